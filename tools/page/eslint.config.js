@@ -4,7 +4,7 @@ import js from "@eslint/js";
 
 const BROWSER = [
   "AbortController", "Blob", "DOMException", "Event", "HashChangeEvent", "Headers", "ImageData", "ResizeObserver",
-  "TextDecoderStream", "URLSearchParams", "cancelAnimationFrame", "clearTimeout", "document", "fetch",
+  "Response", "TextDecoderStream", "TransformStream", "URLSearchParams", "cancelAnimationFrame", "clearTimeout", "document", "fetch",
   "getComputedStyle", "history", "localStorage", "location", "matchMedia", "performance", "requestAnimationFrame",
   "sessionStorage", "setTimeout", "window",
 ];

@@ -72,14 +72,14 @@ function podColumns(pods) {
 }
 
 /** @param {{path: string, version: unknown, job: import("../types.js").JobRow}} props */
-function Why({ path, version, job }) {
+function Why({ path, version, job: row }) {
   const { document: why, error } = /** @type {{document: WhyDocument | null, error: any}} */ (useDocument(`${path}/why`, version));
   if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty">Reading.</p>`}<//>`;
   const refusals = Object.entries(why.refusals ?? {}).sort(([, a], [, b]) => b - a);
   const start = why.expected_start;
   return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
-    ${job.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${job.condition_of}: <code>${job.reason}</code> <bdi>${job.message}</bdi></p>`}
+    ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason}</code> <bdi>${row.message}</bdi></p>`}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.cures.length > 0 && html`<h3>It would start</h3>
       <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
