@@ -101,7 +101,7 @@ def crash(rig: Rig, *names: str) -> None:
 
 @pytest.mark.parametrize(
     ("labels", "first"),
-    [(FORCE, "crash"), (FORCE, "report"), (FORCE, "together"), (RETRIES, "report"), (RETRIES, "together")],
+    [(labels, first) for labels in (FORCE, RETRIES) for first in ("crash", "report", "together")],
 )
 def test_S9_pods_that_fail_because_the_hardware_of_another_broke_keep_their_nodes(
     labels: dict[str, str], first: str
@@ -173,3 +173,42 @@ def test_S9_a_node_that_another_pod_got_meanwhile_is_not_waited_for() -> None:
     rig.step()
     held = rig.machine._reservations.of("default/train")
     assert held is None or rig.machine._state.node_id[before[0]] not in held.chips
+
+
+def test_S9_a_report_that_comes_when_the_crashed_pods_are_gone_already_explains_them() -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=4, chips=8, labels=RETRIES)
+    rig.run()
+    before = by_rank(rig)
+    crash(rig, "train-0", "train-2", "train-3")
+    rig.step()
+    assert rig.machine._faults.retries.owners
+    # Their containers have ended: only the pod on the broken chip still terminates.
+    recreate(rig, "train-0", "train-2", "train-3")
+    rig.step()
+    rig.sick(before[1], 1)
+    rig.step()
+    assert not rig.machine._faults.retries.owners
+    recreate(rig, "train-1")
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}
+
+
+def test_a_pod_that_crashed_before_its_own_chip_is_reported_costs_no_retry() -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=4, chips=8, labels=RETRIES)
+    rig.run()
+    before = by_rank(rig)
+    crash(rig, "train-1")
+    rig.step()
+    assert rig.machine._faults.retries.owners
+    rig.sick(before[1], 1)
+    rig.step()
+    assert not rig.machine._faults.retries.owners
+    # F3: the chip heals before the replacement exists.
+    rig.sick(before[1], 0)
+    recreate(rig, *(name for name in list(rig.pods)))
+    rig.run()
+    after = by_rank(rig)
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}

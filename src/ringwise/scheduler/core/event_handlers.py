@@ -332,7 +332,7 @@ class EventHandlers:
             self._faults.job_changed(job.key)
         if was_placed:
             self._placement_ended(job, held)
-        self._previous.gone(event.uid)
+        self._previous.gone(job, event.uid)
         self._job_may_be_gone(job)
 
     def _placement_ended(self, job: Job | None, held: HeldPlacement | None, *, failed: bool = False) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
-from ringwise.placement.racks.levels import Level, LevelTimes
+from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, positions
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
-from ringwise.scheduler.faults.scope import next_level_after
+from ringwise.scheduler.faults.scope import level_times, next_level_after
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.natural import natural_key
@@ -76,16 +76,12 @@ def _replacements(view: SchedulerView, handled: FaultJob, job: Job, now: int) ->
     if handled.waiting_since is None:
         yield f"rescheduling: {ranks} lost; their owner has not created the replacements yet"
         return
-    settings = view.settings
-    times = LevelTimes(
-        settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
-    )
     places = [*handled.affected, *positions(job).values()]
     waited = handled.seconds_waited(now)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd)
     following = next_level_after(
         policy,
-        times,
+        level_times(view.settings),
         waited,
         blocks=any(place.block >= 0 for place in places),
         racks=any(place.rack >= 0 for place in places),

@@ -39,6 +39,10 @@ class FaultType(enum.Enum):
     POD = "pod-failed"
 
 
+#: Types that no retry is needed for: hardware that is reported as broken.
+HARDWARE = frozenset({FaultType.NODE, FaultType.CHIP})
+
+
 @dataclass(frozen=True, slots=True)
 class PodFault:
     type: FaultType

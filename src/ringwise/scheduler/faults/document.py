@@ -131,6 +131,7 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "blocked": job.blocked,
         "toldToExit": job.told_to_exit,
         "hardwareBroke": job.hardware_broke,
+        "usedRetry": job.used_retry,
     }
 
 
@@ -159,6 +160,7 @@ def _read_job(given: Any) -> FaultJob:
         # Absent in documents of version 0.1.
         told_to_exit=bool(given.get("toldToExit", False)),
         hardware_broke=bool(given.get("hardwareBroke", False)),
+        used_retry=bool(given.get("usedRetry", False)),
     )
 
 

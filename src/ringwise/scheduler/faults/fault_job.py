@@ -9,7 +9,7 @@ from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
-from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import Happened, State, next_state
@@ -69,6 +69,8 @@ class FaultJob:
     blocked: str = ""
     #: Hardware of it broke: pods that fail now fail because of that.
     hardware_broke: bool = False
+    #: Its present restart cost a retry.
+    used_retry: bool = False
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
 
@@ -83,6 +85,23 @@ class FaultJob:
         self.stop_clock(now)
         self.waited = 0
         self.level = Level.POD
+
+    def late_hardware(self, job: Job, fault_of: Callable[[Pod], PodFault | None]) -> list[FaultyPod]:
+        """Pods that go already, and whose hardware is broken as is known only now."""
+        where: dict[str, Position] = {}
+        late: list[FaultyPod] = []
+        for uid, deletion in self.deletions.items():
+            pod, known = job.pods[uid], self.faulty.get(uid)
+            if pod.node is None or not (known is None or known.fault.type is FaultType.POD):
+                continue
+            fault = fault_of(pod)
+            if fault is not None and fault.type in HARDWARE:
+                where = where or positions(job)
+                late.append(FaultyPod(uid, pod.name, pod.node, where[uid], fault))
+                deletion.unreachable |= fault.unreachable
+                self.hardware_broke = True
+        self.faulty.update((pod.uid, pod) for pod in late)
+        return late
 
     def seconds_waited(self, now: int) -> float:
         """F2: how long the job has been incomplete although its pods exist again."""
@@ -142,8 +161,16 @@ class FaultJob:
         places = [*self.affected, *positions(job).values()]
         return any(place.block >= 0 for place in places), any(place.rack >= 0 for place in places)
 
-    def taken_over(self) -> None:
-        """F1: the next leader goes on from a state that has a way out, whatever the document says."""
+    def taken_over(self, pods: Mapping[str, Pod]) -> None:
+        """F1: the next leader goes on from a state that has a way out, whatever the document says.
+
+        `pods` are those of its deletions that exist, by uid.
+        """
+        for uid, pod in pods.items() if not self.external else ():
+            # Its deletion may never have reached the API server; the uid makes it safe to repeat.
+            # A deletion by force removes the pod at once: one that terminates did not get it.
+            self.deletions[uid].forced = False
+            self.deletions[uid].sent = pod.deleting
         if self.deletions:
             self.state = State.DELETING
         elif self.state is State.FAULTY:

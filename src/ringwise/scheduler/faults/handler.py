@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, DeletePod, TellJob
-from ringwise.placement.racks.levels import Level, LevelTimes
+from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import external_marks, job_events, reset_config
@@ -29,7 +29,13 @@ from ringwise.scheduler.faults.fault_job import (
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
-from ringwise.scheduler.faults.scope import effective_level, is_in_scope, level_after, next_level_after
+from ringwise.scheduler.faults.scope import (
+    effective_level,
+    is_in_scope,
+    level_after,
+    level_times,
+    next_level_after,
+)
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
@@ -203,6 +209,7 @@ class FaultHandler:
             return [*reset_config.at_the_end(handled, job, policy, now, placed=False)]
         commands: list[Command] = []
         self.changed |= handled.account(job, self._is_placed)
+        self._find_late_hardware(handled, job, policy, now)
         again = self._find_faults(handled, job, policy, now)
         if handled.state is State.HEALTHY:
             self._wake_at(key, [again])
@@ -285,6 +292,18 @@ class FaultHandler:
             self.changed = True
         return again
 
+    def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
+        """Pods that go already: a report that comes after the crash shows that hardware was the reason."""
+        late = handled.late_hardware(job, lambda pod: self._detector.look(pod, policy, now).fault)
+        if not late:
+            return
+        self._told.append(job_events.fault_found(job, late))
+        self._cool_down(job, late, now)
+        self.changed = True
+        if handled.used_retry:
+            self.retries.give_back(handled.owner)
+            handled.used_retry = False
+
     def _cool_down(self, job: Job, faulty: Iterable[FaultyPod], now: int) -> None:
         """F3: the job avoids broken hardware for a while, also when it is healthy again."""
         broken = broken_hardware(faulty)
@@ -333,6 +352,7 @@ class FaultHandler:
         handled.blocked = ""
         if handled.reason is FaultType.POD:
             self.retries.use(handled.owner, handled.key, policy.retries)
+            handled.used_retry = True
         else:
             handled.hardware_broke = True
         handled.happened(Happened.ALLOWED)
@@ -366,13 +386,8 @@ class FaultHandler:
 
     def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
         blocks, racks = handled.parts(job)
-        return level_after(policy, self._times_of_levels(), seconds, blocks=blocks, racks=racks)
-
-    def _times_of_levels(self) -> LevelTimes:
-        settings = self._configuration.settings
-        return LevelTimes(
-            settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
-        )
+        times = level_times(self._configuration.settings)
+        return level_after(policy, times, seconds, blocks=blocks, racks=racks)
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
         """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
@@ -435,7 +450,7 @@ class FaultHandler:
             handled.deletions.clear()
 
     def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        placed = self._placed(job)
+        placed = sum(self._is_placed(uid, pod) for uid, pod in job.pods.items())
         if placed >= max(1, job.min_available):
             handled.happened(Happened.PLACED)
             self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
@@ -456,9 +471,6 @@ class FaultHandler:
         handled.stop_clock(now)
         return self._delete_rest(handled, job, policy, now)
 
-    def _placed(self, job: Job) -> int:
-        return sum(self._is_placed(uid, pod) for uid, pod in job.pods.items())
-
     def _is_placed(self, uid: str, pod: Pod) -> bool:
         return self._state.pods[uid].node >= 0 and pod.live and not pod.deleting
 
@@ -472,7 +484,8 @@ class FaultHandler:
         if handled.state is State.WAITING and handled.waiting_since is not None:
             blocks, racks = handled.parts(job)
             waited = handled.seconds_waited(now)
-            limit = next_level_after(policy, self._times_of_levels(), waited, blocks=blocks, racks=racks)
+            times_of_levels = level_times(self._configuration.settings)
+            limit = next_level_after(policy, times_of_levels, waited, blocks=blocks, racks=racks)
             if limit is not None:
                 return [now + max(1, int((limit - waited) * _SECOND))]
         return []
@@ -489,11 +502,5 @@ class FaultHandler:
         for handled in found.jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None
-            handled.taken_over()
-            for uid, deletion in handled.deletions.items():
-                record = self._state.pods.get(uid)
-                if record is not None and not handled.external:
-                    # Its deletion may never have reached the API server; the uid makes it safe to repeat.
-                    # A deletion by force removes the pod at once: one that terminates did not get it.
-                    deletion.forced = False
-                    deletion.sent = record.pod.deleting
+            known = ((uid, self._state.pods.get(uid)) for uid in handled.deletions)
+            handled.taken_over({uid: record.pod for uid, record in known if record is not None})

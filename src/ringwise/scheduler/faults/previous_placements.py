@@ -32,7 +32,8 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.cool_downs import is_cooling
-from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
+from ringwise.scheduler.faults.detection import FaultType, is_unfit
+from ringwise.scheduler.faults.failed_pods import FailedPods
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
     HeldPlacement,
@@ -92,8 +93,7 @@ class PreviousPlacements:
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Pods of such jobs that are being deleted, by uid.
         self._leaving: dict[str, LeavingPod] = {}
-        #: Failed pods of other jobs, should hardware of the job turn out to be why, by uid.
-        self._failed: dict[str, LeavingPod] = {}
+        self._failed = FailedPods()
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
         #: Other jobs.
@@ -163,7 +163,7 @@ class PreviousPlacements:
         if not self._continues(held.job, held.pod):
             return
         if failed and not placed_as_a_whole(held.job, held.pod) and _is_recreated(held.job, held.pod):
-            self._failed[held.pod.uid] = self._leaving_pod(held, False, now)
+            self._failed.add(held.pod.uid, self._leaving_pod(held, False, now))
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
                 self._lost_without_reservation(held, now, failed)
@@ -229,10 +229,7 @@ class PreviousPlacements:
 
     def hardware_broke(self, job: Job, now: int) -> None:
         """S9: its pods that failed because of it, not by themselves, return where theirs is healthy."""
-        for uid in job.pods if self._failed else ():
-            pod = self._failed.pop(uid, None)
-            if pod is None or now >= pod.node.lost + BROKE_THE_POD_WITHIN:
-                continue
+        for uid, pod in self._failed.take(job.key, now).items():
             node, number = pod.node, self._state.node_id.get(pod.node.node)
             fleet = self._state.fleets.get(pod.resource)
             if number is not None and fleet is not None and fleet.held[number] & pod.chips:
@@ -252,8 +249,10 @@ class PreviousPlacements:
             self.changed = True
             self._await_no_more(uid, pod)
 
-    def gone(self, uid: str) -> None:
-        self._failed.pop(uid, None)
+    def gone(self, job: Job | None, uid: str) -> None:
+        if job is not None and job.key in self._failed and not self._remembers(job.key):
+            # Else hardware may still turn out to be why it failed.
+            self._failed.gone(job.key, uid)
         self.stays(uid)
 
     def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
@@ -333,6 +332,7 @@ class PreviousPlacements:
         self.changed = True
         self._successors.forget(kept.pods_owner, owner)
         self._lift(kept.job)
+        self._failed.forget(kept.job)
         job = self._book.jobs.get(kept.job)
         if job is not None:
             job.previous_nodes = {}
@@ -348,7 +348,11 @@ class PreviousPlacements:
     def keeps(self, job: Job) -> bool:
         """Asked when the job has no objects left: whether its chips stay reserved until it comes back."""
         self._ended.discard(job.key)
-        return any(kept.job == job.key for kept in self._rescheduling.values())
+        self._failed.forget(job.key)
+        return self._remembers(job.key)
+
+    def _remembers(self, job: str) -> bool:
+        return any(kept.job == job for kept in self._rescheduling.values())
 
     def _lift(self, job: str) -> None:
         reservation = self._reservations.of(job)

@@ -121,6 +121,15 @@ class RetryBudgets:
         while len(self.owners) > MOST_BUDGETS:
             del self.owners[next(iter(self.owners))]
 
+    def give_back(self, owner: str) -> None:
+        """The restart that used one had another reason than the failed pods."""
+        budget = self.owners.get(owner)
+        if budget is not None:
+            budget.used -= 1
+            self.changed = True
+            if budget.used <= 0:
+                del self.owners[owner]
+
     def forget(self, owner: str) -> bool:
         known = self.owners.pop(owner, None) is not None
         self.changed |= known

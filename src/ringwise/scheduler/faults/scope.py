@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.framework.configuration import Settings
 from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, ProcessRecovery
@@ -22,6 +23,12 @@ class Position:
     rack: int = -1
     #: Rank 0 of the pods with chips, unless its owner calls it a worker.
     master: bool = False
+
+
+def level_times(settings: Settings) -> LevelTimes:
+    return LevelTimes(
+        settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
+    )
 
 
 def level_after(
