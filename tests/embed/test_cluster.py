@@ -137,6 +137,9 @@ def test_N6_a_terminating_pod_keeps_its_chips_until_it_is_deleted() -> None:
     assert found(cluster).live
     events = cluster.advance(8 * SECOND)
     assert ev.PodGone(first.uid) in events
+    # As kubelet does, its phase says first that its containers have ended.
+    ended = [event.pod for event in events if isinstance(event, ev.PodSeen)]
+    assert [(pod.phase, pod.exit_code, pod.deleting) for pod in ended] == [("Failed", 143, True)]
     assert free(cluster) == 0xFF
     assert cluster.alarms == []
 

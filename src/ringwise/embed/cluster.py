@@ -14,7 +14,14 @@ from typing import TypeVar
 import msgspec
 
 from ringwise.embed.containers import PodContainer
-from ringwise.embed.kubelet import PodTimeline, PodTimers, PodTransition, SimulationSettings, next_transition
+from ringwise.embed.kubelet import (
+    TERMINATED,
+    PodTimeline,
+    PodTimers,
+    PodTransition,
+    SimulationSettings,
+    next_transition,
+)
 from ringwise.embed.nodes import SimulatedNodes
 from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
 from ringwise.embed.records import (
@@ -370,6 +377,9 @@ class EmbeddedCluster:
         match transition:
             case PodTransition.REMOVE:
                 self._remove_pod(pod)
+            case PodTransition.TERMINATE:
+                # As kubelet does since Kubernetes 1.27: a phase says that the containers have ended.
+                self._put_pod(replace(pod, phase="Failed", exit_code=TERMINATED, ended=self.now))
             case PodTransition.START:
                 started, container = self.nodes.start(pod, self.now)
                 if container is not None:

@@ -41,6 +41,8 @@ class SimulationSettings:
     grace: int = 2 * SECOND
     #: How long a pod without annotations runs; None: until it is deleted.
     default_duration: int | None = None
+    #: From the end of the containers of a deleted pod, which its phase says, to its removal.
+    removal_delay: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,9 @@ def script_or_failure(pod: Pod, settings: SimulationSettings, estimate: int | No
 
 # -- what happens to a pod next
 
+#: The exit code of a container that SIGTERM ended.
+TERMINATED = 143
+
 
 class PodTimeline(msgspec.Struct, frozen=True):
     """Times of a pod that its object does not contain, in nanoseconds. Stored in lab files."""
@@ -119,6 +124,7 @@ class PodTimeline(msgspec.Struct, frozen=True):
 class PodTransition(enum.Enum):
     START = "start"
     END = "end"
+    TERMINATE = "terminate"
     REMOVE = "remove"
 
 
@@ -139,8 +145,9 @@ def next_transition(
     if not node_ready or pod.node is None:
         return None
     if timeline.deletion_requested is not None:
-        grace = 0 if pod.phase in ENDED else settings.grace
-        return DueTransition(timeline.deletion_requested + grace, PodTransition.REMOVE)
+        if pod.phase in ENDED:
+            return DueTransition(pod.ended + settings.removal_delay, PodTransition.REMOVE)
+        return DueTransition(timeline.deletion_requested + settings.grace, PodTransition.TERMINATE)
     if pod.phase == "Pending":
         return DueTransition(timeline.bound + settings.start_delay, PodTransition.START)
     if pod.phase == "Running" and timeline.started is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,9 @@ class Storm(EmbeddedLoop):
     def __init__(self, cluster: EmbeddedCluster, chosen: Configuration, seed: int) -> None:
         self.random = random.Random(seed)
         self.chosen = chosen
+        # Whether the scheduler looks between the end of a pod and its removal.
+        delay = self.random.choice([0, SECOND // 1000, 3 * SECOND])
+        cluster.settings = replace(cluster.settings, removal_delay=delay)
         super().__init__(cluster, new_scheduler(chosen), Controller(), VirtualClock(cluster.now))
         #: 0 to 1.
         self.refuse = self.die = 0.0

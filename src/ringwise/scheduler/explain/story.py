@@ -298,7 +298,8 @@ class StoryBook:
             turn.deleted.setdefault("deleted by the owner or a user", []).append(step)
         if pod.phase != state.phase:
             state.phase = pod.phase
-            if pod.phase == "Failed":
+            # One that was deleted did not fail: kubelet says how its containers ended on the signal.
+            if pod.phase == "Failed" and not state.leaving:
                 code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
                 story.add(now, FAILED, f"{pod.name} on {pod.node or 'no node'} failed{code}")
 

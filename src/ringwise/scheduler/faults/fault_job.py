@@ -103,6 +103,20 @@ class FaultJob:
         self.faulty.update((pod.uid, pod) for pod in late)
         return late
 
+    def drop_needless(self, job: Job, is_healthy: Callable[[Pod], bool]) -> list[Pod]:
+        """Drop deletions that the API server refused, of pods that are healthy again meanwhile."""
+        refused = [uid for uid, one in self.deletions.items() if one.not_before and not one.sent]
+        dropped: list[Pod] = []
+        for uid in refused:
+            pod = job.pods[uid]
+            if uid in self.faulty and pod.live and is_healthy(pod):
+                del self.faulty[uid], self.deletions[uid]
+                dropped.append(pod)
+        none_carried_out = all(one.not_before and not one.sent for one in self.deletions.values())
+        if refused and none_carried_out and not self.faulty and not self.missing:
+            self.deletions.clear()
+        return dropped
+
     def seconds_waited(self, now: int) -> float:
         """F2: how long the job has been incomplete although its pods exist again."""
         running = 0 if self.waiting_since is None else now - self.waiting_since

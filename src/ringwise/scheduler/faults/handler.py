@@ -411,7 +411,9 @@ class FaultHandler:
     def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
         commands: list[Command] = []
-        self._drop_needless(handled, job, policy, now)
+        for pod in handled.drop_needless(job, lambda pod: not self._detector.look(pod, policy, now).fault):
+            self._runs_on(job, pod)
+            self.changed = True
         by_force = handled.by_force(policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         if over and not by_force and any(not one.forced for one in handled.deletions.values()):
@@ -434,20 +436,6 @@ class FaultHandler:
             handled.happened(Happened.PODS_GONE)
             self.changed = True
         return commands
-
-    def _drop_needless(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
-        """Deletions that the API server refused, of pods that are healthy again meanwhile."""
-        refused = [uid for uid, one in handled.deletions.items() if one.not_before and not one.sent]
-        for uid in refused:
-            pod = job.pods[uid]
-            healthy = pod.live and self._detector.look(pod, policy, now).fault is None
-            if uid in handled.faulty and healthy:
-                del handled.faulty[uid], handled.deletions[uid]
-                self._runs_on(job, pod)
-                self.changed = True
-        none_carried_out = all(one.not_before and not one.sent for one in handled.deletions.values())
-        if refused and none_carried_out and not handled.faulty and not handled.missing:
-            handled.deletions.clear()
 
     def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         placed = sum(self._is_placed(uid, pod) for uid, pod in job.pods.items())
