@@ -290,3 +290,29 @@ def test_prefer_previous_node_after_a_restart_knows_the_pods_that_run() -> None:
     web(other, "web-new")
     other.run()
     assert node_of(other, "web-new") == before != "n1"
+
+
+@pytest.mark.parametrize("labels", [GRACE, {**MODEL, **GRACE}])
+def test_S9_a_node_is_held_although_replacements_of_pods_that_still_terminate_exist(
+    labels: dict[str, str],
+) -> None:
+    rig = Rig(8)
+    switches(rig, 8)
+    before, going = broken(rig, 4, labels)
+    rig.gone("train-0", "train-1")
+    rig.step(1)
+    # The ranks of the terminating pods are those of their replacements.
+    for old in going[2:]:
+        created_again(rig, old, f"{old.name}-new")
+        rig.change(f"{old.name}-new", rank=old.rank)
+    rig.step(1)
+    rig.submit("other", chips=8)
+    rig.run()
+    assert rig.nodes_of("other") != [before[0]]
+    rig.gone("train-2", "train-3")
+    for old in going[:2]:
+        created_again(rig, old, f"{old.name}-new")
+        rig.change(f"{old.name}-new", rank=old.rank)
+    rig.run()
+    after = {pod.rank: pod.node for pod in rig.pods.values() if pod.group == "train"}
+    assert {rank for rank in before if before[rank] != after[rank]} == {1}

@@ -44,7 +44,7 @@ from ringwise.scheduler.faults.rescheduling import (
     plain_job,
     read_plain,
 )
-from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
+from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_uid
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
@@ -150,7 +150,7 @@ class PreviousPlacements:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
         if placed_as_a_whole(job, pod):
             return True
-        return _is_recreated(job, pod) and (
+        return is_recreated(job, pod) and (
             self._is_rescheduled(job) if not failed else self._restarts_failed(job)
         )
 
@@ -162,7 +162,7 @@ class PreviousPlacements:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self._continues(held.job, held.pod):
             return
-        if failed and not placed_as_a_whole(held.job, held.pod) and _is_recreated(held.job, held.pod):
+        if failed and not placed_as_a_whole(held.job, held.pod) and is_recreated(held.job, held.pod):
             self._failed.add(held.pod.uid, self._leaving_pod(held, False, now))
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
@@ -465,9 +465,12 @@ class PreviousPlacements:
         return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)
 
     def _placed_ranks(self, job: Job) -> set[int]:
+        """A pod that terminates is no replacement: it has any rank that its own replacement left over."""
         placements = self._state.pods
         return {
-            rank for uid, rank in ranks_of(job).items() if uid in placements and placements[uid].node >= 0
+            rank
+            for uid, rank in ranks_of(job).items()
+            if uid in placements and placements[uid].node >= 0 and not job.pods[uid].deleting
         }
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
@@ -493,7 +496,3 @@ class PreviousPlacements:
             self._reservations.make(
                 Reservation(kept.job, kept.resource, chips, loads, expires=kept.until, why=WHY)
             )
-
-
-def _is_recreated(job: Job, pod: Pod) -> bool:
-    return job.group is not None or bool(owner_uid(pod))

@@ -51,3 +51,8 @@ def lone_pod(job: Job) -> Pod | None:
 def owner_uid(pod: Pod | None) -> str:
     """Who creates the pod again; empty where none does."""
     return "" if pod is None or pod.owner is None else pod.owner.uid
+
+
+def is_recreated(job: Job, pod: Pod) -> bool:
+    """Whether anyone creates the pod again."""
+    return job.group is not None or bool(owner_uid(pod))
