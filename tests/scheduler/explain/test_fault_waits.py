@@ -6,7 +6,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import explain
-from tests.scheduler.faults.test_fault_handling import POD_LEVEL, deletions, finish, pod_on, running
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_on, running
 from tests.scheduler.rig import Rig
 
 

@@ -9,7 +9,7 @@ from ringwise.messages.commands import AnnotatePod
 from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, ReportedFault
-from tests.scheduler.faults.test_fault_handling import (
+from tests.scheduler.faults.fault_rig import (
     POD_LEVEL,
     deletions,
     finish,
@@ -88,6 +88,16 @@ def test_the_document_forgets_tolerated_faults_that_are_over() -> None:
     rig.sick("n3", 0)
     rig.run()
     assert read(written(rig)).tolerated == {}
+
+
+def test_F1_tolerated_faults_of_nodes_that_were_deleted_meanwhile_are_forgotten() -> None:
+    rig, _, _ = masked_fault()
+    document = written(rig).replace('"n3"', '"gone"')
+    assert set(read(document).tolerated) == {"gone"}
+    new = Rig(3)
+    new.tell(ev.ReschedulingRead(document))
+    new.step()
+    assert not new.machine._faults._detector.plain_tolerated()
 
 
 def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:

@@ -2,82 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
-
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Bind, Command, DeletePod, SetResetConfig, TellJob
+from ringwise.messages.commands import AnnotatePod, Bind, DeletePod, TellJob
 from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
-from ringwise.state.vcjob import VcJob
+from tests.scheduler.faults.fault_rig import (
+    POD_LEVEL,
+    chips_vanish,
+    deletions,
+    finish,
+    node_down,
+    node_removed,
+    node_unhealthy,
+    pod_on,
+    running,
+    separated,
+    sick_chip,
+    state_of,
+    switch_unhealthy,
+)
 from tests.scheduler.rig import CHIP, SECOND, Rig
-
-POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
-
-
-def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: object) -> Rig:
-    rig = Rig(nodes)
-    rig.submit("train", pods=pods, chips=8, labels=labels, **more)  # type: ignore[arg-type]
-    rig.run()
-    assert len(rig.nodes_of("train")) == pods
-    return rig
-
-
-def state_of(rig: Rig) -> State | None:
-    handled = rig.machine._faults.jobs.get("default/train")
-    return None if handled is None else handled.state
-
-
-def pod_on(rig: Rig, node: str) -> str:
-    return next(name for name, pod in rig.pods.items() if pod.node == node)
-
-
-def finish(rig: Rig, *, recreate: bool = True) -> None:
-    """Terminating pods end, and their owner creates them again."""
-    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
-        rig.tell(ev.PodGone(rig.pods[name].uid))
-        if recreate:
-            rig.replacement(name)
-        else:
-            del rig.pods[name]
-
-
-def deletions(commands: list[Command]) -> dict[str, int | None]:
-    return {one.pod: one.grace for one in commands if isinstance(one, DeletePod)}
-
-
-# -- detection ---------------------------------------------------------------------------------------
-
-
-def sick_chip(rig: Rig, node: str) -> None:
-    rig.sick(node, 0b100)
-
-
-def node_down(rig: Rig, node: str) -> None:
-    rig.node(node, ready=False)
-
-
-def node_removed(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeGone(node))
-
-
-def node_unhealthy(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "node", "UnHealthy")))
-
-
-def switch_unhealthy(rig: Rig, node: str) -> None:
-    rig.tell(ev.NodeReportSeen(NodeReport(node, "switch", "UnHealthy", aggregated=True)))
-
-
-def chips_vanish(rig: Rig, node: str) -> None:
-    rig.node(node, chips=4)
-
-
-def separated(rig: Rig, node: str) -> None:
-    rig.change(pod_on(rig, node), labels={**POD_LEVEL, "fault-type": "Separate"})
 
 
 @pytest.mark.parametrize(
@@ -146,9 +93,6 @@ def test_sub_health_follows_the_strategy(strategy: str, grace: tuple[int | None,
     assert tuple(deletions(rig.step()).values()) == grace
 
 
-# -- what is deleted -----------------------------------------------------------------------------------
-
-
 def test_without_pod_level_the_whole_job_restarts_once() -> None:
     rig = running({"fault-scheduling": "force"})
     rig.sick("n3", 1)
@@ -208,104 +152,6 @@ def test_external_modes_only_mark_the_faulty_pods() -> None:
     assert deletions(commands) == {}
 
 
-def test_failed_pods_use_up_the_retries() -> None:
-    rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "2"})
-    for _ in range(2):
-        rig.change("train-2", phase="Failed", exit_code=1)
-        assert deletions(rig.step()) == {"train-2": 0}
-        finish(rig)
-        rig.change("train-2", exit_code=None)
-        rig.run()
-        assert state_of(rig) is None
-    rig.change("train-2", phase="Failed", exit_code=1)
-    assert deletions(rig.step()) == {}
-    assert state_of(rig) is State.BLOCKED
-    assert "fault-retry-times" in rig.machine._faults.jobs["default/train"].blocked
-
-
-def test_failed_pods_without_retries_are_their_owners_business() -> None:
-    rig = running(POD_LEVEL)
-    rig.change("train-2", phase="Failed", exit_code=1)
-    assert deletions(rig.step()) == {}
-
-
-# A pod that failed on broken hardware: the hardware comes first, then `fault-retry-times`.
-
-BROKEN = (sick_chip, node_down, node_unhealthy, switch_unhealthy, chips_vanish)
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-@pytest.mark.parametrize("retries", [{}, {"fault-retry-times": "1"}])
-def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
-    fault: object, retries: dict[str, str]
-) -> None:
-    rig = running(POD_LEVEL | retries)
-    hit = pod_on(rig, "n3")
-    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
-    fault(rig, "n3")  # type: ignore[operator]
-    assert deletions(rig.step()) == {hit: 0}
-    assert rig.machine._faults.retries.left("default/train", 1) == 1
-    finish(rig)
-    rig.run()
-    assert rig.pods[hit].node not in (None, "n3")
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_the_report_may_come_after_the_pod_failed(fault: object) -> None:
-    rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
-    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
-    assert deletions(rig.step()) == {}
-    fault(rig, "n3")  # type: ignore[operator]
-    assert deletions(rig.step(20)) == {hit: 0}
-
-
-def test_hardware_that_breaks_long_after_the_pod_failed_is_not_why() -> None:
-    rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
-    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
-    rig.step()
-    rig.step(301)
-    rig.sick("n3", 1)
-    assert deletions(rig.step()) == {}
-
-
-def test_chips_that_another_pod_has_by_now_do_not_say_why_a_pod_failed() -> None:
-    rig = running(POD_LEVEL, nodes=4)
-    hit = pod_on(rig, "n3")
-    rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
-    rig.submit("other", chips=8)
-    rig.run()
-    assert rig.pods["other-0"].node == "n3"
-    rig.sick("n3", 1)
-    assert deletions(rig.step()) == {}
-
-
-def test_a_job_of_which_every_pod_ended_is_left_to_its_owner() -> None:
-    rig = running(POD_LEVEL, pods=1)
-    (node,) = rig.nodes_of("train")
-    rig.change("train-0", phase="Failed", exit_code=1, ended=rig.now)
-    rig.step()
-    rig.sick(node, 255)
-    assert deletions(rig.step(10)) == {}
-
-
-def test_a_job_without_retries_left_is_restarted_once_its_hardware_is_known_to_be_broken() -> None:
-    rig = running(POD_LEVEL | {"fault-retry-times": "1"})
-    rig.change("train-2", phase="Failed", exit_code=1)
-    rig.step()
-    finish(rig)
-    rig.change("train-2", exit_code=None)
-    rig.run()
-    node = rig.pods["train-2"].node
-    assert node is not None
-    rig.change("train-2", phase="Failed", exit_code=1, ended=rig.now)
-    rig.step()
-    assert state_of(rig) is State.BLOCKED
-    rig.sick(node, 0b1)
-    assert deletions(rig.step(5)) == {"train-2": 0}
-
-
 def test_a_job_handled_elsewhere_is_blocked_until_the_fault_is_gone() -> None:
     rig = running(POD_LEVEL, annotations={"ProcessRecoverStrategy": "recover"})
     rig.sick("n3", 1)
@@ -314,9 +160,6 @@ def test_a_job_handled_elsewhere_is_blocked_until_the_fault_is_gone() -> None:
     rig.sick("n3", 0)
     rig.step()
     assert state_of(rig) is None
-
-
-# -- until it is complete again --------------------------------------------------------------------------
 
 
 def test_a_replacement_is_placed_in_the_turn_in_which_it_appears() -> None:
@@ -398,79 +241,6 @@ def test_a_job_that_never_recovers_is_forgotten() -> None:
     assert rig.reason("train") is not None
 
 
-# -- F1 ----------------------------------------------------------------------------------------------------
-
-
-def published(rig: Rig, name: str) -> dict[str, str]:
-    found = [one for one in rig.published() if one.name == name]
-    return dict(found[-1].data)
-
-
-def successor(rig: Rig) -> Rig:
-    """Another leader that reads the objects and what the first one wrote."""
-    other = Rig()
-    other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
-    other._serial = rig._serial  # a uid is never used again
-    nodes = rig.machine._state.nodes
-    other.tell(*[ev.NodeSeen(node) for node in nodes if node is not None])
-    reports = [one for found in rig.machine._state.reports.values() for one in found.values()]
-    other.tell(*map(ev.ReportSeen, reports))
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    other.tell(ev.ReschedulingRead(published(rig, "ringwise-rescheduling")["rescheduling.json"]))
-    return other
-
-
-def test_F1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
-    rig = running(POD_LEVEL)
-    rig.deaf = True
-    hit = pod_on(rig, "n3")
-    rig.sick("n3", 1)
-    rig.step()
-    other = successor(rig)
-    assert deletions(other.step()) == {hit: 0}
-
-
-def test_F1_a_deletion_that_arrived_is_not_repeated() -> None:
-    # One by force leaves no pod that terminates: it is repeated where there is one.
-    rig = running({**POD_LEVEL, "fault-scheduling": "grace"})
-    rig.sick("n3", 1)
-    rig.step()
-    other = successor(rig)
-    assert deletions(other.step()) == {}
-    assert state_of(other) is State.DELETING
-
-
-def test_F1_used_retries_survive_a_restart() -> None:
-    rig = running({"fault-scheduling": "force", "pod-rescheduling": "on", "fault-retry-times": "1"})
-    rig.change("train-2", phase="Failed", exit_code=1)
-    rig.step()
-    finish(rig)
-    rig.change("train-2", exit_code=None)
-    rig.run()
-    assert json.loads(published(rig, "vcjob-fault-npu-cm")["remain-retry-times"]) == {
-        "default/train": {"UUID": "default/train", "Times": 0}
-    }
-    other = successor(rig)
-    other.run()
-    other.change("train-2", phase="Failed", exit_code=1)
-    assert deletions(other.step()) == {}
-    assert state_of(other) is State.BLOCKED
-
-
-def test_records_are_written_for_users_of_huaweis_plugin() -> None:
-    rig = running(POD_LEVEL)
-    hit = pod_on(rig, "n3")
-    rig.sick("n3", 1)
-    rig.step()
-    (job,) = json.loads(published(rig, "job-reschedule-reason")["recent-reschedule-records"]).values()
-    assert (job["JobID"], job["TotalRescheduleTimes"]) == ("default/train", 1)
-    (task,) = job["RescheduleRecords"][0]["ReasonOfTask"]
-    assert (task["RescheduleReason"], task["PodName"], task["NodeName"]) == ("CardUnhealthy", hit, "n3")
-
-
-# -- how long it takes ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("labels", [{"pod-rescheduling": "on"}, {}], ids=["pod level", "whole job"])
 def test_with_a_spare_node_the_replacement_is_bound_in_the_turn_in_which_it_appears(
     labels: dict[str, str],
@@ -521,9 +291,6 @@ def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
 
 
-# -- what other components read ----------------------------------------------------------------------
-
-
 def test_14_a_pod_that_returns_to_its_node_while_others_run_says_so() -> None:
     rig = Rig(4, prefer_previous_node=True)
     labels = {**POD_LEVEL, "fault-retry-times": "3"}
@@ -551,100 +318,3 @@ def test_14_a_whole_job_that_returns_is_not_in_place() -> None:
     rig.run()
     assert sorted(rig.nodes_of("train")) == ["n1", "n2", "n3", "n4"]
     assert all("reschedule-in-place" not in pod.annotations for pod in rig.pods.values())
-
-
-def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> None:
-    rig = running({**POD_LEVEL, "fault-retry-times": "2"})
-    job = rig.machine._book.jobs["default/train"]
-    assert job.group is not None
-    owner = Owner("Job", "train", "uid-of-train")
-    rig.tell(ev.PodGroupSeen(replace(job.group, owner=owner)))
-    vcjob = VcJob("default", "train", uid=owner.uid)
-    rig.tell(ev.VcJobSeen(vcjob))
-    for name in list(rig.pods):
-        rig.change(name, phase="Failed", exit_code=1)
-    rig.tell(ev.VcJobSeen(replace(vcjob, phase="Failed")))
-    assert deletions(rig.step()) == {}
-    assert rig.machine._faults.retries.left(owner.uid, 2) == 2
-    assert state_of(rig) is None
-
-
-# -- reset-config-<job> ------------------------------------------------------------------------------------
-
-
-def sub_healthy(rig: Rig, node: str) -> None:
-    fault = ReportedFault(2, "1", "SubHealthFault")
-    rig.tell(ev.ReportSeen(DeviceReport(node, CHIP, network_unhealthy=0, faults=(fault,), aggregated=True)))
-
-
-def resets(commands: list[Command]) -> list[SetResetConfig]:
-    return [one for one in commands if isinstance(one, SetResetConfig)]
-
-
-def told_at_the_end(rig: Rig) -> SetResetConfig:
-    finish(rig)
-    rig.run()
-    assert state_of(rig) is None
-    return resets(rig.commands)[-1]
-
-
-GRACE_EXIT = POD_LEVEL | {"subHealthyStrategy": "graceExit"}
-VCJOB = Owner("Job", "llama", "u1")
-
-
-def test_processes_are_told_to_exit_before_their_pods_are_deleted_and_to_go_on_afterwards() -> None:
-    rig = running(GRACE_EXIT, owner=VCJOB)
-    sub_healthy(rig, "n3")
-    commands = rig.step()
-    (told,) = resets(commands)
-    assert told == SetResetConfig("default", "llama", graceful_exit=True)
-    (deleted,) = [one for one in commands if isinstance(one, DeletePod)]
-    assert commands.index(told) < commands.index(deleted)
-    assert deleted.grace is None
-    over = told_at_the_end(rig)
-    assert (over.job, over.graceful_exit, over.whole_job_restarted) == ("llama", False, False)
-
-
-def test_F1_processes_are_told_to_go_on_by_the_next_leader() -> None:
-    rig = running(GRACE_EXIT)
-    sub_healthy(rig, "n3")
-    rig.step()
-    other = successor(rig)
-    other.step()
-    over = told_at_the_end(other)
-    assert over.graceful_exit is False
-
-
-@pytest.mark.parametrize(
-    ("labels", "fault", "told"),
-    [
-        (GRACE_EXIT | {"process-recover-enable": "on"}, sub_healthy, [None]),
-        (GRACE_EXIT, sick_chip, [None]),
-        (POD_LEVEL | {"subHealthyStrategy": "forceExit"}, sub_healthy, [None]),
-        ({"fault-scheduling": "grace", "subHealthyStrategy": "graceExit"}, sub_healthy, [True, False]),
-        ({"fault-scheduling": "grace"}, sick_chip, []),
-        (POD_LEVEL, sick_chip, [None]),
-    ],
-)
-def test_who_is_told_to_exit(labels: dict[str, str], fault: object, told: list[bool | None]) -> None:
-    rig = running(labels)
-    fault(rig, "n3")  # type: ignore[operator]
-    rig.step()
-    finish(rig)
-    rig.run()
-    assert state_of(rig) is None
-    assert [one.graceful_exit for one in resets(rig.commands)] == told
-
-
-def test_after_a_restart_of_the_whole_job_the_count_of_retries_begins_again() -> None:
-    rig = running(POD_LEVEL)
-    sick_chip(rig, pod_node(rig, "train-0"))
-    rig.step()
-    over = told_at_the_end(rig)
-    assert over.whole_job_restarted is True
-
-
-def pod_node(rig: Rig, name: str) -> str:
-    node = rig.pods[name].node
-    assert node is not None
-    return node

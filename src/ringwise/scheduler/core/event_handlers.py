@@ -26,6 +26,7 @@ from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.faults.detection import FaultDetector
 from ringwise.scheduler.faults.document import read
+from ringwise.scheduler.faults.fault_job import group_owner
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
@@ -357,7 +358,8 @@ class EventHandlers:
 
     def _group_gone(self, event: ev.PodGroupGone) -> None:
         self._previous.forget(event.key)
-        self._faults.owner_gone(event.key)
+        job = self._book.jobs.get(event.key)
+        self._faults.owner_gone(event.key if job is None else group_owner(job))
         self._faults.job_changed(event.key)
         self._job_may_be_gone(self._book.drop_group(event.key))
 

@@ -123,6 +123,10 @@ class FaultDetector:
     def restore(self, tolerated: Mapping[str, Mapping[tuple[int, str], int]], now: int) -> None:
         """Windows go on; a report that does not name a fault any more has ended it."""
         for node, faults in tolerated.items():
+            number = self._state.node_id.get(node)
+            if number is None or self._state.nodes[number] is None:
+                self.changed = True  # It was deleted between the two leaders.
+                continue
             known = self._first_seen.get(node)
             for fault, seen in faults.items():
                 if known is not None and fault in known:

@@ -222,6 +222,12 @@ def _number(pod: Pod, key: str) -> int:
     return -1 if found is None else found
 
 
+def group_owner(job: Job) -> str:
+    """Who is gone with the PodGroup of the job. A vcjob may have another one: it is gone by itself."""
+    owner = job.group.owner if job.group is not None else None
+    return owner.uid if owner is not None and owner.uid and not owner.is_vcjob else job.key
+
+
 def owner_of(job: Job) -> str:
     """Who recreates the pods: the uid of their owner, for pods without one the job itself."""
     group_owner = job.group.owner if job.group is not None else None
