@@ -24,11 +24,12 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.wire import ConfigMapWire
+from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import Node, NodeReport, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
 from ringwise.state.vcjob import VcJob
-from ringwise.wellknown import SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
 
@@ -72,7 +73,14 @@ async def read_cluster(
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
     if required:
         raise NothingReadableError("; ".join(required))
+    live.bundle.awaits_groups = not any(map(_was_placed_without_group, live.bundle.pods))
     return live
+
+
+def _was_placed_without_group(pod: Pod) -> bool:
+    """Whether it shows a scheduler with `--no-pod-groups`, the option that a user cannot see."""
+    placed = pod.node is not None and pod.live and PREDICATE_TIME in pod.annotations
+    return placed and pod.group is None and has_siblings(pod)
 
 
 async def check_readable(client: Client) -> None:

@@ -57,7 +57,7 @@ def place(
     input is added to.
     """
     events, errors = input_events(bundle)
-    scheduler = new_scheduler(configuration, catalog, scheduler_names)
+    scheduler = new_scheduler(configuration, catalog, scheduler_names, awaits_groups=bundle.awaits_groups)
     observer = _Candidates() if scores else None
     scheduler.observer = observer
     scheduler.journal = journal

@@ -40,7 +40,7 @@ def from_bundle(
     """
     events, errors = input_events(bundle, keep_wrong_pods=keep_wrong_pods)
     now = bundle.newest_timestamp if now is None else now
-    scheduler = new_scheduler(configuration, catalog)
+    scheduler = new_scheduler(configuration, catalog, awaits_groups=bundle.awaits_groups)
     scheduler.handle(events, now, Decide.ONE_CYCLE if decide else Decide.NOTHING)
     return Source(scheduler.view, now, errors)
 

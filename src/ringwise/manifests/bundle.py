@@ -113,6 +113,8 @@ class Bundle:
     empty: list[str] = field(default_factory=list)
     #: The newest creation or report, in Unix nanoseconds. Deletion times are in the future and do not count.
     newest_timestamp: int = 0
+    #: Pods of one owner wait until a controller has created their PodGroup; for objects of a live cluster.
+    awaits_groups: bool = False
 
     @property
     def holds_nothing(self) -> bool:
