@@ -23,6 +23,8 @@ SERVICE_PORT = 443
 WEBHOOK_PORT = 9443
 #: Seconds. `kubectl apply` waits for the webhook, so a slow answer is worse than none.
 TIMEOUT = 5
+#: The condition that leaves out objects of other schedulers. The chart has the same name.
+OUR_SCHEDULER = "our-scheduler"
 _OURS = "object.spec.schedulerName in ['volcano', 'ringwise']"
 #: Built-in kinds: the API server has filled in the schedulerName of the template.
 _OURS_BY_TEMPLATE = "object.spec.template.spec.schedulerName in ['volcano', 'ringwise']"
@@ -84,7 +86,7 @@ def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, 
                 "rules": [_rule("", "v1", ("pods",), "CREATE")],
                 # Only pods that ask for the gate are sent to the webhook.
                 "matchConditions": [
-                    {"name": "our-scheduler", "expression": _OURS},
+                    {"name": OUR_SCHEDULER, "expression": _OURS},
                     {"name": "asks-for-the-queue-gate", "expression": _ASKS_FOR_QUEUE_GATE},
                 ],
             },
@@ -115,13 +117,13 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
                 **everywhere,
                 "rules": [_rule("", "v1", ("pods",), "CREATE")],
                 # Pods of other schedulers are not sent to the webhook.
-                "matchConditions": [{"name": "our-scheduler", "expression": _OURS}],
+                "matchConditions": [{"name": OUR_SCHEDULER, "expression": _OURS}],
             },
             {
                 "name": "workloads.ringwise.io",
                 **everywhere,
                 "rules": _rules(_BUILT_IN),
-                "matchConditions": [{"name": "our-scheduler", "expression": _OURS_BY_TEMPLATE}],
+                "matchConditions": [{"name": OUR_SCHEDULER, "expression": _OURS_BY_TEMPLATE}],
             },
             {"name": "operator-jobs.ringwise.io", **everywhere, "rules": _rules(_OPERATOR_JOBS)},
             {

@@ -21,14 +21,14 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server, parse_pair
-from ringwise.apps.admission.objects import NAME
+from ringwise.apps.admission.objects import NAME, OUR_SCHEDULER
 from ringwise.apps.install.steps import MUTATING_WEBHOOKS, SECRETS, WEBHOOKS
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.config import load_pair
 from ringwise.log import Logger
 from ringwise.records import dataclass
-from ringwise.wellknown import APP_NAME, APP_PART_OF
+from ringwise.wellknown import APP_NAME, APP_PART_OF, SCHEDULER_NAMES
 
 _LOG = Logger()
 
@@ -65,9 +65,15 @@ class _ClientConfig(msgspec.Struct, rename="camel"):
     ca_bundle: str = ""
 
 
+class _Condition(msgspec.Struct):
+    name: str = ""
+    expression: str = ""
+
+
 class _Hook(msgspec.Struct, rename="camel"):
     name: str = ""
     client_config: _ClientConfig = msgspec.field(default_factory=_ClientConfig)
+    match_conditions: list[_Condition] | None = None
 
 
 class _Hooks(msgspec.Struct):
@@ -90,10 +96,19 @@ class Material:
 
 class CertificateManager:
     def __init__(
-        self, client: Client, namespace: str, *, clock: Clock, more_hosts: Iterable[str] = ()
+        self,
+        client: Client,
+        namespace: str,
+        *,
+        clock: Clock,
+        more_hosts: Iterable[str] = (),
+        scheduler_names: Iterable[str] = SCHEDULER_NAMES,
     ) -> None:
         self._client = client
         self._namespace = namespace
+        self._scheduler_names = tuple(scheduler_names)
+        #: Webhooks whose objects of some scheduler names are not sent here; told once.
+        self._unsent: dict[str, str] = {}
         self._clock = clock
         self._hosts = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", NAME]
         self._hosts += more_hosts
@@ -199,6 +214,8 @@ class CertificateManager:
                     raise
                 # Left out by the administrator, or installed by an earlier version: nothing is filled in.
                 continue
+            for hook in found.webhooks or ():
+                self._compare_names(hook)
             stale = [hook.name for hook in found.webhooks or () if hook.client_config.ca_bundle != encoded]
             if stale:
                 hooks = [{"name": name, "clientConfig": {"caBundle": encoded}} for name in stale]
@@ -206,6 +223,29 @@ class CertificateManager:
                     resource, None, NAME, {"webhooks": hooks}, content_type=STRATEGIC_PATCH
                 )
                 _LOG.info("authorities written to the webhook configuration", webhooks=stale)
+
+    def _compare_names(self, hook: _Hook) -> None:
+        """Tell which of the names that are served here the API server's conditions do not let through.
+
+        A name is in such an expression as a quoted text, or it is not one of those that are sent.
+        """
+        asked = [one.expression for one in hook.match_conditions or () if one.name == OUR_SCHEDULER]
+        unsent = [
+            name
+            for name in self._scheduler_names
+            if any(f"'{name}'" not in one and f'"{name}"' not in one for one in asked)
+        ]
+        names = ", ".join(unsent)
+        if names != self._unsent.get(hook.name, ""):
+            self._unsent[hook.name] = names
+            if names:
+                _LOG.warning(
+                    "the webhook configuration does not send objects of these schedulers here",
+                    webhook=hook.name,
+                    schedulers=names,
+                    cure=f"add them to its matchCondition {OUR_SCHEDULER}, or with the chart to "
+                    "scheduler.schedulerNames",
+                )
 
 
 def _is_due(entry: _Entry, lifetime: timedelta, now: datetime) -> bool:

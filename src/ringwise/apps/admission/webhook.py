@@ -346,7 +346,13 @@ async def serve(
         options.scheduler_names,
         protect_used_queues=options.protect_used_queues,
     )
-    certificates = CertificateManager(client, options.namespace, clock=clock, more_hosts=options.hosts)
+    certificates = CertificateManager(
+        client,
+        options.namespace,
+        clock=clock,
+        more_hosts=options.hosts,
+        scheduler_names=options.scheduler_names,
+    )
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
     runners: list[web.AppRunner] = []

@@ -1,0 +1,47 @@
+"""The names that the webhook serves, against those whose objects the API server sends to it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
+from ringwise.apps.admission.serving_certificate import CertificateManager
+from tests.kube.harness import InstantClock, run, server
+
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+#: Those with a condition.
+CONDITIONED = ["pods.ringwise.io", "workloads.ringwise.io", "fill.pods.ringwise.io"]
+
+
+def warned(text: str) -> list[tuple[str, str]]:
+    lines = [json.loads(line) for line in text.splitlines() if "does not send" in line]
+    return [(line["webhook"], line["schedulers"]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("names", "unsent"),
+    [
+        (("volcano", "ringwise"), ""),
+        (("ringwise",), ""),
+        (("ring", "volcano"), "ring"),
+        (("mine", "other"), "mine, other"),
+    ],
+)
+def test_a_name_that_is_served_and_not_sent_is_a_warning_once(
+    names: tuple[str, ...], unsent: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
+            api.put(MUTATING, mutating_configuration("volcano-system", {}))
+            manager = CertificateManager(
+                client, "volcano-system", clock=InstantClock(), scheduler_names=names
+            )
+            await manager.check()
+            await manager.check()
+
+    run(test())
+    assert warned(capsys.readouterr().err) == [(hook, unsent) for hook in CONDITIONED if unsent]
