@@ -91,7 +91,7 @@ REFUSED = [
     ),
     (
         vcjob(4, replicas=2),
-        "2 pods ask for 4, 4 chips; on 910-x8 each pod of a multi-pod job must ask for 8",
+        "2 pods ask for 4 chips each; on 910-x8 each pod of a multi-pod job must ask for 8",
     ),
     (
         vcjob(8, queue="defualt"),

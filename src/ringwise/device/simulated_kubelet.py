@@ -18,6 +18,7 @@ import grpc.aio
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.api import podresources_pb2 as resources
 from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
+from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 
@@ -200,7 +201,7 @@ class SimulatedKubelet:
             (one for one, good in plugin.devices.items() if good and one not in taken), key=natural_key
         )
         if len(free) < count:
-            raise AdmissionError(f"{len(free)} devices of {resource} are free, {count} are needed")
+            raise AdmissionError(f"free: {counted(free, 'device')} of {resource}; needed: {count}")
         chosen = list(ids) or await self._preferred(plugin, free, count)
         call = plugin.way.unary_unary(
             "/v1beta1.DevicePlugin/Allocate",

@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TypeVar
 
 from ringwise import wellknown
-from ringwise.grammar import counted
+from ringwise.grammar import agrees, counted
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import (
@@ -180,7 +180,7 @@ def _warning(kind: str, count: int) -> str:
     times = counted(count, "object")
     if kind in _THROUGH_PODS:
         return f"{kind}: {times} not read; such jobs are scheduled through their pods"
-    return f"{kind}: {times} not read; scheduling does not need them"
+    return f"{kind}: {times} not read; scheduling does not need {agrees(count, 'it', 'them')}"
 
 
 def read_bundle(

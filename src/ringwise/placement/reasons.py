@@ -21,7 +21,7 @@ REQUEST_NOT_ALLOWED = ReasonKind(
 MULTI_POD_REQUEST_NOT_ALLOWED = ReasonKind(
     "multi-pod-request-not-allowed",
     Stage.VALIDATE,
-    "{pods:pod asks|pods ask} for {requests:chip}; "
+    "{pods:pod asks|pods ask} for {requests:chip} each; "
     "on {board} each pod of a multi-pod job must ask for {allowed}",
     cures=(
         "ask for {allowed:chip} in each pod",

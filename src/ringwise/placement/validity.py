@@ -70,7 +70,7 @@ def _check_pods(board: Board, asking: list[int], multi_pod_requests: str) -> Rea
     if pods > 1 and board.multi_pod != board.multi_pod_vendor and multi_pod_requests == "document":
         return MULTI_POD_REQUEST_NOT_ALLOWED(
             pods=pods,
-            requests=tuple(asking) if pods <= 8 else (*asking[:8], "..."),
+            requests=sorted(set(asking)),
             board=board.name,
             allowed=counts_text(allowed),
             one_pod=counts_text(board.one_pod),

@@ -10,6 +10,7 @@ from ringwise import __version__
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.format import JournalError, Recorded, open_journal
 from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.grammar import counted
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
@@ -82,5 +83,5 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
         raise JournalError(f"{path}: no file holds the start of the last scheduler")
     notes = list(journal.notes)
     if left_out:
-        notes.append(f"{left_out} turns are left out: what came before them is not in the journal")
+        notes.append(f"left out: {counted(left_out, 'turn')}; what came before is not in the journal")
     return scheduler.view, now, notes
