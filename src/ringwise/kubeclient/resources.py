@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     ACCESS_API,
@@ -37,7 +39,8 @@ class Resource:
             parts.append(f"namespaces/{namespace}")
         parts.append(self.plural)
         if name:
-            parts.append(name)
+            # Names of owners are not checked by the API server: one with `/../` must not name another object.
+            parts.append(quote(name, safe=":"))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)

@@ -259,6 +259,22 @@ def test_a_failed_eviction_is_reported_to_the_core() -> None:
     run(test())
 
 
+def test_a_mark_that_was_not_written_is_reported_to_the_core() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            uid = one.api.put(PODS, pod("faulty"))["metadata"]["uid"]
+            told = {"huawei.com/pod-status": "Unhealthy-CardUnhealthy"}
+            await one.do(AnnotatePod("gone", "default", "none", told))
+            assert one.failed == []
+            one.api.fault("/pods/faulty", status=503, times=20)
+            await one.do(AnnotatePod(uid, "default", "faulty", {"scheduling.k8s.io/group-name": "g"}))
+            assert one.failed == []
+            await one.do(AnnotatePod(uid, "default", "faulty", told))
+            assert one.failed == [EvictFailed(uid)]
+
+    run(test())
+
+
 def test_an_unusable_template_is_reported_and_the_status_is_written() -> None:
     async def test() -> None:
         async with executing() as one:

@@ -63,6 +63,7 @@ from ringwise.wellknown import (
     CLOSED_BY_PARENT,
     HOST_LISTS_SUFFIX,
     ORDINARY_GROUP_PREFIX,
+    POD_STATUS,
     QUEUE_GATE,
     RESCHEDULING_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -289,7 +290,13 @@ class Executor:
         """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
         annotations = {**dict.fromkeys(command.remove), **command.annotations}
         body = {"metadata": {"uid": command.uid, "annotations": annotations}}
-        await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
+        try:
+            await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
+        except GivenUpError:
+            if POD_STATUS in command.annotations:
+                # The core repeats it, as a deletion.
+                self._on_evict_failed(EvictFailed(command.uid))
+            raise
 
     async def _remove_gate(self, command: RemoveQueueGate) -> None:
         gate = {"$patch": "delete", "name": QUEUE_GATE}

@@ -330,7 +330,7 @@ class EventHandlers:
         if node is not None:
             self._detector.pod_gone(node, event.uid)
         if job is not None:
-            self._faults.job_changed(job.key)
+            self._faults.pod_gone(job.key, event.uid)
         if was_placed:
             self._placement_ended(job, held)
         self._previous.gone(job, event.uid)

@@ -203,8 +203,8 @@ class FaultDetector:
             return Examined(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
-        fault = self._sub_health(pod, number, chips, policy, said)
-        return Examined(fault, again)
+        examined = self._sub_health(pod, number, chips, policy, said, now)
+        return Examined(examined.fault, earliest(again, examined.again))
 
     def _may_explain(self, pod: Pod, now: int) -> bool:
         """Whether broken hardware of its node may be why the pod failed."""
@@ -216,7 +216,8 @@ class FaultDetector:
         node = self._state.nodes[number]
         if node is None:
             return self._missing(name, now)
-        if self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
+        # A pod without chips would be placed there again.
+        if pod.cls.chips and self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
             return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
         fleet = self._state.fleets.get(pod.cls.resource or "")
         again: int | None = None
@@ -250,10 +251,16 @@ class FaultDetector:
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
     ) -> tuple[int, int | None]:
         """The chips that have a fault which counts, and when that changes next."""
+        counts = (fault for fault in self._faults(node, resource) if fault.level not in HARMLESS_LEVELS)
+        return self._after_windows(node, counts, bad, policy, now)
+
+    def _after_windows(
+        self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
+    ) -> tuple[int, int | None]:
         seen = self._first_seen.get(node, {})
         ends: dict[int, int] = {}
-        for fault in self._faults(node, resource):
-            if fault.level in HARMLESS_LEVELS or not bad >> fault.chip & 1:
+        for fault in faults:
+            if not bad >> fault.chip & 1:
                 continue
             end = policy.masks.masked_until(fault.code, fault.level, seen.get((fault.chip, fault.code), now))
             # The first window that ends makes the chip count.
@@ -266,39 +273,44 @@ class FaultDetector:
                 if node not in self._tolerated and node in self._first_seen:
                     self._tolerated.add(node)
                     self.changed = True
-                again = end if again is None else min(again, end)
+                again = earliest(again, end)
         return counted, again
 
     def _sub_health(
-        self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None
-    ) -> PodFault | None:
+        self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None, now: int
+    ) -> Examined:
         strategy = policy.sub_health
         if strategy is SubHealth.IGNORE or number is None:
-            return None
+            return HEALTHY
         name = self._state.names[number]
         if strategy is SubHealth.HOT_SWITCH:
             # ClusterD prepares a backup pod first, and says when this one goes; its word is enough.
             if pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
-                return None
-            return PodFault(
-                FaultType.SUB_HEALTH,
-                "ClusterD replaced the pod by a backup (hot switch)",
-                hot_switch=True,
-            )
-        bad = 0
-        for fault in self._faults(name, pod.cls.resource or ""):
-            if fault.level == SUB_HEALTH_LEVEL:
-                bad |= chips & 1 << fault.chip
+                return HEALTHY
+            why = "ClusterD replaced the pod by a backup (hot switch)"
+            return Examined(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
+        weak = [
+            fault
+            for fault in self._faults(name, pod.cls.resource or "")
+            if fault.level == SUB_HEALTH_LEVEL and chips >> fault.chip & 1
+        ]
+        bad, again = mask_of(fault.chip for fault in weak), None
+        if bad and policy.masks:
+            bad, again = self._after_windows(name, weak, bad, policy, now)
         if bad:
             named = chip_names(pod.cls.resource or "", chips_of(bad))
             why = f"{named} of {name} is sub-healthy"
         elif said == "SubHealth":
             why = "ClusterD says that the pod is on sub-healthy hardware"
-        elif self._state.node_status.get(number) is NodeStatus.SUB_HEALTHY:
+        elif pod.cls.chips and self._state.node_status.get(number) is NodeStatus.SUB_HEALTHY:
             why = f"node {name} is sub-healthy"
         else:
-            return None
-        return PodFault(FaultType.SUB_HEALTH, why, chips=bad)
+            return Examined(None, again)
+        return Examined(PodFault(FaultType.SUB_HEALTH, why, chips=bad), again)
+
+
+def earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)
 
 
 def is_unfit(state: ClusterState, resource: str, name: str, mask: int) -> bool:

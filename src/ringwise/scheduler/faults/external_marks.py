@@ -8,14 +8,15 @@ from ringwise.scheduler.faults.fault_job import Deletion, FaultJob
 from ringwise.wellknown import POD_STATUS
 
 
-def mark(handled: FaultJob, job: Job) -> list[Command]:
-    commands: list[Command] = []
+def plan(handled: FaultJob) -> None:
     for uid, pod in handled.faulty.items():
         if uid not in handled.deletions:
-            handled.deletions[uid] = Deletion(pod.name, pod.position, sent=True, forced=True)
-            written = {POD_STATUS: f"Unhealthy-{pod.fault.type.value}"}
-            commands.append(AnnotatePod(uid, job.namespace, pod.name, written))
-    return commands
+            handled.deletions[uid] = Deletion(pod.name, pod.position)
+
+
+def mark(handled: FaultJob, job: Job, uid: str) -> Command:
+    pod = handled.faulty[uid]
+    return AnnotatePod(uid, job.namespace, pod.name, {POD_STATUS: f"Unhealthy-{pod.fault.type.value}"})
 
 
 def unmark(handled: FaultJob, job: Job, uid: str) -> Command:

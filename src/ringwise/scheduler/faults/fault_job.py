@@ -16,7 +16,7 @@ from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import LOGICAL_RACK, REPLICA_TYPE, SUPER_POD_RANK
+from ringwise.wellknown import LOGICAL_RACK, POD_STATUS, REPLICA_TYPE, SUPER_POD_RANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +180,14 @@ class FaultJob:
 
         `pods` are those of its deletions that exist, by uid.
         """
-        for uid, pod in pods.items() if not self.external else ():
-            # Its deletion may never have reached the API server; the uid makes it safe to repeat.
-            # A deletion by force removes the pod at once: one that terminates did not get it.
-            self.deletions[uid].forced = False
-            self.deletions[uid].sent = pod.deleting
+        for uid, pod in pods.items():
+            one = self.deletions[uid]
+            if self.external:
+                one.sent = POD_STATUS in pod.annotations or uid not in self.faulty
+            else:
+                # Its deletion may never have reached the API server; the uid makes it safe to repeat.
+                # A deletion by force removes the pod at once: one that terminates did not get it.
+                one.sent, one.forced = pod.deleting, False
         if self.deletions:
             self.state = State.DELETING
         elif self.state is State.FAULTY:

@@ -14,9 +14,9 @@ from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
-from ringwise.scheduler.faults import external_marks, job_events, reset_config
+from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.cool_downs import CoolDowns
-from ringwise.scheduler.faults.detection import FaultDetector, FaultType
+from ringwise.scheduler.faults.detection import FaultDetector, FaultType, earliest
 from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import (
     Deletion,
@@ -29,13 +29,6 @@ from ringwise.scheduler.faults.fault_job import (
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
-from ringwise.scheduler.faults.scope import (
-    effective_level,
-    is_in_scope,
-    level_after,
-    level_times,
-    next_level_after,
-)
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
@@ -86,6 +79,8 @@ class FaultHandler:
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
+        #: Pods that do not end although they were deleted by force: their jobs are not watched any more.
+        self._endless: set[str] = set()
         #: What this review has to say about jobs.
         self._told: list[TellJob] = []
 
@@ -120,6 +115,10 @@ class FaultHandler:
         number = self._state.node_id.get(pod.node)
         return number is not None and pod.live and self._detector.is_suspect(number)
 
+    def pod_gone(self, key: str, uid: str) -> None:
+        self._endless.discard(uid)
+        self.job_changed(key)
+
     def job_changed(self, key: str) -> None:
         """A job that is handled lost a pod, or is gone."""
         if key in self.jobs:
@@ -152,8 +151,7 @@ class FaultHandler:
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        times = [*self._due.values(), self.links_down.deadline()]
-        return min((time for time in times if time is not None), default=None)
+        return earliest(*self._due.values(), self.links_down.deadline())
 
     def review(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
@@ -180,7 +178,7 @@ class FaultHandler:
         return commands
 
     def _wake_at(self, key: str, times: Iterable[int | None]) -> None:
-        due = min((time for time in times if time is not None), default=None)
+        due = earliest(*times)
         if due is not None:
             self._due[key] = due
 
@@ -204,6 +202,8 @@ class FaultHandler:
             handled = FaultJob(key, owner_of(job), now)
         elif now >= self._too_old(handled):
             handled.happened(Happened.TOO_OLD)
+            left = handled.deletions.keys() & job.pods.keys()
+            self._endless |= {uid for uid in left if job.pods[uid].deleting}
             self._told.append(job_events.forgotten(job, WATCHED_FOR + self._grace))
             self._end(handled)
             return [*reset_config.at_the_end(handled, job, policy, now, placed=False)]
@@ -258,7 +258,8 @@ class FaultHandler:
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
         for uid, pod in job.pods.items():
-            if pod.node is None or uid in handled.deletions or not self._book.is_ours(pod):
+            known = uid in handled.deletions or uid in self._endless
+            if known or pod.node is None or not self._book.is_ours(pod):
                 continue
             if over and not handled.faulty:
                 # The job has ended: whether its owner begins it again is no question of hardware.
@@ -267,8 +268,7 @@ class FaultHandler:
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
                 # It terminates by itself. On a node that is lost it never would.
                 continue
-            if examined.again is not None:
-                again = examined.again if again is None else min(again, examined.again)
+            again = earliest(again, examined.again)
             if examined.fault is not None:
                 where = where or positions(job)
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
@@ -336,9 +336,9 @@ class FaultHandler:
             handled.happened(Happened.FAULT_FOUND)
 
     def _refusal(self, handled: FaultJob, policy: FaultPolicy) -> str:
-        needs_retry = handled.reason is FaultType.POD
-        left = self.retries.left(handled.owner, policy.retries) if needs_retry else 1
-        return policy.refusal(left)
+        if handled.reason is not FaultType.POD:
+            return policy.refusal(1)
+        return policy.refusal(self.retries.left(handled.owner, policy.retries))
 
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         refusal = self._refusal(handled, policy)
@@ -361,15 +361,14 @@ class FaultHandler:
         level = Level.POD if hot_switch else self._level(handled, job, policy, 0)
         self.records.add(handled, now)
         if handled.external:
-            commands = external_marks.mark(handled, job)
+            external_marks.plan(handled)
             self.changed = True
-            self._told.append(job_events.rescheduling(job, handled, level))
-            return commands
-        if not hot_switch:
-            level = effective_level(policy, level, handled.affected, positions(job).values())
-        self._plan_deletions(handled, job, level, now)
+        else:
+            if not hot_switch:
+                level = scope.effective_level(policy, level, handled.affected, positions(job).values())
+            self._plan_deletions(handled, job, level, now)
         self._told.append(job_events.rescheduling(job, handled, level))
-        return [*reset_config.before_deletion(handled, job, policy)]
+        return [] if handled.external else [*reset_config.before_deletion(handled, job, policy)]
 
     def _unmark_healed(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         commands: list[Command] = []
@@ -386,8 +385,8 @@ class FaultHandler:
 
     def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
         blocks, racks = handled.parts(job)
-        times = level_times(self._configuration.settings)
-        return level_after(policy, times, seconds, blocks=blocks, racks=racks)
+        times = scope.level_times(self._configuration.settings)
+        return scope.level_after(policy, times, seconds, blocks=blocks, racks=racks)
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
         """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
@@ -401,7 +400,7 @@ class FaultHandler:
             faulty = handled.faulty.get(uid)
             if uid in handled.deletions or pod.node is None or not self._book.is_ours(pod):
                 continue
-            if faulty is not None or is_in_scope(place, level, affected):
+            if faulty is not None or scope.is_in_scope(place, level, affected):
                 unreachable = faulty is not None and faulty.fault.unreachable
                 handled.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable)
                 added = True
@@ -414,7 +413,7 @@ class FaultHandler:
         for pod in handled.drop_needless(job, lambda pod: not self._detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
             self.changed = True
-        by_force = handled.by_force(policy)
+        by_force = not handled.external and handled.by_force(policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
         if over and not by_force and any(not one.forced for one in handled.deletions.values()):
             handled.happened(Happened.GRACE_OVER)
@@ -429,8 +428,12 @@ class FaultHandler:
                 # It terminates already: its owner or a user deleted it.
                 one.sent = True
                 continue
-            one.sent, one.forced = True, force
-            commands.append(self._delete(job, uid, handled.why(uid), 0 if force else None))
+            one.sent = True
+            if handled.external:
+                commands.append(external_marks.mark(handled, job, uid))
+            else:
+                one.forced = force
+                commands.append(self._delete(job, uid, handled.why(uid), 0 if force else None))
             self.changed = True
         if not handled.deletions:
             handled.happened(Happened.PODS_GONE)
@@ -448,11 +451,12 @@ class FaultHandler:
                 handled.waiting_since = now
                 self.changed = True
             return []
-        level = self._level(handled, job, policy, handled.seconds_waited(now))
-        level = effective_level(policy, level, handled.affected, positions(job).values())
-        if level <= handled.level or handled.external:
+        if handled.external or policy.mode.external or policy.refusal(1):
+            # Also where the user took the labels back meanwhile.
             return []
-        if not self._plan_deletions(handled, job, level, now):
+        level = self._level(handled, job, policy, handled.seconds_waited(now))
+        level = scope.effective_level(policy, level, handled.affected, positions(job).values())
+        if level <= handled.level or not self._plan_deletions(handled, job, level, now):
             return []
         handled.happened(Happened.NEXT_LEVEL)
         self._told.append(job_events.escalated(job, handled, level, round(handled.seconds_waited(now), 1)))
@@ -464,16 +468,16 @@ class FaultHandler:
 
     def _times(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[int | None]:
         """When time alone moves the job on."""
-        if handled.state is State.DELETING and not handled.external:
+        if handled.state is State.DELETING:
             times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
-            if any(not one.forced for one in handled.deletions.values()):
+            if not handled.external and any(not one.forced for one in handled.deletions.values()):
                 times.append(handled.deleting_since + self._grace * _SECOND)
             return [time for time in times if time is not None and time > now]
         if handled.state is State.WAITING and handled.waiting_since is not None:
             blocks, racks = handled.parts(job)
             waited = handled.seconds_waited(now)
-            times_of_levels = level_times(self._configuration.settings)
-            limit = next_level_after(policy, times_of_levels, waited, blocks=blocks, racks=racks)
+            times_of_levels = scope.level_times(self._configuration.settings)
+            limit = scope.next_level_after(policy, times_of_levels, waited, blocks=blocks, racks=racks)
             if limit is not None:
                 return [now + max(1, int((limit - waited) * _SECOND))]
         return []

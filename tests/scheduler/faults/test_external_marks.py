@@ -1,0 +1,53 @@
+"""`external-*`: the mark of a faulty pod reaches the pod, whatever the API server or the leader does."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotatePod, Command, DeletePod
+from ringwise.wellknown import RESCHEDULING_KEY
+from tests.scheduler.rig import Rig
+
+LABELS = {"fault-scheduling": "external-force", "subHealthyStrategy": "forceExit"}
+
+
+def running() -> Rig:
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels=LABELS)
+    rig.run()
+    rig.deaf = True
+    return rig
+
+
+def marked(commands: list[Command]) -> list[str]:
+    assert not [one for one in commands if isinstance(one, DeletePod)]
+    return [one.pod for one in commands if isinstance(one, AnnotatePod)]
+
+
+def test_a_mark_that_the_api_server_refused_is_written_again() -> None:
+    rig = running()
+    rig.sick("n2", 1)
+    assert marked(rig.step()) == ["train-1"]
+    rig.tell(ev.EvictFailed(rig.pods["train-1"].uid))
+    assert marked(rig.step(1)) == []
+    assert marked(rig.step(5)) == ["train-1"]
+    assert marked(rig.step(1000)) == []
+
+
+@pytest.mark.parametrize("arrived", [False, True])
+def test_F1_a_mark_that_never_arrived_is_written_by_the_next_leader(arrived: bool) -> None:
+    rig = running()
+    rig.sick("n2", 1)
+    rig.step()
+    written = [one.data[RESCHEDULING_KEY] for one in rig.published() if RESCHEDULING_KEY in one.data]
+    if arrived:
+        pod = rig.pods["train-1"]
+        rig.change("train-1", annotations={**pod.annotations, "huawei.com/pod-status": "Unhealthy"})
+    later = Rig(4, deaf=True)
+    later.sick("n2", 1)
+    later.tell(*(ev.PodGroupSeen(group) for group in rig.groups.values()))
+    later.tell(*(ev.PodSeen(pod) for pod in rig.pods.values()))
+    later.tell(ev.ReschedulingRead(document=written[-1]))
+    assert marked(later.step()) == ([] if arrived else ["train-1"])
+    assert marked(later.step(5)) == []

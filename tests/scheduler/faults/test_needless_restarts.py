@@ -1,0 +1,99 @@
+"""Faults that must not restart anything, or not again and again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import DeletePod
+from ringwise.state.model import DeviceReport, NodeReport, Pod, PodClass, ReportedFault
+from tests.scheduler.rig import CHIP, Rig
+
+POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on", "subHealthyStrategy": "forceExit"}
+
+
+def deleted(rig: Rig, seconds: float) -> list[str]:
+    return [one.pod for one in rig.step(seconds) if isinstance(one, DeletePod)]
+
+
+def owner_acts(rig: Rig) -> None:
+    """Deleted pods end, and their owner creates them again."""
+    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.replacement(name)
+
+
+@pytest.mark.parametrize("status", ["UnHealthy", "SubHealthy"])
+def test_a_pod_without_chips_stays_where_it_would_be_placed_again(status: str) -> None:
+    rig = Rig(4)
+    rig.submit("train", pods=2, chips=8, min_available=3, labels=POD_LEVEL)
+    launcher = PodClass(None, 0)
+    rig.put(Pod("launcher.1", "default", "launcher", launcher, labels=POD_LEVEL, group="train", rank=2))
+    rig.run()
+    assert (rig.pods["launcher"].node, rig.pods["train-0"].node) == ("n1", "n1")
+    rig.tell(ev.NodeReportSeen(NodeReport("n1", "node", status)))
+    assert sorted(deleted(rig, 1)) == ["launcher", "train-0", "train-1"], "rank 0 is hit"
+    for _ in range(10):
+        owner_acts(rig)
+        assert deleted(rig, 1) == []
+    assert {pod.node for pod in rig.pods.values()} == {"n1", "n2", "n3"}
+
+
+@pytest.mark.parametrize("labels", [{}, {**POD_LEVEL, "fault-scheduling": "off"}])
+def test_labels_that_are_taken_back_end_the_escalation(labels: dict[str, str]) -> None:
+    rig = Rig(3)
+    rig.submit("train", pods=3, chips=8, labels=POD_LEVEL)
+    rig.run()
+    rig.sick("n3", 1)
+    assert deleted(rig, 1) == ["train-2"]
+    owner_acts(rig)
+    rig.step(1)
+    group = replace(rig.groups["default/train"], labels=labels)
+    rig.tell(ev.PodGroupSeen(group))
+    for name in rig.pods:
+        rig.change(name, labels=labels)
+    assert deleted(rig, 1) == deleted(rig, 30) == []
+
+
+def test_a_pod_that_never_ends_on_a_lost_node_restarts_its_job_once() -> None:
+    rig = Rig(8)
+    rig.submit("train", pods=3, chips=8, labels={"fault-scheduling": "force"})
+    rig.run()
+    rig.node("n3", ready=False)
+    assert len(deleted(rig, 1)) == 3
+    old = [rig.pods.pop(name) for name in list(rig.pods)]
+    rig.tell(*(ev.PodGone(pod.uid) for pod in old if pod.node != "n3"))
+    for number, pod in enumerate(old):
+        # Its owner uses other names; a finalizer keeps the pod of the lost node.
+        name = f"new-{number}"
+        rig.put(Pod(f"{name}.2", "default", name, pod.cls, labels=pod.labels, group="train"))
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+    for _ in range(10):
+        rig.node("n3", ready=False)
+        assert deleted(rig, 400) == []
+
+
+@pytest.mark.parametrize("mask", [{"faultCode": "80E01801:30"}, {"faultLevel": "SubHealthFault:30"}])
+def test_sub_health_is_masked_as_other_faults(mask: dict[str, str]) -> None:
+    filters = {f"huawei.com/schedule.filter.{key}": value for key, value in mask.items()}
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels=POD_LEVEL, annotations=filters)
+    rig.run()
+    fault = ReportedFault(2, "80E01801", "SubHealthFault")
+    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, network_unhealthy=0, faults=(fault,))))
+    assert deleted(rig, 0) == deleted(rig, 29) == []
+    assert deleted(rig, 1) == ["train-2"]
+
+
+def test_the_last_pod_may_be_gone_when_its_job_is_not_watched_any_more() -> None:
+    rig = Rig(4)
+    rig.submit("train", pods=3, chips=8, labels=POD_LEVEL)
+    rig.run()
+    rig.sick("n3", 1)
+    assert deleted(rig, 1) == ["train-2"]
+    rig.gone("train-2")
+    assert deleted(rig, 2000) == []
+    assert not rig.machine._faults.jobs
