@@ -281,6 +281,27 @@ def test_what_happens_while_the_rows_are_filled_is_not_lost() -> None:
     assert mirror.plain() == fresh(scheduler)
 
 
+@pytest.mark.parametrize(
+    ("queues", "shares"),
+    [
+        # Without a parent a queue is a child of the root, as one that names it.
+        ([Queue("a", 3), Queue("b", 2, parent="root")], {"a": 24, "b": 16, "default": 8}),
+        ([Queue("a", 5), Queue("b", 3, parent="a"), Queue("c", 1, parent="a")], {"a": 40, "b": 30, "c": 10}),
+        ([Queue("a", 5, parent="none")], {"a": 40, "default": 8}),
+        ([Queue("a", 1, deserved={CHIP: 20}), Queue("b", 1, parent="a")], {"a": 20, "b": 20}),
+        ([Queue("a", 5), Queue("b", 1, parent="a", deserved={CHIP: 3})], {"a": 40, "b": 3}),
+        ([Queue("a", 5, capability={CHIP: 7})], {"a": 7, "default": 8}),
+        ([Queue("a", 0)], {"a": 0, "default": 48}),
+        ([Queue("a", 2, parent="b"), Queue("b", 1, parent="a")], {"a": 48, "b": 48, "default": 48}),
+    ],
+)
+def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
+    """48 chips; the queue `default` has the weight 1."""
+    client = followed(*(node(f"n{number}") for number in range(6)), *map(ev.QueueSeen, queues))
+    found = {row["name"]: row["share"] for row in client.rows.queues()}
+    assert {name: found[name] for name in shares} == shares
+
+
 def test_totals_of_samples_are_those_of_the_rows() -> None:
     client = followed(
         node("n1", faulty=1),

@@ -7,7 +7,7 @@ number of changes, not on the size of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ringwise.framework.job import job_key
 from ringwise.manifests.quantities import rfc3339
@@ -16,7 +16,7 @@ from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import ROOT_QUEUE
+from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
@@ -353,18 +353,12 @@ class DashboardRows:
         view = self._view
         resources = [name for name in view.cluster.fleets if name != HOSTS]
         named = [queue for queue in view.queues.values() if queue.name != ROOT_QUEUE]
-        weights: dict[str, int] = {}
-        for queue in named:
-            weights[queue.parent] = weights.get(queue.parent, 0) + max(0, queue.weight)
+        shares = _Shares(named, resources, self._totals.chips)
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
             limits = [queue.capability[name] for name in resources if name in queue.capability]
             capability = sum(limits) if limits else None
-            deserved = [queue.deserved[name] for name in resources if name in queue.deserved]
-            if deserved:
-                share = sum(deserved)
-            else:
-                share = self._totals.chips * max(0, queue.weight) // max(1, weights[queue.parent])
+            share = shares.of(queue.name)
             used = view.used_by_queue(queue.name)
             rows.append(
                 {
@@ -380,6 +374,38 @@ class DashboardRows:
                 }
             )
         return rows
+
+
+class _Shares:
+    """What queues deserve in chips: as written, else the part of their parent's share by weight."""
+
+    def __init__(self, queues: Sequence[Queue], resources: Sequence[str], chips: int) -> None:
+        self._queues = {queue.name: queue for queue in queues}
+        self._resources = resources
+        self._chips = chips
+        #: Parent -> weight of its children together.
+        self._weights: dict[str, int] = {}
+        for queue in queues:
+            parent = self._parent(queue)
+            self._weights[parent] = self._weights.get(parent, 0) + max(0, queue.weight)
+
+    def _parent(self, queue: Queue) -> str:
+        """Without one, and below one that does not exist, it is a child of the root."""
+        return queue.parent if queue.parent in self._queues else ROOT_QUEUE
+
+    def of(self, name: str) -> int:
+        # Weights of a queue and of those above it; a circle of parents ends where it began.
+        part, whole, seen = 1, 1, set[str]()
+        while name in self._queues and name not in seen:
+            seen.add(name)
+            queue = self._queues[name]
+            deserved = [queue.deserved[one] for one in self._resources if one in queue.deserved]
+            if deserved:
+                return sum(deserved) * part // whole
+            parent = self._parent(queue)
+            part, whole = part * max(0, queue.weight), whole * max(1, self._weights[parent])
+            name = parent
+        return self._chips * part // whole
 
 
 _END = object()

@@ -93,7 +93,7 @@ class DashboardQueue(TypedDict):
     state: str
     weight: int
     share: Annotated[
-        int, Meta(description="What it deserves: as written, else its part of all chips by weight.")
+        int, Meta(description="What it deserves: as written, else the part of its parent's share by weight.")
     ]
     capability: Annotated[int | None, Meta(description="What it may use at most; null: no limit.")]
     used: int
