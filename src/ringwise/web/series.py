@@ -32,6 +32,15 @@ class Series:
     def add(self, now: int, totals: DashboardTotals, bindings: int, counter: object) -> None:
         """`counter` is what counted the bindings: another one starts again at 0."""
         since, before, who = self._last or (now, bindings, counter)
+        if self._samples and now == since:
+            # Virtual time stands still: there is one point for this moment, with the last values.
+            self._samples[-1] = self._samples[-1]._replace(
+                used=totals["used"],
+                free=totals["free"],
+                waiting=totals["waiting"],
+                fragmentation=totals["fragmentation"],
+            )
+            return
         if who is not counter:
             before = 0
         seconds = (now - since) / _SECOND

@@ -10,7 +10,9 @@ import uPlot from "../vendor/uplot.js";
 /** @typedef {import("../types.js").Series} Series */
 /** @typedef {"used" | "free" | "waiting" | "fragmentation" | "decisions"} SeriesName */
 
-/** @type {{title: string, lines: {name: SeriesName, label: string, colour: string}[], write: (value: number) => string}[]} */
+/** Distances of the marks beside plots of things that are counted: there is no half job. */
+const WHOLE = [1, 2, 5].flatMap((first) => [0, 1, 2, 3, 4, 5, 6].map((power) => first * 10 ** power)).sort((a, b) => a - b);
+/** @type {{title: string, lines: {name: SeriesName, label: string, colour: string}[], write: (value: number) => string, steps?: number[]}[]} */
 const PLOTS = [
   {
     title: "Chips",
@@ -19,8 +21,9 @@ const PLOTS = [
       { name: "free", label: "free", colour: "--plot-2" },
     ],
     write: (value) => number(Math.round(value)),
+    steps: WHOLE,
   },
-  { title: "Jobs waiting", lines: [{ name: "waiting", label: "waiting", colour: "--plot-3" }], write: (value) => number(Math.round(value)) },
+  { title: "Jobs waiting", lines: [{ name: "waiting", label: "waiting", colour: "--plot-3" }], write: (value) => number(Math.round(value)), steps: WHOLE },
   { title: "Fragmentation", lines: [{ name: "fragmentation", label: "fragmentation", colour: "--plot-4" }], write: percent },
   { title: "Decisions per second", lines: [{ name: "decisions", label: "decisions", colour: "--plot-1" }], write: (value) => (Math.round(value * 10) / 10).toString() },
 ];
@@ -30,7 +33,7 @@ export function OverTimeView() {
   return html`
     <${ViewHead} title="Over time" />
     <${Problem} error=${error} what="The past" />
-    ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember; the first points come in ${span(series.interval)}.</p>`}
+    ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember: it takes a point every ${span(series.interval)} while time passes, and a plot needs two.</p>`}
     ${series && series.times.length >= 2 && html`
       <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval)}, kept by this process.</p>
       <div class="plots">${PLOTS.map((plot) => html`<${Plot} key=${plot.title} plot=${plot} series=${series} />`)}</div>
@@ -121,7 +124,7 @@ function plotOptions(plot, element) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (/** @type {unknown} */ _, /** @type {number} */ _least, /** @type {number} */ most) => [0, most > 0 ? most * 1.08 : 1] } },
-    axes: [{ ...axis, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
+    axes: [{ ...axis, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, ...(plot.steps && { incrs: plot.steps }), values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
     series: [
       {},
       ...plot.lines.map((line) => ({ label: line.label, stroke: style.getPropertyValue(line.colour), width: 1.5, points: { show: false } })),

@@ -1,0 +1,49 @@
+"""What the dashboard remembers for its plots."""
+
+from __future__ import annotations
+
+from ringwise.views.documents.dashboard import DashboardTotals
+from ringwise.web.series import Series
+
+SECOND = 1_000_000_000
+
+
+def totals(used: int, free: int) -> DashboardTotals:
+    return {
+        "chips": 8,
+        "free": free,
+        "used": used,
+        "faulty": 0,
+        "isolated": 0,
+        "waiting": 0,
+        "running": 0,
+        "fragmentation": 0.0,
+    }
+
+
+def test_decisions_are_counted_per_second_and_start_again_with_another_scheduler() -> None:
+    series, first, second = Series(), object(), object()
+    for time, bindings, counter in ((10, 100, first), (15, 110, first), (20, 5, second)):
+        series.add(time * SECOND, totals(4, 4), bindings, counter)
+    document = series.document()
+    assert document["times"] == [10, 15, 20]
+    assert document["decisions"] == [0, 2, 1]
+
+
+def test_virtual_time_that_stands_still_has_one_point() -> None:
+    series, counter = Series(), object()
+    series.add(10 * SECOND, totals(0, 8), 0, counter)
+    series.add(10 * SECOND, totals(4, 4), 20, counter)
+    series.add(20 * SECOND, totals(8, 0), 30, counter)
+    document = series.document()
+    assert document["times"] == [10, 20]
+    assert document["used"] == [4, 8]
+    # None of the decisions is lost.
+    assert document["decisions"] == [0, 3]
+
+
+def test_the_oldest_points_are_forgotten() -> None:
+    series = Series(interval=5, remembered=15)
+    for number in range(10):
+        series.add(number * SECOND, totals(number, 0), 0, series)
+    assert series.document()["used"] == [7, 8, 9]
