@@ -87,6 +87,15 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     view = open_page(lab.url).open("nodes")
     lab.terminal.ok("cordon node-2")
     view.row("node-2", "Nodes").get_by_text("cordoned").first.wait_for()
+    # The legend counts as free what the line above counts: chips on nodes that take pods.
+    view.see_total("free", "40")
+    view.open("map")
+    legend = view.page.get_by_role("region", name="Legend")
+    legend.get_by_role("listitem").filter(has_text="free, on a node that takes no pods").get_by_text(
+        "8"
+    ).wait_for()
+    assert legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"]
+    view.open("nodes")
     lab.terminal.ok("uncordon node-2")
     view.row("node-2", "Nodes").get_by_text("ready", exact=True).wait_for()
 

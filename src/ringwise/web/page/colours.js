@@ -39,8 +39,8 @@ export class Palette {
   }
 
   /**
-   * The colour of the n-th job or queue: hues far from each other for numbers near each other, none of them the red of
-   * faults.
+   * The colour of the n-th job or queue: multiples of the golden ratio are far from each other for numbers near each
+   * other. None has the red of faults.
    * @param {number} index
    * @returns {Rgb}
    */
@@ -48,9 +48,9 @@ export class Palette {
     const key = `${index}`;
     let found = this._named.get(key);
     if (!found) {
-      const hue = 40 + ((index * 137.508) % 300);
-      const step = index % 3;
-      found = this.dark ? hsl(hue, 0.5, 0.5 + 0.08 * step) : hsl(hue, 0.52, 0.4 + 0.09 * step);
+      const hue = 40 + 300 * ((index * 0.6180339887) % 1);
+      const step = index % 4;
+      found = this.dark ? hsl(hue, 0.5, 0.46 + 0.08 * step) : hsl(hue, 0.52, 0.36 + 0.08 * step);
       this._named.set(key, found);
     }
     return found;
@@ -158,7 +158,7 @@ export function legend(mode, palette, store) {
   const byHealth = {};
   /** @type {Record<string, number>} */
   const out = {};
-  const chips = { free: 0, held: 0, partlyFree: 0, partlyHeld: 0, whollyFree: 0 };
+  const chips = { free: 0, closed: 0, held: 0, partlyFree: 0, partlyHeld: 0, whollyFree: 0 };
   let [notReady, closed] = [0, 0];
   for (const node of store.nodes.values()) {
     if (node.state === "not-ready") notReady += 1;
@@ -170,9 +170,12 @@ export function legend(mode, palette, store) {
       byHealth[letter] = (byHealth[letter] ?? 0) + 1;
       if (letter === "f" || (holder < 0 && !usable(letter))) out[letter] = (out[letter] ?? 0) + 1;
       else if (holder < 0) {
-        chips.free += 1;
-        if (partly) chips.partlyFree += 1;
-        else chips.whollyFree += 1;
+        if (node.state !== "ready") chips.closed += 1;
+        else {
+          chips.free += 1;
+          if (partly) chips.partlyFree += 1;
+          else chips.whollyFree += 1;
+        }
       } else {
         chips.held += 1;
         if (partly) chips.partlyHeld += 1;
@@ -206,6 +209,9 @@ export function legend(mode, palette, store) {
     }
   }
   if (notReady) entries.push({ label: "node not ready", colour: css(rgb["state-not-ready"]), count: notReady, unit: "node", hatched: true });
+  if (chips.closed && mode !== "health") {
+    entries.push({ label: "free, on a node that takes no pods", colour: css(rgb[mode === "fragmentation" ? "wholly-free" : "free"]), count: chips.closed, unit: "chip", hatched: true });
+  }
   if (closed) entries.push({ label: "node cordoned or isolated", colour: css(rgb["state-closed"]), count: closed, unit: "node", hatched: true });
   return entries;
 }
