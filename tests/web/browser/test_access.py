@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.rig import job
+from tests.lab.rig import job, queue
 from tests.web.browser.conftest import Opener
 from tests.web.browser.rig import DashboardLab, View, dashboard_lab
 
@@ -73,6 +73,19 @@ def test_nothing_is_wider_than_a_phone(busy_lab: DashboardLab, open_page: Opener
         if width > 360:
             wide[name] = width
     assert wide == {}
+
+
+def test_short_names_are_not_broken(lab: DashboardLab, open_page: Opener) -> None:
+    lab.terminal.submit(queue("production"), job("train", 1, 8, queue="production"), job("large", 9, 8))
+    view = open_page(lab.url).open("jobs")
+    cell = view.row("lab/train", "Jobs").get_by_text("production")
+    cell.wait_for()
+    lines = """one => {
+      const range = document.createRange();
+      range.selectNodeContents(one);
+      return range.getClientRects().length;
+    }"""
+    assert cell.evaluate(lines) == 1
 
 
 def background(view: View) -> list[int]:

@@ -49,8 +49,8 @@ export function JobView({ namespace, name }) {
     <${Section} title="Pods" note=${document ? count(document.pods.length, "pod") : ""}>
       <${Table} label="Pods" rows=${document?.pods ?? []} id=${(/** @type {PodFields} */ pod) => pod.name} columns=${podColumns(document?.pods ?? [])} empty="It has no pods." />
     <//>
-    <${Story} path=${path} version=${row} />
-    ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads">
+    <${Story} path=${path} version=${row} waits=${state === "waiting"} time=${time} />
+    ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads" note="of its PodGroup and of its first pod with chips">
       <${KeyValues} label="Labels" values=${document.labels} />
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
 }
@@ -97,16 +97,18 @@ function Why({ path, version, job: row }) {
       <ul class="verdicts">${refusals.map(([code, nodes]) => html`<li key=${code}><code>${code}</code> ${count(nodes, "node")}</li>`)}</ul>`}
     ${why.near_misses.length > 0 && html`<h3>Nearest misses</h3>
       <ul class="misses">${why.near_misses.map((miss) => html`<li key=${miss.node}><${NodeLink} name=${miss.node} />: <bdi>${miss.text}</bdi></li>`)}</ul>`}
-    ${why.plan.length > 0 && html`<h3>What is planned for it</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
+    ${why.plan.length > 0 && html`<h3>${why.outcome === "pending" ? "What is planned for it" : "Why there"}</h3><ul>${why.plan.map((line) => html`<li key=${line}><bdi>${line}</bdi></li>`)}</ul>`}
   <//>`;
 }
 
-/** @param {{path: string, version: unknown}} props */
-function Story({ path, version }) {
+/** @param {{path: string, version: unknown, waits: boolean, time: string}} props */
+function Story({ path, version, waits, time }) {
   const { document: story, error } = /** @type {{document: StoryDocument | null, error: any}} */ (useDocument(`${path}/story`, version));
   if (error && !story) return error.status === 404 ? null : html`<${Section} title="Story"><${Problem} error=${error} what="The story" /><//>`;
   if (!story) return html`<${Section} title="Story"><p class="empty">Reading.</p><//>`;
-  const note = [story.faults && count(story.faults, "fault"), story.moved_pods && `${count(story.moved_pods, "pod")} moved`, `waited ${span(story.waited_seconds)}`].filter(Boolean).join(", ");
+  // Nothing is recorded while nothing happens: a job that waits has waited longer than its story knows.
+  const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(story.until)) / 1000) || 0 : 0;
+  const note = [story.faults && count(story.faults, "fault"), story.moved_pods && `${count(story.moved_pods, "pod")} moved`, `waited ${span(story.waited_seconds + since)}`].filter(Boolean).join(", ");
   return html`<${Section} title="Story" note=${note}>
     <ol class="story" aria-label="Story">
       ${story.entries.map((entry, i) => html`<li key=${i} class=${`entry entry-${entry.kind.replace(/[^a-z-]/g, "")}`}>
