@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.lab.rig import job, queue
 from tests.web.browser.conftest import Opener
-from tests.web.browser.rig import DashboardLab
+from tests.web.browser.rig import DashboardLab, dashboard_lab
 
 pytestmark = pytest.mark.browser
 
@@ -81,6 +83,16 @@ def test_a_node_goes_and_its_job_moves(lab: DashboardLab, open_page: Opener) -> 
     ).first.wait_for()
     view.open("map")
     view.page.get_by_role("region", name="Legend").get_by_text("node not ready").wait_for()
+
+
+def test_a_cluster_without_nodes_says_so(tmp_path: Path, open_page: Opener) -> None:
+    with dashboard_lab(tmp_path, "--nodes", "0") as lab:
+        view = open_page(lab.url).open("map")
+        view.see("The cluster has no nodes.")
+        view.open("nodes")
+        view.see("The cluster has no nodes.")
+        view.open("jobs")
+        view.see("There are no jobs.")
 
 
 def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> None:

@@ -70,6 +70,7 @@ export function MapView({ settings }) {
         <canvas ref=${base} class="map-base" aria-hidden="true"></canvas>
         <canvas ref=${overlay} class="map-overlay" tabindex="0" role="application" aria-roledescription="map"
           aria-label=${`Map of ${count(nodes.size, "node")}, coloured by ${MODES[colour]}`} aria-describedby="map-keys"></canvas>
+        ${nodes.size === 0 && html`<p class="empty no-nodes" role="status">The cluster has no nodes.</p>`}
         ${hover.text && html`<div class="hover" aria-hidden="true" style=${hoverPlace(hover, overlay.current)}>${hover.text}</div>`}
       </div>
       <aside class="map-side" aria-label="Legend and cursor">

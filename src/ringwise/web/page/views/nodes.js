@@ -39,9 +39,9 @@ export function NodesView({ settings }) {
       <p class="found" role="status">${found.length === nodes.size ? count(nodes.size, "node") : `${number(found.length)} of ${count(nodes.size, "node")}`}</p>
     </div>
     ${grouped
-      ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => row.name} empty="No node fits the filter." />`
+      ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => row.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
       : html`<p class="faint signs">Chips, ring by ring: # held, . free, x faulty, - not usable.</p>
-        <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty="No node fits the filter." />`}`;
+        <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
 }
 
 /** @param {NodeRow} node */
