@@ -59,9 +59,11 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
             metrics.pending({"full": 3})
             metrics.pending({})
             metrics.chips("huawei.com/Ascend910", 5, 2, 1)
+            metrics.rescheduling_left_out(2)
             text = (await fetched(port, "/metrics"))[1]
             for line in (
                 "ringwise_bindings_total 1.0",
+                "ringwise_rescheduling_left_out 2.0",
                 'ringwise_bind_errors_total{kind="conflict"} 1.0',
                 'ringwise_pending_jobs{reason="full"} 0.0',
                 'ringwise_chips{resource="huawei.com/Ascend910",state="unhealthy"} 1.0',

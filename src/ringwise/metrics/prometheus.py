@@ -36,6 +36,10 @@ class Metrics(MetricSet):
             "ringwise_status_dropped", "Status updates, conditions and events that were not written", "kind"
         )
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
+        self._left_out = gauge(
+            "ringwise_rescheduling_left_out",
+            "Entries about rescheduled jobs that do not fit into their ConfigMap",
+        )
         self._chips = gauge("ringwise_chips", "Chips by resource and state", "resource", "state")
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
         self._journal_dropped = counter(
@@ -96,6 +100,9 @@ class Metrics(MetricSet):
     def chips(self, resource: str, free: int, held: int, unhealthy: int) -> None:
         for state, count in (("free", free), ("held", held), ("unhealthy", unhealthy)):
             self._chips.set(count, resource, state)
+
+    def rescheduling_left_out(self, entries: int) -> None:
+        self._left_out.set(entries)
 
     def shadow(self, outcome: str) -> None:
         self._shadow.inc(outcome)

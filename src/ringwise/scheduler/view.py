@@ -33,6 +33,7 @@ from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.state.cluster import ClusterState, NodePosition, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, Queue
@@ -160,6 +161,7 @@ class SchedulerView:
         configuration: ActiveConfiguration,
         scheduler_names: frozenset[str],
         previous: PreviousPlacements,
+        publisher: ReschedulingPublisher,
         fault_jobs: dict[str, FaultJob],
         reported_by_clusterd: Set[str],
         history: History,
@@ -174,6 +176,7 @@ class SchedulerView:
         self._topology = topology
         self._configuration = configuration
         self._previous = previous
+        self._publisher = publisher
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
         self._reported_by_clusterd = reported_by_clusterd
@@ -364,6 +367,11 @@ class SchedulerView:
     def rescheduling(self) -> int:
         """How many jobs that are placed as a whole are being rescheduled."""
         return self._previous.rescheduling
+
+    @property
+    def rescheduling_left_out(self) -> int:
+        """F1: entries about jobs that are being rescheduled that no other leader would know."""
+        return self._publisher.left_out
 
     @property
     def has_clusterd(self) -> bool:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
+from dataclasses import replace
+from hashlib import sha256
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -10,11 +15,19 @@ from hypothesis import strategies as st
 
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
+from ringwise.scheduler.faults.document import LARGEST_DOCUMENT as DOCUMENT
 from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
-from ringwise.scheduler.faults.records import LARGEST_DOCUMENT, RescheduleRecords, RetryBudget, RetryBudgets
+from ringwise.scheduler.faults.records import (
+    LARGEST_DOCUMENT,
+    LARGEST_RETRIES,
+    RescheduleRecords,
+    RetryBudget,
+    RetryBudgets,
+)
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import State
+from tests.scheduler.rig import Rig
 
 
 def job(number: int = 0, since: int = 5) -> FaultJob:
@@ -39,7 +52,7 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
 def test_F1_everything_is_read_back() -> None:
     budgets = {"owner": RetryBudget("default/train-0", 1, 3)}
     placement = {"owner": "o", "until": 4, "ranks": {}}
-    found = read(write([job()], budgets, [placement]))
+    found = read(write([job()], budgets, [placement]).text)
     assert found.jobs == (job(),)
     assert found.retries == (("owner", budgets["owner"]),)
     assert found.placements == (placement,)
@@ -47,12 +60,77 @@ def test_F1_everything_is_read_back() -> None:
 
 
 def test_F1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
-    text = write([job(number, since=number) for number in range(100)], {}, [], largest=10_000)
-    assert len(text.encode()) <= 10_000
-    kept = [one.since for one in read(text).jobs]
+    many = [job(number, since=number) for number in range(1000)]
+    document = write(many, {}, [], largest=5_000)
+    assert len(document.text.encode()) <= 5_000
+    kept = [one.since for one in read(document.text).jobs]
     assert kept == sorted(kept, reverse=True)
-    assert kept[0] == 99
-    assert json.loads(text)["leftOut"] == 100 - len(kept) > 0
+    assert kept[0] == 999
+    assert json.loads(document.text)["leftOut"] == document.left_out == 1000 - len(kept) > 0
+
+
+def test_F1_a_large_document_is_compressed_and_nothing_is_lost() -> None:
+    many = [job(number, since=number) for number in range(100)]
+    plain = write(many, {}, []).text
+    document = write(many, {}, [], largest=len(plain) // 3)
+    assert len(document.text) <= len(plain) // 3
+    assert document.left_out == 0
+    assert read(document.text) == read(plain)
+
+
+def test_F1_retries_are_in_the_bound_and_those_used_last_are_kept() -> None:
+    budgets = RetryBudgets()
+    for number in range(4000):
+        budgets.use(sha256(str(number).encode()).hexdigest(), f"team/{number}", 3)
+    document = write([job()], budgets.owners, [], largest=100_000)
+    assert len(document.text) <= 100_000
+    found = read(document.text)
+    assert found.jobs == (job(),)
+    kept = [owner for owner, _ in found.retries]
+    assert 0 < document.left_out == 4000 - len(kept) < 3500
+    assert kept == list(budgets.owners)[-len(kept) :]
+
+
+def test_the_retries_that_are_shown_are_bounded_and_those_used_last_are_in_it() -> None:
+    budgets = RetryBudgets()
+    for number in range(4000):
+        budgets.use(f"owner-{number}", f"team/{'x' * 60}{number}", 3)
+    text = budgets.document()
+    assert len(text.encode()) <= LARGEST_RETRIES
+    shown = json.loads(text)
+    assert shown[f"team/{'x' * 60}3999"] == {"UUID": "owner-3999", "Times": 2}
+    assert 1000 < len(shown) < 4000
+
+
+def test_F1_a_job_of_ten_thousand_pods_is_kept() -> None:
+    """Its pods, as they are deleted with it: names and uids as long as those of a cluster."""
+    rig = Rig(1)
+    rig.submit("train", chips=8, labels={"fault-scheduling": "grace"})
+    rig.run()
+    rig.sick("n1", 1)
+    rig.step()
+    (handled,) = rig.machine._faults.jobs.values()
+    (kept,) = rig.machine._previous.plain()
+    (deletion,) = handled.deletions.values()
+    (leaving,) = kept["leaving"].values()
+    uids = [str(UUID(sha256(str(number).encode()).hexdigest()[:32])) for number in range(10_000)]
+    handled.deletions = {
+        uid: replace(deletion, name=f"train-of-a-large-model-worker-{number}")
+        for number, uid in enumerate(uids)
+    }
+    kept["leaving"] = {
+        uid: [number, f"worker-node-{number}.rack-7.example", *leaving[2:]] for number, uid in enumerate(uids)
+    }
+    document = write([handled], {}, [kept])
+    assert (len(document.text) <= DOCUMENT, document.left_out) == (True, 0)
+    found = read(document.text)
+    assert len(found.jobs[0].deletions) == len(found.placements[0]["leaving"]) == 10_000
+
+
+@pytest.mark.parametrize("packed", ["", "!", "AAAA", base64.b64encode(zlib.compress(b" " * 2**27)).decode()])
+def test_F1_a_compressed_document_that_cannot_be_read_is_as_none(packed: str) -> None:
+    found = read(json.dumps({"version": 1, "compressed": packed}))
+    assert (found.jobs, found.problem) == ((), "it is no JSON")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +143,7 @@ def test_F1_a_document_that_cannot_be_read_is_as_none(text: str) -> None:
 
 
 def test_F1_one_bad_entry_costs_no_other() -> None:
-    document = json.loads(write([job(1), job(2)], {}, []))
+    document = json.loads(write([job(1), job(2)], {}, []).text)
     document["jobs"][0]["state"] = "Recovered"
     document["retries"] = {"a": ["default/x", 1, 2], "b": [1]}
     found = read(json.dumps(document))
@@ -81,13 +159,13 @@ JSON = st.recursive(
 )
 
 
-KEYS = sorted(json.loads(write([job()], {}, []))["jobs"][0])
+KEYS = sorted(json.loads(write([job()], {}, []).text)["jobs"][0])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["jobs", "retries", "placements"]), JSON, st.sampled_from(KEYS), JSON)
 def test_F1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
-    document = json.loads(write([job()], {}, []))
+    document = json.loads(write([job()], {}, []).text)
     document["jobs"][0][key] = value
     read(json.dumps(document))
     document[part] = content

@@ -92,6 +92,8 @@ class SchedulerAdapter:
         self.scheduler = scheduler
         self._deliver: Deliver = lambda commands: None
         self._yield_to_loop: Callable[[], object] = lambda: None
+        #: Entries that did not fit when it was counted last.
+        self._left_out = 0
         #: How many bindings of the current cycle were sent early, and the uids of their pods.
         self._sent = 0
         self._sent_early: set[str] = set()
@@ -139,6 +141,13 @@ class SchedulerAdapter:
             if job.reason is not None and job.waiting_since is not None:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
+        observer.rescheduling_left_out(view.rescheduling_left_out)
+        if view.rescheduling_left_out and not self._left_out:
+            _LOG.warning(
+                "not all jobs that are rescheduled fit into their ConfigMap; the next leader lacks some",
+                entries=view.rescheduling_left_out,
+            )
+        self._left_out = view.rescheduling_left_out
         for resource, fleet in view.cluster.fleets.items():
             if resource == HOSTS:
                 continue

@@ -183,6 +183,7 @@ class Scheduler:
             configuration=self._configuration,
             scheduler_names=names,
             previous=self._previous,
+            publisher=self._rescheduling,
             fault_jobs=self._faults.jobs,
             reported_by_clusterd=self._faults.aggregated,
             history=self._history,

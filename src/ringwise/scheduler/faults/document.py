@@ -1,13 +1,16 @@
 """F1: jobs that are being rescheduled, as a versioned document that the next leader reads.
 
-It has a bound: where more jobs are handled than fit, those whose fault is oldest are left out, and their
-number is written. A document of another version, or one that cannot be read, is as none: faults that still
+It has a bound: a document that is larger is compressed, which leaves room for jobs of some 10,000 pods. Where
+even that does not fit, retries and the jobs whose fault is oldest are left out; their number is written,
+logged and a metric. A document of another version, or one that cannot be read, is as none: faults that still
 exist are found again.
 """
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
@@ -23,6 +26,8 @@ from ringwise.scheduler.faults.states import ENDED, State
 VERSION = 1
 #: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
 LARGEST_DOCUMENT = 750 * 1024
+#: Bytes of a compressed document when it is unpacked: those of more than 100,000 pods.
+LARGEST_UNPACKED = 64 * 1024 * 1024
 EMPTY_TOLERATED: Mapping[str, list[list[Any]]] = {}
 
 
@@ -39,6 +44,13 @@ class ReadDocument:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenDocument:
+    text: str
+    #: Entries for which there was no room.
+    left_out: int = 0
+
+
 def write(
     jobs: Iterable[FaultJob],
     retries: Mapping[str, RetryBudget],
@@ -46,32 +58,77 @@ def write(
     tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
     *,
     largest: int = LARGEST_DOCUMENT,
-) -> str:
-    budgets = {owner: [one.job, one.used, one.allowed] for owner, one in retries.items()}
-    parts = [("placements", _compact(one), int(one.get("until", 0))) for one in placements]
-    parts += [("jobs", _compact(_job(one)), one.since) for one in jobs]
-    parts += [("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()]
+) -> WrittenDocument:
+    """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
+    parts = [_Part("placements", _compact(one), int(one.get("until", 0))) for one in placements]
+    parts += [_Part("jobs", _compact(_job(one)), one.since) for one in jobs]
+    parts += [
+        _Part("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()
+    ]
     # Newest first: the oldest do not fit.
-    parts.sort(key=lambda part: part[2], reverse=True)
-    fixed = {"version": VERSION, "retries": budgets}
-    room = largest - len(_compact(fixed).encode()) - 100
-    taken: dict[str, list[str]] = {"jobs": [], "placements": [], "tolerated": []}
-    left_out = 0
-    for name, text, _ in parts:
-        size = len(text.encode()) + 1
+    parts.sort(key=lambda part: part.time, reverse=True)
+    # After them, the one that was used last first: a lost one costs a restart too much, and moves no pod.
+    parts += [
+        _Part("retries", f"{_compact(owner)}:{_compact([one.job, one.used, one.allowed])}", 0)
+        for owner, one in reversed(tuple(retries.items()))
+    ]
+    text = _joined(parts, 0)
+    if len(text.encode()) <= largest:
+        return WrittenDocument(text)
+    room = len(text.encode())
+    while True:
+        taken = _that_fit(parts, room)
+        left_out = len(parts) - len(taken)
+        packed = base64.b64encode(zlib.compress(_joined(taken, left_out).encode())).decode()
+        text = f'{{"version":{VERSION},"leftOut":{left_out},"compressed":"{packed}"}}'
+        if len(text) <= largest or not taken:
+            return WrittenDocument(text, left_out)
+        # By as much as it is too large, and a little more.
+        room = room * largest * 9 // (len(text) * 10)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    list: str
+    text: str
+    time: int
+
+
+def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
+    taken: list[_Part] = []
+    for part in parts:
+        size = len(part.text.encode()) + 1
         if size <= room:
             room -= size
-            taken[name].append(text)
-        else:
-            left_out += 1
-    lists = ",".join(f'"{name}":[{",".join(texts)}]' for name, texts in taken.items())
-    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{_compact(budgets)},{lists}}}'
+            taken.append(part)
+    return taken
+
+
+def _joined(parts: Iterable[_Part], left_out: int) -> str:
+    texts: dict[str, list[str]] = {"retries": [], "jobs": [], "placements": [], "tolerated": []}
+    for part in parts:
+        texts[part.list].append(part.text)
+    # The one that was used last comes last: the first are forgotten first.
+    retries = ",".join(reversed(texts.pop("retries")))
+    lists = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
+    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{{{retries}}},{lists}}}'
+
+
+def _unpacked(packed: str) -> Any:
+    """What is in a compressed document. One that grows beyond all reason is no document of ours."""
+    decompressor = zlib.decompressobj()
+    data = decompressor.decompress(base64.b64decode(packed, validate=True), LARGEST_UNPACKED)
+    if not decompressor.eof:
+        raise ValueError("it does not end")
+    return json.loads(data)
 
 
 def read(text: str) -> ReadDocument:
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):
+        if isinstance(found, dict) and isinstance(found.get("compressed"), str):
+            found = _unpacked(found["compressed"])
+    except (ValueError, RecursionError, zlib.error):
         return ReadDocument(problem="it is no JSON")
     if not isinstance(found, dict) or found.get("version") != VERSION:
         return ReadDocument(problem=f"its version is not {VERSION}")

@@ -42,8 +42,10 @@ class ReschedulingPublisher:
         self._detector = detector
         self._previous = previous
         self._nodes = nodes
+        #: Entries of the document for which there was no room when it was written last.
+        self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
-        self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, ()), FAULT_NODE_KEY: "[]"}
+        self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, ()).text, FAULT_NODE_KEY: "[]"}
 
     def was_written(self, event: ReschedulingRead) -> None:
         """By the previous leader."""
@@ -58,12 +60,13 @@ class ReschedulingPublisher:
         records: dict[str, str] = {}
         if faults.changed or previous.changed or self._detector.changed:
             faults.changed = previous.changed = self._detector.changed = False
-            own[RESCHEDULING_KEY] = write(
+            document = write(
                 faults.jobs.values(),
                 faults.retries.owners,
                 previous.plain(),
                 self._detector.plain_tolerated(),
             )
+            own[RESCHEDULING_KEY], self.left_out = document.text, document.left_out
         if faults.cool_downs.changed:
             faults.cool_downs.changed = False
             own[COOL_DOWNS_KEY] = faults.cool_downs.document()

@@ -18,6 +18,8 @@ MOST_REASONS = 10
 LARGEST_DOCUMENT = 950 * 1024
 #: Owners whose used retries are kept; the one that used none for longest goes first.
 MOST_BUDGETS = 4096
+#: Bytes of `remain-retry-times`, which is beside `fault-node` in its ConfigMap. It is only shown.
+LARGEST_RETRIES = 150 * 1024
 _SECOND = 1_000_000_000
 
 
@@ -136,10 +138,14 @@ class RetryBudgets:
         return known
 
     def document(self) -> str:
-        """The value of `remain-retry-times`: job to owner and restarts that are left."""
-        return compact(
-            {
-                budget.job: {"UUID": owner, "Times": max(0, budget.allowed - budget.used)}
-                for owner, budget in self.owners.items()
-            }
-        )
+        """The value of `remain-retry-times`: job to owner and restarts that are left; those used last."""
+        texts: dict[str, str] = {}
+        room = LARGEST_RETRIES - 2
+        for owner, budget in reversed(self.owners.items()):
+            left = {"UUID": owner, "Times": max(0, budget.allowed - budget.used)}
+            text = f"{compact(budget.job)}:{compact(left)}"
+            room -= len(text.encode()) + 1
+            if room < 0:
+                break
+            texts.setdefault(budget.job, text)
+        return f"{{{','.join(reversed(texts.values()))}}}"
