@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,7 +24,7 @@ from ringwise.records import dataclass
 from ringwise.state.model import Isolation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.cluster import ChipFields, ChipsDocument
+from ringwise.views.documents.cluster import ChipFields
 from ringwise.wellknown import (
     ASCEND_REAL,
     CHIP_RESOURCE_PREFIX,
@@ -106,11 +106,6 @@ class _Named(WireStruct):
 
 class _Info(WireStruct, rename=None):
     DeviceInfo: _Listed | None = None
-
-
-def chips_document(rows: Iterable[ChipRow]) -> ChipsDocument:
-    """What `ringwise chips list -o json` prints."""
-    return {"schema": "ringwise.io/chips/v1", "chips": [row.as_json() for row in rows]}
 
 
 def list_chips(access: Access, node: str | None) -> ChipList:

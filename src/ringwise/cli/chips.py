@@ -6,13 +6,16 @@ import getpass
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
 from ringwise.cli.queries import lab_client
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import ChipsDocument
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,37 +25,59 @@ def chips() -> None:
     """The chips of a cluster, as their nodes report them."""
 
 
+_LAB = click.option(
+    "--lab",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of a lab: do it there, not in a cluster.",
+)
+
+
 @chips.command("list")
 @click.option("--node", help="Only the chips of this node.")
 @click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config.")
 @click.option("--context", help="A context of the kubeconfig.")
+@_LAB
 @output_option
-def list_command(node: str | None, kubeconfig: str | None, context: str | None, output: str) -> None:
+def list_command(node: str | None, lab: Path | None, output: str, **access: str | None) -> None:
     """Every chip with its state, its pod and its faults."""
-    from ringwise.apps.chips import ChipsError, chips_document, list_chips
+    document = _listed_in_lab(lab, access, node) if lab is not None else _listed(access, node)
+    if output != "table":
+        print_document(document, output)
+        return
+    from ringwise.cli.drawing.tables import Column, Table
+
+    columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
+    table = Table([*columns, Column("faults", moves=True)], note="note")
+    for row in document["chips"]:
+        network = "ok" if row["network_healthy"] else "unhealthy"
+        shown = (row["node"], row["chip"], row["state"], network, row["pod"] or "", row["faults"] or "")
+        table.add(*shown, note=row["note"] or "")
+    table.print(stdout_console())
+
+
+def _listed(access: Mapping[str, str | None], node: str | None) -> ChipsDocument:
+    from ringwise.apps.chips import ChipsError, list_chips
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
     from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.views.chips import chips_document
 
     try:
-        found = list_chips(find_access(kubeconfig, context), node)
+        found = list_chips(find_access(access["kubeconfig"], access["context"]), node)
     except (ChipsError, KubeConfigError) as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:
         raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None
     for unread in found.problems:
         complain(f"warning: {unread}")
-    if output != "table":
-        print_document(chips_document(found.rows), output)
-        return
-    from ringwise.cli.drawing.tables import Column, Table
+    return chips_document(row.as_json() for row in found.rows)
 
-    columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
-    table = Table([*columns, Column("faults", moves=True)], note="note")
-    for row in found.rows:
-        network = "ok" if row.network else "unhealthy"
-        table.add(row.node, row.chip, row.state, network, row.pod, row.faults, note=row.note)
-    table.print(stdout_console())
+
+def _listed_in_lab(lab: Path, access: Mapping[str, str | None], node: str | None) -> ChipsDocument:
+    _check_no_cluster(access)
+    with lab_client(lab, "asking the lab") as client:
+        document: ChipsDocument = client.ask("chips", node=node)
+    return document
 
 
 def _options(command: Command) -> Command:
@@ -64,11 +89,7 @@ def _options(command: Command) -> Command:
             click.option("--by", default=getpass.getuser, show_default="you", help="Who does it."),
             click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
             click.option("--context", help="A context of the kubeconfig."),
-            click.option(
-                "--lab",
-                type=click.Path(path_type=Path, file_okay=False),
-                help="Folder of a lab: do it there, not in a cluster.",
-            ),
+            _LAB,
         )
     ):
         command = option(command)
@@ -137,11 +158,15 @@ def _what(target: str, chip: str) -> str:
 
 
 def _done_in_lab(lab: Path, access: Mapping[str, str | None], action: str, **parameters: str) -> bool:
-    given = [f"--{name}" for name, value in access.items() if value is not None]
-    if given:
-        raise click.UsageError(f"--lab changes a lab and {given[0]} names a cluster: give one of them")
+    _check_no_cluster(access)
     with lab_client(lab, "asking the lab") as client:
         return bool(client.do(action, **parameters)["changed"])
+
+
+def _check_no_cluster(access: Mapping[str, str | None]) -> None:
+    given = [f"--{name}" for name, value in access.items() if value is not None]
+    if given:
+        raise click.UsageError(f"--lab names a lab and {given[0]} a cluster: give one of them")
 
 
 def _carried_out(access: Mapping[str, str | None], action: Callable[[Any], bool]) -> bool:

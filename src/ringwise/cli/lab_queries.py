@@ -44,6 +44,7 @@ from ringwise.framework.amounts import request_text
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.state.model import Node, Pod, Queue
+from ringwise.views.chips import chip_documents, chips_document
 from ringwise.views.cluster import (
     JobView,
     job_views,
@@ -55,6 +56,7 @@ from ringwise.views.cluster import (
     with_present_reasons,
 )
 from ringwise.views.documents.cluster import (
+    ChipsDocument,
     JobDocument,
     JobsDocument,
     NodeDocument,
@@ -377,9 +379,17 @@ def _status(live: LiveLab, _parameters: Parameters) -> dict[str, Any]:
     return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 
+def _chips(live: LiveLab, parameters: Parameters) -> ChipsDocument:
+    node = parameters.get("node")
+    if node is not None:
+        find_name(live, "node", str(node))
+    return chips_document(chip_documents(live.view, node))
+
+
 QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _rendered(_get),
+    "chips": _chips,
     "describe": _rendered(_describe),
     "names": lambda live, parameters: all_names(live, str(parameters.get("kind"))),
     "drain": lambda live, parameters: drain_document(live.objects, str(parameters.get("target"))),
