@@ -141,11 +141,11 @@ def _compiled_init(cls: type, fields: list[Field[Any]], frozen: bool) -> Callabl
         body.append("self.__post_init__()")
     source = f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body or ["pass"])
     exec(source, names)
-    init: Any = names["__init__"]
+    init: Callable[..., None] = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__module__ = cls.__module__
     init.__annotations__ = {field.name: field.type for field in fields if field.init}
-    return init  # type: ignore[no-any-return]
+    return init
 
 
 def _equality(names: list[str]) -> Callable[[Any, Any], Any]:

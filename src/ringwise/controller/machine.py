@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from heapq import heappop, heappush
 
 from ringwise.controller.job_plugins import JobPlugins
 from ringwise.controller.job_record import (
@@ -41,6 +40,7 @@ from ringwise.controller.phases import (
 from ringwise.controller.pod_groups import PodGroupController
 from ringwise.controller.policies import due_action, targets
 from ringwise.controller.queues import QueueController
+from ringwise.controller.timers import Timers
 from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
@@ -78,8 +78,7 @@ class Controller:
         self._job_of_group: dict[str, str] = {}
         self._priorities: dict[str, int] = {}
         self._deleted: dict[str, None] = {}
-        self._timers: list[tuple[int, str]] = []
-        self._timer_of: dict[str, int] = {}
+        self._timers = Timers()
         self._commands: dict[str, list[str]] = {}
         self._changed: dict[str, None] = {}
         self._containment = Containment()
@@ -105,11 +104,7 @@ class Controller:
             self._initial = False
             for key, known in self._records.items():
                 self._containment.attempt("Job", key, partial(known.note_losses, now), known.job.uid)
-        while self._timers and self._timers[0][0] <= now:
-            due, key = heappop(self._timers)
-            if self._timer_of.get(key) == due:
-                del self._timer_of[key]
-                self._changed[key] = None
+        self._changed.update(dict.fromkeys(self._timers.take_due(now)))
         commands: list[Command] = []
         for key in self._changed:
             record = self._records.get(key)
@@ -127,19 +122,8 @@ class Controller:
     def next_deadline(self) -> int | None:
         """When time alone changes something."""
         groups = self._pod_groups.next_deadline() if self._pod_groups is not None else None
-        moments = (self._next_job_deadline(), self._queues.next_deadline(), groups)
+        moments = (self._timers.next_deadline(), self._queues.next_deadline(), groups)
         return min((moment for moment in moments if moment is not None), default=None)
-
-    def _next_job_deadline(self) -> int | None:
-        while self._timers:
-            due, key = self._timers[0]
-            record = self._records.get(key)
-            if record is not None and record.due == due:
-                return due
-            heappop(self._timers)
-            if self._timer_of.get(key) == due:
-                del self._timer_of[key]
-        return None
 
     # -- events --------------------------------------------------------------------------
 
@@ -150,6 +134,7 @@ class Controller:
             case ev.VcJobGone():
                 record = self._records.pop(event.key, None)
                 self._containment.succeeded("Job", event.key)
+                self._timers.set(event.key, None)
                 if record is not None:
                     self._job_of_group.pop(_group_key(record.job), None)
             case ev.PodSeen():
@@ -238,7 +223,9 @@ class Controller:
         commands: list[Command] = []
         job = record.job
         if self._containment.attempt("Job", job.key, partial(self._sync, record, now, commands), job.uid):
+            self._timers.set(job.key, record.due)
             return commands
+        self._timers.set(job.key, None)
         commands.clear()
         for action in self._commands.get(job.key, ()):
             _tell_ineffective(job, action, "cannot be handled", commands)
@@ -274,9 +261,6 @@ class Controller:
         self._expire(record, now, commands)
         if record.action_started:
             record.wake_at(now)
-        if record.due is not None and self._timer_of.get(job.key) != record.due:
-            self._timer_of[job.key] = record.due
-            heappush(self._timers, (record.due, job.key))
 
     def _reconcile(self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]) -> None:
         for action in self._commands.get(record.job.key, ()):

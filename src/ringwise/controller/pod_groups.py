@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import field, replace
 from functools import partial
-from heapq import heappop, heappush
 
 from ringwise.controller.job_record import RETRY_AFTER
+from ringwise.controller.timers import Timers
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment
@@ -76,8 +76,7 @@ class PodGroupController:
         self._owners: dict[str, PodOwner] = {}
         self._groups: dict[str, PodGroup] = {}
         self._changed: dict[str, None] = {}
-        self._timers: list[tuple[int, str]] = []
-        self._timer_of: dict[str, int] = {}
+        self._timers = Timers()
 
     def apply(self, event: ev.Event) -> None:
         match event:
@@ -105,11 +104,7 @@ class PodGroupController:
 
     def sync(self, now: int, containment: Containment) -> list[Command]:
         """The commands that follow from the events since the last call, and from the time."""
-        while self._timers and self._timers[0][0] <= now:
-            due, key = heappop(self._timers)
-            if self._timer_of.get(key) == due:
-                del self._timer_of[key]
-                self._changed[key] = None
+        self._changed.update(dict.fromkeys(self._timers.take_due(now)))
         commands: list[Command] = []
         for key in self._changed:
             found: list[Command] = []
@@ -119,15 +114,10 @@ class PodGroupController:
         return commands
 
     def _handle(self, key: str, now: int, commands: list[Command]) -> None:
-        due_again = self._sync(key, now, commands)
-        if due_again is not None and self._timer_of.get(key) != due_again:
-            self._timer_of[key] = due_again
-            heappush(self._timers, (due_again, key))
+        self._timers.set(key, self._sync(key, now, commands))
 
     def next_deadline(self) -> int | None:
-        while self._timers and self._timer_of.get(self._timers[0][1]) != self._timers[0][0]:
-            heappop(self._timers)
-        return self._timers[0][0] if self._timers else None
+        return self._timers.next_deadline()
 
     # -- events --------------------------------------------------------------------------
 

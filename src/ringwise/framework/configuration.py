@@ -362,6 +362,7 @@ class PluginOption:
 
     def value(self, argument: Argument[T]) -> T:
         """The value of a declared argument."""
+        # The reader has checked it against the declaration, which the types of the map do not say.
         found: Any = self.arguments.get(argument.name, argument.default)
         return found  # type: ignore[no-any-return]
 

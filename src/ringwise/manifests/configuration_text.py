@@ -158,9 +158,10 @@ def _mapping(root: yaml.Node, origin: str, first_line: int) -> yaml.MappingNode:
 
 def _entry(node: yaml.Node, key: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode):
-        for key_node, value in node.value:
+        entries: list[tuple[yaml.Node, yaml.Node]] = node.value
+        for key_node, value in entries:
             if key_node.value == key:
-                return value  # type: ignore[no-any-return]
+                return value
     return None
 
 
