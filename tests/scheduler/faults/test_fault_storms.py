@@ -1,8 +1,7 @@
 """Random faults, healings, API errors and restarts of the scheduler in virtual time.
 
 No pod is deleted twice (by force once by each leader) or after it was recreated, healthy pods stay where they
-are while their job asks for faulty pods only, no chip is given twice, and in the end every job runs or has a
-reason.
+are while their job asks for faulty pods only, no chip is given twice, and in the end every job runs.
 """
 
 from __future__ import annotations
@@ -155,13 +154,17 @@ class FaultStorm(RuleBasedStateMachine):
             assert handled.state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
 
     def teardown(self) -> None:
-        """When everything is repaired, every job runs, or says why it does not."""
+        """When everything is repaired, every job runs: nothing may still be a reason to wait."""
         for node in NODES:
             self.chips(node, 0)
             self.node(node, True)
         for _ in range(12):
             self.turn(30)
             self.pods_end(True)
+            # A failed pod that is not restarted because of a fault is removed by its owner.
+            self.rig.gone(
+                *[name for name, pod in self.rig.pods.items() if pod.phase == "Failed" and not pod.deleting]
+            )
             missing = {f"{job}-{index}" for job in JOBS for index in range(2)} - self.rig.pods.keys()
             for name in sorted(missing):
                 self.recreate(name)
@@ -169,10 +172,7 @@ class FaultStorm(RuleBasedStateMachine):
         for job in JOBS:
             pods = [pod for pod in self.rig.pods.values() if pod.group == job]
             placed = sum(pod.node is not None and pod.phase == "Running" for pod in pods)
-            handled = self.rig.machine._faults.jobs.get(f"default/{job}")
-            failed = any(pod.phase == "Failed" for pod in pods)
-            blocked = handled is not None and handled.state is State.BLOCKED and bool(handled.blocked)
-            assert placed == 2 or blocked or failed or self.rig.reason(job) is not None, job
+            assert placed == 2, (job, self.rig.reason(job), self.rig.machine._faults.jobs)
 
     def recreate(self, name: str) -> None:
         """The owner notices late that a pod is missing."""

@@ -250,9 +250,8 @@ def test_S9_P7_F1_storms_of_faults(make: object, seed: int) -> None:
     for job in cluster.all(VcJob):
         pods = [pod for pod in cluster.all(Pod) if pod.name.startswith(f"{job.name}-")]
         running = sum(pod.phase == "Running" and pod.node is not None for pod in pods)
-        status = next((one for key, one in cluster.group_status.items() if job.name in key), None)
-        has_reason = status is not None and status.reason is not None
-        assert running == job.tasks[0].replicas or has_reason, (job.name, storm.log[-40:])
+        # Everything is healed, so nothing may still be a reason to wait.
+        assert running == job.tasks[0].replicas, (job.name, storm.log[-40:])
 
 
 def test_storms_check_something() -> None:
