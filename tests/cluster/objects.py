@@ -14,6 +14,8 @@ GROUP = "scheduling.k8s.io/group-name"
 #: Annotations for the simulated nodes: how a pod ends.
 ENDS = "tests.ringwise/ends"
 STARTS_AFTER = "tests.ringwise/starts-after"
+#: How long it takes to end after its deletion, like `3s`.
+GOES_AFTER = "tests.ringwise/goes-after"
 
 
 def node(

@@ -32,4 +32,8 @@ def reading_rights(cluster: Cluster, subject: str = _USER) -> Iterator[None]:
     finally:
         for command in commands:
             named = command[: command.index(_NAME) + 1]
-            cluster.kubectl(*("delete" if part == "create" else part for part in named), "--ignore-not-found")
+            cluster.kubectl(
+                *("delete" if part == "create" else part for part in named),
+                "--ignore-not-found",
+                "--wait=false",
+            )

@@ -82,7 +82,9 @@ class Exposed:
 
     def close(self) -> None:
         for one in self.access:
-            self._cluster.kubectl("delete", one["kind"], one["metadata"]["name"], "--ignore-not-found")
+            self._cluster.kubectl(
+                "delete", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--wait=false"
+            )
 
 
 @pytest.fixture
@@ -115,11 +117,15 @@ class Account:
         )
 
     def forbid(self) -> None:
-        self._cluster.kubectl("delete", "clusterrolebinding", f"web-{self.name}", "--ignore-not-found")
+        self._cluster.kubectl(
+            "delete", "clusterrolebinding", f"web-{self.name}", "--ignore-not-found", "--wait=false"
+        )
 
     def remove(self) -> None:
         self.forbid()
-        self._cluster.kubectl("delete", "serviceaccount", self.name, "-n", NAMESPACE, "--ignore-not-found")
+        self._cluster.kubectl(
+            "delete", "serviceaccount", self.name, "-n", NAMESPACE, "--ignore-not-found", "--wait=false"
+        )
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -20,6 +18,7 @@ from ringwise.apps.admission.certificates import Pair, make_authority
 from ringwise.apps.control_plane import find_program
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import Cluster, check_chips
+from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with
 from tests.cluster.objects import nodes, pod, vcjob
 from tests.cluster.rights import reading_rights
@@ -45,18 +44,6 @@ def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
     ):
         subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
     return Pair((folder / "own.crt").read_text(), (folder / "own.key").read_text())
-
-
-def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """`kubectl ringwise ...`, found by kubectl on the PATH."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
-        [str(find_program("kubectl")), "ringwise", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "HOME": str(kubeconfig.parent)},
-    )
 
 
 def names_of_nodes(kubeconfig: Path) -> list[str]:

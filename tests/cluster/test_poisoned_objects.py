@@ -1,15 +1,30 @@
-"""Objects that a reader or the core cannot handle, among many jobs: no other job is placed differently."""
+"""Objects that a reader or the core cannot handle, among many jobs: they cost no other job anything."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 from collections.abc import Iterable
 from functools import partial
 
 import pytest
 
+from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import GROUPS, Cluster, check_chips, chips_of, node_of
-from tests.cluster.objects import CHIP, NAMESPACE, Object, node, node_report, nodes, pod, pod_group
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import (
+    CHIP,
+    GOES_AFTER,
+    NAMESPACE,
+    Object,
+    node,
+    node_report,
+    nodes,
+    pod,
+    pod_group,
+    vcjob,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -97,3 +112,124 @@ def test_poisoned_objects_among_100_jobs_change_no_other_placement(cluster: Clus
     cluster.apply([pod("late-0", 1)])
     cluster.wait_running("late", 1)
     assert again.running
+
+
+# -- reports of nodes while a job is rescheduled
+
+ALL = tuple(range(8))
+#: As large as an API server accepts.
+MEGABYTE = 1_000_000
+
+
+def hostile_reports(node: str) -> dict[str, tuple[Object, str]]:
+    """What a device plugin or NodeD may write instead of a report, and words of the event about it."""
+
+    def device(text: str) -> Object:
+        made = node_report(node, ALL)
+        return {**made, "data": {"DeviceInfoCfg": text}}
+
+    def listed(chips: object) -> Object:
+        return device(json.dumps({"DeviceInfo": {"DeviceList": {CHIP: chips}, "UpdateTime": 1}}))
+
+    many = {f"huawei.com/Chip{number}": "" for number in range(20_000)}
+    health = {
+        **node_report(node, ALL),
+        "metadata": {
+            "name": f"mindx-dl-nodeinfo-{node}",
+            "namespace": "mindx-dl",
+            "labels": {"mx-consumer-cim": "true"},
+        },
+        "data": {"NodeInfo": json.dumps({"NodeInfo": {"FaultDevList": 7, "NodeStatus": ["UnHealthy"]}})},
+    }
+    return {
+        "no JSON": (device("{not json"), "must be valid JSON"),
+        "a megabyte": (device("x" * MEGABYTE), "must be valid JSON"),
+        "a megabyte of chips": (listed("Ascend910-0," * (MEGABYTE // 12)), "at most 128 chips"),
+        "thousands of resources": (
+            device(json.dumps({"DeviceInfo": {"DeviceList": many, "UpdateTime": 1}})),
+            "at most 16 resources",
+        ),
+        "wrong types": (device(json.dumps({"DeviceInfo": [], "SuperPodID": "x"})), "must be an object"),
+        "chips that are no text": (listed([0, 1, {"chip": None}]), "must be text"),
+        "chips of other names": (listed("Ascend910-\u2603,5,null,Ascend910--1"), "must name chips"),
+        "deep": (device("[" * 100_000), "nested too deeply"),
+        "health of wrong types": (health, "must be text"),
+    }
+
+
+def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(cluster: Cluster) -> None:
+    written = ("ringwise-rescheduling", "vcjob-fault-npu-cm", "job-reschedule-reason")
+    cluster.kubectl(
+        "delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found", "--wait=false"
+    )
+    names = [f"node-{number}" for number in range(1, 7)]
+    cluster.apply([*nodes(6), *(node_report(name, ALL, index=place) for place, name in enumerate(names))])
+    scheduler = cluster.run()
+    labels = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
+    # The pod that is deleted needs some time: meanwhile the reports come.
+    cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={GOES_AFTER: "6s"})])
+    cluster.apply([vcjob("other", 2, 8, labels=labels)])
+    before = {one["metadata"]["name"]: one for one in cluster.wait_running("train", 2)}
+    others = {one["metadata"]["uid"]: node_of(one) for one in cluster.wait_running("other", 2)}
+    bad = node_of(before["train-work-1"])
+    victim = node_of(before["train-work-0"])
+    cluster.apply([node_report(bad, ALL[1:], unhealthy=[0])])
+    cluster.wait(
+        lambda: any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train")),
+        "the pod on the broken chip is deleted",
+    )
+    # Of the node of the pod that stays, of those of the other job, and of one that is not there.
+    targets = [victim, *others.values(), "node-of-nobody"]
+    wanted: list[tuple[str, str, str]] = []
+    for target, (title, (report, words)) in zip(
+        itertools.cycle(targets), hostile_reports("x").items(), strict=False
+    ):
+        report = hostile_reports(target)[title][0]
+        cluster.api.request("PATCH", *_written(report))
+        wanted.append((report["metadata"]["name"], report["metadata"]["namespace"], words))
+        cluster.wait(
+            partial(_told, cluster, *wanted[-1]), f"an event about {report['metadata']['name']} ({title})"
+        )
+
+    def whole() -> list[Object] | None:
+        found = cluster.running("train", 2)
+        moved = found is not None and all(node_of(one) != bad for one in found)
+        return found if moved else None
+
+    after = {one["metadata"]["name"]: one for one in cluster.wait(whole, "the job is whole again")}
+    check_chips(cluster.pods())
+    assert after["train-work-0"]["metadata"]["uid"] == before["train-work-0"]["metadata"]["uid"]
+    assert {one["metadata"]["uid"]: node_of(one) for one in cluster.pods("other")} == others
+    assert scheduler.running
+    # One event for each problem, in one line; the log has short lines.
+    for namespace in ("kube-system", "mindx-dl"):
+        for event in cluster.api.items(f"/api/v1/namespaces/{namespace}/events"):
+            if event["reason"] == "Malformed":
+                assert event.get("count", 1) == 1
+                assert len(event["message"].splitlines()) == 1
+                assert len(event["message"]) < 400, event["message"]
+    assert max(map(len, scheduler.log().splitlines())) < 3000
+    # `doctor` names them, and a report that is good again is used: its chip is broken.
+    found = kubectl_ringwise(cluster.admin_config, "doctor")
+    assert f"mindx-dl-deviceinfo-{victim}" in found.stdout + found.stderr, found.stdout + found.stderr
+    cluster.apply([node_report(victim, ALL[1:], unhealthy=[0])])
+    cluster.wait(
+        lambda: (
+            (pods := cluster.running("train", 2)) is not None
+            and all(node_of(one) not in (bad, victim) for one in pods)
+        ),
+        "the other pod leaves its broken chip, too",
+    )
+    for name in {name for name, namespace, _ in wanted if namespace == "mindx-dl"}:
+        cluster.kubectl("delete", "configmap", name, "-n", "mindx-dl", "--wait=false")
+
+
+def _written(report: Object) -> tuple[str, Object, str]:
+    """By server-side apply: `kubectl apply` would keep the value a second time in an annotation."""
+    meta = report["metadata"]
+    path = f"/api/v1/namespaces/{meta['namespace']}/configmaps/{meta['name']}"
+    return f"{path}?fieldManager=hostile&force=true", report, "application/apply-patch+yaml"
+
+
+def _told(cluster: Cluster, name: str, namespace: str, words: str) -> bool:
+    return any(words in message for message in named(cluster, "ConfigMap", name, namespace))

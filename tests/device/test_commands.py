@@ -256,10 +256,28 @@ def test_isolate_list_and_release(tmp_path: Path) -> None:
             assert nothing.output == "node node-1 is not isolated\n"
             last = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["metadata"]["annotations"]
             assert json.loads(last["ringwise.io/last-isolation-change"])["reason"] == "there"
-            strange = await typed("isolate", "node-9", "--reason=x")
-            assert (strange.exit_code, strange.output) == (2, "there is no node node-9\n")
+            for command in ("isolate", "release"):
+                for name in ("node-9", "node-1,x=y"):
+                    strange = await typed(command, name, "--reason=x")
+                    assert (strange.exit_code, strange.output) == (2, f"there is no node {name}\n")
             wrong = await typed("isolate", NODE, "chip3", "--reason=x")
             assert "CHIP: must be a chip's name like Ascend910-3, got 'chip3'" in wrong.output
+
+    run(test())
+
+
+def test_a_node_that_is_gone_is_released(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            api.put(NODES, node_object())
+            config = f"--kubeconfig={kubeconfig(tmp_path, api.url)}"
+            await asyncio.to_thread(invoke, "isolate", NODE, "--reason=old", config)
+            api.remove(NODES, NODE)
+            released = await asyncio.to_thread(invoke, "release", NODE, "--reason=gone", config)
+            assert released.output == "node node-1 released\n"
+            assert api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"] == {}
+            # What a reader of the cluster may do is enough for nodes.
+            assert not api.count(f"GET /api/v1/nodes/{NODE}")
 
     run(test())
 

@@ -7,15 +7,19 @@ value is compared with the types of the struct here, to report every wrong field
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import msgspec.inspect as shapes
 
+from ringwise.grammar import agrees
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.json_stream import TOO_DEEP
 
 Kind = TypeVar("Kind")
+
+#: Wrong entries of one map that are named: to explain one takes much longer than to read one.
+MOST_EXPLAINED = 100
 
 _TYPE_NAMES: dict[type, str] = {
     shapes.StrType: "text",
@@ -103,6 +107,30 @@ def decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | N
     except (msgspec.DecodeError, ValueError, RecursionError) as problem:
         _explain(text, kind, path, found, problem)
     return None
+
+
+def decoded_entries(text: str, kind: type[Kind], path: str, found: Findings) -> dict[str, Kind]:
+    """A JSON object with many entries of one type. One that does not fit is an error and costs no other."""
+    all_of_them: Any = dict[str, kind]  # type: ignore[valid-type]
+    try:
+        fitting: dict[str, Kind] = msgspec.json.decode(text, type=all_of_them)
+        return fitting
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        fitting = {}
+    unexplained = 0
+    for key, raw in (decoded(text, dict[str, msgspec.Raw], path, found) or {}).items():
+        try:
+            fitting[key] = msgspec.json.decode(raw, type=kind)
+        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+            if len(found.errors) < MOST_EXPLAINED:
+                _explain(bytes(raw).decode(), kind, keyed(path, key), found, problem)
+            else:
+                unexplained += 1
+    if unexplained:
+        found.wrong(
+            path, f"has {unexplained} more {agrees(unexplained, 'entry', 'entries')} that cannot be read"
+        )
+    return fitting
 
 
 def _explain(text: str, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ringwise.manifests.checking import decoded, keyed
+from ringwise.manifests.checking import decoded, decoded_entries, keyed
 from ringwise.manifests.chips import chip_of, chips_in
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
@@ -21,6 +21,8 @@ from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     CLUSTER_INFO_PREFIX,
+    CLUSTER_NODE_INFO,
+    CLUSTER_SWITCH_INFO_PREFIX,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     FAULT_SUFFIX,
@@ -30,8 +32,10 @@ from ringwise.wellknown import (
     MINDX_DL,
     MOUNTED_CHIPS_KEY,
     NETWORK_UNHEALTHY_SUFFIX,
+    NODE_INFO_PREFIX,
     RECOVERING_SUFFIX,
     SCHEDULER_CONFIG_MAP,
+    SWITCH_INFO_PREFIX,
     TOR_NODE_CONFIG_MAP,
     UNHEALTHY_SUFFIX,
 )
@@ -41,6 +45,10 @@ PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP, ISOLATION_CONF
 
 #: Entries of one list of faults that are read.
 MOST_FAULTS = 10_000
+#: Resources of chips of one node: most have one.
+MOST_RESOURCES = 16
+_AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
+_NODE_PREFIXES = (DEVICE_INFO_PREFIX, NODE_INFO_PREFIX, SWITCH_INFO_PREFIX)
 _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
 
 
@@ -150,18 +158,37 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[Device
     # Chunks of the aggregate that are not used any more are empty.
     if not data.get(name, "").strip():
         return []
-    infos = decoded(data[name], dict[str, _Info], path, found)
+    infos = decoded_entries(data[name], _Info, path, found)
     reports: list[DeviceReport] = []
-    for key, info in (infos or {}).items():
+    for key, info in infos.items():
         if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
             found.wrong(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
             continue
-        reports.extend(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
+        wrong = len(found.errors)
+        read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
+        if len(found.errors) == wrong:
+            reports += read
     return reports
 
 
+def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
+    """The nodes that an aggregate names; None for another ConfigMap, and for one that cannot be read."""
+    name = (wire.metadata.name if wire.metadata else None) or ""
+    text = (wire.data or {}).get(name)
+    if not name.startswith(_AGGREGATES) or text is None:
+        return None
+    try:
+        keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return frozenset(key.removeprefix(prefix) for key in keys for prefix in _NODE_PREFIXES)
+
+
 def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Findings) -> Iterator[DeviceReport]:
-    listed = info.DeviceInfo
+    def number(name: str, value: int | None) -> int | None:
+        return None if value is None else found.count(f"{top}.{name}", value, -1, -INT32, INT32)
+
+    top, listed = path, info.DeviceInfo
     given = info.DeviceList
     updated = info.UpdateTime
     if listed is not None:
@@ -174,11 +201,19 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
     server_index = info.ServerIndex
     if isinstance(server_index, str):
         server_index = whole_number(server_index, -INT32, INT32)
+    else:
+        server_index = number("ServerIndex", server_index)
+    superpod, rack = number("SuperPodID", info.SuperPodID), number("RackID", info.RackID)
+    resources = _resources(lists)
+    if len(resources) > MOST_RESOURCES:
+        allowed = f"must list the chips of at most {MOST_RESOURCES} resources"
+        found.wrong(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
+        return
 
     def chips(key: str, resource: str) -> int:
         return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), found))
 
-    for resource in _resources(lists):
+    for resource in resources:
         network = f"{resource}{NETWORK_UNHEALTHY_SUFFIX}"
         yield DeviceReport(
             node=node,
@@ -187,12 +222,12 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
             unhealthy=chips(f"{resource}{UNHEALTHY_SUFFIX}", resource),
             network_unhealthy=chips(network, resource) if network in lists else None,
             recovering=chips(f"{resource}{RECOVERING_SUFFIX}", resource),
-            superpod=info.SuperPodID,
+            superpod=superpod,
             server_index=server_index,
             update_time=found.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
             aggregated=aggregated,
             origin=found.origin,
-            rack=info.RackID,
+            rack=rack,
             faults=_chip_faults(lists.get(f"{resource}{FAULT_SUFFIX}", ""), resource),
         )
 

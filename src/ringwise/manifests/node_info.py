@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ringwise.manifests.checking import decoded, keyed
+from ringwise.manifests.checking import decoded, decoded_entries, keyed
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
 from ringwise.manifests.wire import ConfigMapWire, WireStruct
@@ -94,9 +94,9 @@ def _of_cluster(
     path = keyed("data", name)
     if not data.get(name, "").strip():
         return []
-    infos = decoded(data[name], dict[str, _NodeInfo], path, found)
+    infos = decoded_entries(data[name], _NodeInfo, path, found)
     reports: list[NodeReport] = []
-    for key, info in (infos or {}).items():
+    for key, info in infos.items():
         node = key.removeprefix(prefix)
         if node == key or not node:
             found.wrong(keyed(path, key), f"must be {prefix}<node>")

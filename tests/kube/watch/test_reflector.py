@@ -21,7 +21,12 @@ from ringwise.kube.watch.readers import (
     NodeReader,
     PodReader,
 )
-from ringwise.kube.watch.reflector import HEALTHY_WATCH_SECONDS, UNKNOWN_KIND_PAUSE, Reflector
+from ringwise.kube.watch.reflector import (
+    HEALTHY_WATCH_SECONDS,
+    MAX_PROBLEMS,
+    UNKNOWN_KIND_PAUSE,
+    Reflector,
+)
 from ringwise.kubeclient.client import Client, LineSplitter, UnreachableError
 from ringwise.kubeclient.resources import CONFIG_MAPS as CONFIG_MAP_KIND
 from ringwise.kubeclient.resources import NODES as NODE_KIND
@@ -33,6 +38,8 @@ from ringwise.manifests.pods import PodClassCache
 from ringwise.messages import events as ev
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, run, server, until
+
+CHIP = "huawei.com/Ascend910"
 
 
 class Watching:
@@ -399,6 +406,95 @@ def test_a_node_that_moves_between_aggregates_is_not_lost() -> None:
                 await until(lambda: ev.ReportGone("n2", aggregated=True) in one.events)
 
     run(test())
+
+
+def with_entry(made: Object, node: str, entry: object) -> Object:
+    """An aggregate in which one node's entry is something else."""
+    (name,) = made["data"]
+    infos = {**msgspec.json.decode(made["data"][name]), f"mindx-dl-deviceinfo-{node}": entry}
+    return {**made, "data": {name: msgspec.json.encode(infos).decode()}}
+
+
+def reports_now(one: Watching) -> dict[str, str]:
+    """Node -> its free chips, by the events."""
+    found: dict[str, str] = {}
+    for event in one.events:
+        if isinstance(event, ev.ReportSeen):
+            found[event.report.node] = bin(event.report.free)
+        elif isinstance(event, ev.ReportGone):
+            found.pop(event.node, None)
+    return found
+
+
+@pytest.mark.parametrize(
+    "bad", [7, None, {}, {"DeviceList": {CHIP: 7}}, {"DeviceList": {CHIP: "Ascend910-x"}}]
+)
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_bad_entry_of_an_aggregate_costs_the_reports_of_no_other_node(
+    bad: object, from_the_start: bool
+) -> None:
+    name = "cluster-info-device-0"
+    more = {"DeviceList": {CHIP: "Ascend910-0,Ascend910-1"}, "UpdateTime": 2}
+
+    async def test() -> None:
+        async with server() as (api, client):
+            whole = aggregate(name, "n1", "n2", "n3")
+            api.put(CONFIG_MAPS, with_entry(whole, "n1", bad) if from_the_start else whole)
+            target = WatchTarget(CONFIG_MAP_KIND, "mindx-dl", parts_move=True)
+            async with watching(client, target, ReportReader()) as one:
+                await one.reflector.synced.wait()
+                known = (
+                    {"n2": "0b1", "n3": "0b1"} if from_the_start else dict.fromkeys(("n1", "n2", "n3"), "0b1")
+                )
+                assert reports_now(one) == known
+                # The entry stays bad, another node changes, a third one leaves.
+                changed = with_entry(aggregate(name, "n1", "n2"), "n2", more)
+                api.put(CONFIG_MAPS, with_entry(changed, "n1", bad))
+                kept = {} if from_the_start else {"n1": "0b1"}
+                await until(lambda: reports_now(one) == {**kept, "n2": "0b11"})
+                (wrong,) = one.malformed
+                assert all("mindx-dl-deviceinfo-n1" in problem for problem in wrong.problems)
+                # A node that was good while another was bad keeps its report, too.
+                api.put(CONFIG_MAPS, with_entry(with_entry(changed, "n1", bad), "n2", bad))
+                await until(
+                    lambda: any("n2" in problem for one_bad in one.malformed for problem in one_bad.problems)
+                )
+                assert reports_now(one) == {**kept, "n2": "0b11"}
+                api.put(CONFIG_MAPS, changed)
+                await until(lambda: not len(one.malformed))
+                assert reports_now(one) == {"n1": "0b1", "n2": "0b11"}
+
+    run(test())
+
+
+def test_many_problems_of_one_object_are_told_in_few_words(log: io.StringIO) -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            infos = {f"mindx-dl-deviceinfo-n{number}": 7 for number in range(3000)}
+            name = "cluster-info-device-0"
+            made = aggregate(name)
+            api.put(CONFIG_MAPS, {**made, "data": {name: msgspec.json.encode(infos).decode()}})
+            target = WatchTarget(CONFIG_MAP_KIND, "mindx-dl", parts_move=True)
+            async with watching(client, target, ReportReader()) as one:
+                await one.reflector.synced.wait()
+                (bad,) = one.malformed
+                assert len(bad.problems) == MAX_PROBLEMS + 1
+
+    run(test())
+    (line,) = log.getvalue().splitlines()
+    assert len(line) < 5000
+
+
+def test_a_report_of_thousands_of_resources_is_none() -> None:
+    listed = {f"huawei.com/Chip{number}": "" for number in range(3000)}
+    made = report_map("n1", "")
+    text = msgspec.json.encode({"DeviceInfo": {"DeviceList": listed, "UpdateTime": 1}}).decode()
+    found = Findings("ConfigMap x")
+    raw = msgspec.Raw(msgspec.json.encode({**made, "data": {"DeviceInfoCfg": text}}))
+    assert ReportReader().read(raw, found) is None
+    assert [error.message for error in found.errors] == [
+        "must list the chips of at most 16 resources, got 3000"
+    ]
 
 
 def objects_of(reader: Reader, data: dict[str, str]) -> tuple[Any, list[str]]:

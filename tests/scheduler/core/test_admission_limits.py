@@ -10,7 +10,7 @@ import pytest
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass, PodGroup
 from tests.scheduler.rig import CHIP, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -94,6 +94,19 @@ def test_a_group_is_admitted_once_chips_are_free() -> None:
     rig.end("runs")
     rig.run()
     assert phase(rig, "next") == "Inqueue"
+
+
+def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
+    rig = Rig(2, actions=PLAIN)
+    rig.submit("runs", chips=8)
+    rig.run()
+    idle = next(name for name in ("n1", "n2") if name not in {pod.node for pod in rig.pods.values()})
+    rig.tell(ev.IsolationsSeen(Isolations((Isolation(idle, reason="drain"),))))
+    waits_for_admission(rig, "next", min_resources={CHIP: 8})
+    rig.run()
+    reason = status(rig, "next").reason
+    assert reason is not None
+    assert reason.message.endswith("the cluster has 0 free; nodes that take no new pod: node-isolated 1")
 
 
 def test_a_gated_group_is_admitted() -> None:

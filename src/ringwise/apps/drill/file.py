@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ringwise.apps.lab.faults import KINDS as FAULT_KINDS
+from ringwise.apps.lab.faults import REPORT_KINDS
 from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 from ringwise.manifests.errors import Findings, ManifestError, shown
 from ringwise.manifests.yaml_stream import YamlStream
@@ -94,6 +96,19 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Report:
+    """A report of a node as somebody wrote it, readable or not."""
+
+    target: str | PodOf
+    #: Of the device plugin or of NodeD.
+    kind: str
+    #: The value of its ConfigMap.
+    text: str
+    #: Words of the error that it is refused with; None: nothing is expected.
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Restart:
     #: scheduler or controller.
     component: str
@@ -135,7 +150,7 @@ class Expect:
     throughout: int | None = None
 
 
-Step = Submit | Advance | Fault | Restart | NodeAction | Delete | Expect
+Step = Submit | Advance | Fault | Report | Restart | NodeAction | Delete | Expect
 
 #: `all` in a list of ranks.
 ALL: tuple[int, ...] = ()
@@ -403,6 +418,17 @@ def _fault(action: str) -> Callable[[_Reader, object, str], Step | None]:
     return read
 
 
+def _report(reader: _Reader, value: object, place: str) -> Step | None:
+    given = reader.mapping(value, place, ("target", "kind", "data", "refused"), required=("target", "data"))
+    data = given.get("data")
+    return Report(
+        reader.target(given, place),
+        reader.word(given, place, "kind", REPORT_KINDS) or REPORT_KINDS[0],
+        data if isinstance(data, str) else json.dumps(data),
+        reader.text(given, place, "refused"),
+    )
+
+
 def _restart(reader: _Reader, value: object, place: str) -> Step | None:
     parts = ("scheduler", "controller")
     if value not in parts:
@@ -466,6 +492,7 @@ _STEPS: dict[str, Callable[[_Reader, object, str], Step | None]] = {
     "advance": _advance,
     "fault": _fault("inject"),
     "clear": _fault("clear"),
+    "report": _report,
     "restart": _restart,
     "cordon": _node_action("cordon"),
     "uncordon": _node_action("uncordon"),

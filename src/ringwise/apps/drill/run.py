@@ -18,6 +18,7 @@ from ringwise.apps.drill.file import (
     NewJob,
     NodeAction,
     PodOf,
+    Report,
     Restart,
     Step,
     Submit,
@@ -48,7 +49,9 @@ START = 1_767_225_600 * SECOND
 #: Moments at which something happens that one step may pass.
 MOST_MOMENTS = 100_000
 
-STEP, HOLDS, FAILS = "step", "holds", "FAILS"
+STEP, HOLDS, FAILS, MALFORMED = "step", "holds", "FAILS", "malformed"
+#: Problems of one report that are shown.
+MOST_PROBLEMS = 5
 
 
 class DrillStepError(Exception):
@@ -150,7 +153,7 @@ class _Run:
         for number, step in enumerate(self._drill.steps):
             result = StepResult(number, type(step).__name__.lower(), step_text(step), self._live.now)
             self._result.steps.append(result)
-            if not isinstance(step, Expect):
+            if not isinstance(step, Expect) and not (isinstance(step, Report) and step.refused is not None):
                 self._result.timeline.append(_entry(result.at, STEP, result.text))
             try:
                 self._carry_out(step, result)
@@ -190,6 +193,8 @@ class _Run:
             case Fault():
                 self._remember()
                 self._fault(step)
+            case Report():
+                self._report(step, result)
             case Restart("scheduler"):
                 live.restart_scheduler()
                 self._book.scheduler_started(live.now)
@@ -263,6 +268,17 @@ class _Run:
             live.inject_fault(
                 step.kind, nodes, chips=chips, level=step.level, code=step.code, status=step.status
             )
+
+    def _report(self, step: Report, result: StepResult) -> None:
+        """No hardware fails: the next expectations compare with the state before the last fault."""
+        node = step.target if isinstance(step.target, str) else self._place(step.target).node
+        told = self._live.put_report(node, step.kind, step.text)
+        for line in told[:MOST_PROBLEMS]:
+            self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
+        if step.refused is not None:
+            result.holds = any(step.refused in line for line in told)
+            if not result.holds:
+                result.problems = told[:MOST_PROBLEMS] or ["it can be read"]
 
     def _nodes(self, target: str | PodOf) -> Target:
         if isinstance(target, str):
@@ -361,6 +377,9 @@ def step_text(step: Step) -> str:
             more = [word for word in (step.level, step.code, step.status) if word]
             what = f"{step.action} {step.kind}{chips} of {step.target}"
             return what + (f" ({', '.join(more)})" if more else "")
+        case Report():
+            refused = "" if step.refused is None else f', refused: "{step.refused}"'
+            return f"write {len(step.text)} characters as the {step.kind} report of {step.target}{refused}"
         case Restart(component):
             return f"restart the {component}"
         case NodeAction(action, target):

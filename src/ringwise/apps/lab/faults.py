@@ -47,6 +47,9 @@ from ringwise.wellknown import (
 #: What can fail. Of a SuperPoD all nodes do; a leaf switch, or a node, says so of the switches of nodes.
 KINDS = ("chip", "network", "node", "switch", "superpod")
 NOT_READY = "not-ready"
+#: Whose report a ConfigMap is: of the device plugin, or of NodeD.
+DEVICE = "device"
+REPORT_KINDS = (DEVICE, NODE)
 #: The health of a node, as kubelet, NodeD and device plugin report it.
 STATUSES = (NOT_READY, "UnHealthy", "PreSeparate", "SubHealthy")
 CHIP_LEVELS = tuple(level for level in LEVELS if level != NORMAL)
@@ -265,6 +268,26 @@ def set_switch_status(cluster: EmbeddedCluster, name: str, status: str | None) -
         }
     )
     _report(cluster, _config_map(KUBE_SYSTEM, DEVICE_INFO_PREFIX + name, {SWITCH_INFO_KEY: text}))
+
+
+def put_report(cluster: EmbeddedCluster, name: str, kind: str, text: str) -> list[str]:
+    """A report of a node with this value; what is wrong with it. One that cannot be read changes nothing."""
+    if kind == DEVICE:
+        wire = _config_map(KUBE_SYSTEM, DEVICE_INFO_PREFIX + name, {DEVICE_INFO_KEY: text})
+    else:
+        wire = _config_map(MINDX_DL, NODE_INFO_PREFIX + name, {NODE_INFO_KEY: text})
+    found = Findings(f"ConfigMap {wire.metadata.name if wire.metadata else ''}")
+    devices = config_map_from_wire(wire, found)
+    health = node_reports_of(wire, found)
+    if found.errors:
+        return [str(error) for error in found.errors]
+    if cluster.get(Node, name) is None:
+        return [f"{found.origin}: there is no node {name}"]
+    for report in devices[0] if devices is not None else ():
+        cluster.nodes.put_report(report, cluster.now)
+    for node_report in health or ():
+        cluster.submit(node_report)
+    return []
 
 
 def _config_map(namespace: str, name: str, data: dict[str, str]) -> ConfigMapWire:

@@ -444,6 +444,13 @@ class LiveLab:
         faults.inject(self.cluster, kind, nodes, **described)
         self.turn()
 
+    def put_report(self, node: str, kind: str, text: str) -> list[str]:
+        """A report with this value, as `faults.put_report` takes it; what is wrong with it."""
+        self._catch_up()
+        problems = faults.put_report(self.cluster, node, kind, text)
+        self.turn()
+        return problems
+
     def clear_faults(self, kind: str | None, nodes: Sequence[str], **described: Any) -> None:
         """Heal hardware of nodes; without a kind, of all nodes."""
         self._catch_up()

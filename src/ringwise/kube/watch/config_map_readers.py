@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import ObjectReader
-from ringwise.manifests.device_info import config_map_from_wire
+from ringwise.manifests.device_info import aggregated_nodes, config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.node_info import node_reports_of
@@ -24,14 +26,30 @@ class ReportReader(ObjectReader[ConfigMapWire]):
         super().__init__(ConfigMapWire)
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        readable = self._readable(wire, found)
+        return None if found.errors else readable
+
+    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+        """Of an aggregate, an entry that cannot be read keeps its node's last good report, and no other's."""
+        try:
+            wire = msgspec.json.decode(received, type=ConfigMapWire)  # type: ignore[call-overload]
+        except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
+            return before
+        named = aggregated_nodes(wire)
+        if named is None:
+            return before
+        readable = dict(self._readable(wire, Findings(origin)))
+        kept = [pair for pair in before if pair[0] not in readable and pair[0].rpartition("/")[2] in named]
+        return (*readable.items(), *kept)
+
+    def _readable(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects:
+        """What can be read of it; the rest is in `found`."""
         read = config_map_from_wire(wire, found)
         health = node_reports_of(wire, found)
         if read is None and health is None:
             # It carries the label but is not a report.
             found.errors.clear()
             return ()
-        if found.errors:
-            return None
         nodes: dict[str, list[Any]] = {}
         for report in read[0] if read is not None else ():
             nodes.setdefault(report.node, []).append(report)

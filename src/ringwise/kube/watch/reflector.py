@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ringwise.grammar import counted
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
 from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
@@ -35,6 +36,8 @@ _LOG = Logger()
 
 #: Seconds until a kind that the server does not know, or that may not be read, is listed again.
 UNKNOWN_KIND_PAUSE = 30.0
+#: Problems of one object that are told.
+MAX_PROBLEMS = 20
 #: Seconds between two reads of a watch. On a busy cluster events come one by one, a thousand a second; to
 #: process a few at a time costs far less.
 WATCH_BATCH_INTERVAL = 0.02
@@ -295,8 +298,11 @@ class Reflector:
         objects = read_object(self._reader, received, found)
         if found.errors:
             problems = tuple(
-                f"{error.field}: {error.message}" if error.field else error.message for error in found.errors
+                f"{error.field}: {error.message}" if error.field else error.message
+                for error in found.errors[:MAX_PROBLEMS]
             )
+            if len(found.errors) > MAX_PROBLEMS:
+                problems += (f"and {counted(len(found.errors) - MAX_PROBLEMS, 'more problem')}",)
             self._malformed.put(kind, key, problems, uid)
         elif self._malformed:
             self._malformed.remove(kind, key)
@@ -305,7 +311,10 @@ class Reflector:
         is_stand_in = False
         if objects is None:
             # What was known before stays: the chips of a pod are not free because it became unreadable.
-            was_readable = known is not None and known.uid == uid and not known.is_stand_in
+            # What stands for an aggregate are the good reports in it.
+            was_readable = (
+                known is not None and known.uid == uid and (not known.is_stand_in or self.target.parts_move)
+            )
             is_stand_in = not was_readable
             last_good = before if was_readable else ()
             objects = stand_in_for(self._reader, received, last_good, found.origin)

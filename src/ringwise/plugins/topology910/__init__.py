@@ -13,7 +13,7 @@ The four functions of the documents are here, by their names:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ringwise.durations import duration_text, time_text
@@ -185,7 +185,10 @@ class Topology910:
                     return Vote.REJECT, CLUSTER_TOO_SMALL(
                         needed=needed, all=there, missing=needed - there, resource=resource
                     )
-                return Vote.REJECT, TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
+                closed = "" if fleet is None else _closed_text(fleet.closed_counts)
+                return Vote.REJECT, TOO_FEW_FREE_CHIPS(
+                    needed=needed, free=free, closed=closed, resource=resource
+                )
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
 
     def _chip_resources(self, job: Job) -> list[str]:
@@ -202,6 +205,13 @@ class Topology910:
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
         self._switches.changed(job)
+
+
+def _closed_text(counts: Mapping[str, int]) -> str:
+    """Chips of these nodes are idle, and not free: a user who sees them is told why."""
+    if not counts:
+        return ""
+    return f"; nodes that take no new pod: {', '.join(f'{code} {counts[code]}' for code in sorted(counts))}"
 
 
 SPEC = PluginSpec(

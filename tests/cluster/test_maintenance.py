@@ -1,0 +1,301 @@
+"""Maintenance on a cluster: nodes and SuperPoDs are drained, leaf switches isolated and released."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, check_chips, node_of
+from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise, ringwise
+from tests.cluster.objects import (
+    GOES_AFTER,
+    NAMESPACE,
+    Object,
+    node,
+    node_report,
+    nodes,
+    pod,
+    switch_topology,
+    vcjob,
+)
+from tests.cluster.rights import reading_rights
+
+pytestmark = pytest.mark.cluster
+
+OPERATOR = "operator"
+ISOLATION = f"{CONFIG_MAPS}/ringwise-isolation"
+
+
+def rules_of_operator() -> list[Object]:
+    """What docs/rbac.md names beside reading."""
+    isolating = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "create", "patch"]}
+    metadata = {"name": "test-operator", "namespace": "kube-system"}
+    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
+    api = "rbac.authorization.k8s.io/v1"
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": OPERATOR, "namespace": NAMESPACE},
+        },
+        {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [isolating]},
+        {
+            "apiVersion": api,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "subjects": [subject],
+            "roleRef": role,
+        },
+    ]
+
+
+def may_evict() -> list[Object]:
+    evicting = {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]}
+    metadata = {"name": "test-operator-evicts"}
+    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "test-operator-evicts"}
+    api = "rbac.authorization.k8s.io/v1"
+    return [
+        {"apiVersion": api, "kind": "ClusterRole", "metadata": metadata, "rules": [evicting]},
+        {
+            "apiVersion": api,
+            "kind": "ClusterRoleBinding",
+            "metadata": metadata,
+            "subjects": [subject],
+            "roleRef": role,
+        },
+    ]
+
+
+@pytest.fixture
+def operator(cluster: Cluster) -> Iterator[Path]:
+    """The kubeconfig of a user who may read and isolate, and not evict."""
+    made = rules_of_operator()
+    cluster.apply(made)
+    with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
+        token = cluster.plane.account_token(NAMESPACE, OPERATOR)
+        yield cluster.plane.kubeconfig(OPERATOR, token)
+    for one in (*made, *may_evict()):
+        where = one["metadata"].get("namespace")
+        more = ["-n", where] if where else []
+        cluster.kubectl(
+            "delete", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--wait=false", *more
+        )
+    cluster.kubectl(
+        "delete", "configmap", "ringwise-isolation", "-n", "kube-system", "--ignore-not-found", "--wait=false"
+    )
+
+
+def told(cluster: Cluster, job: str, reason: str) -> list[str]:
+    """Messages of the events on the PodGroup of a job."""
+    group = cluster.group_of(job)
+    name = "" if group is None else group["metadata"]["name"]
+    return [one["message"] for one in cluster.events("PodGroup", name) if one["reason"] == reason]
+
+
+def is_away(cluster: Cluster, job: str, count: int, bad: set[str]) -> list[Object] | None:
+    pods = cluster.running(job, count)
+    if pods is None or any(node_of(one) in bad or "deletionTimestamp" in one["metadata"] for one in pods):
+        return None
+    return pods
+
+
+class Drain:
+    """A drain as another process; meanwhile: which jobs had pods that were being deleted, in which order."""
+
+    def __init__(self, kubeconfig: Path, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            kubectl_command("drain", *arguments, "--yes"),
+            env=environment(kubeconfig),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def watch(self, cluster: Cluster) -> tuple[int, str, list[str]]:
+        order: list[str] = []
+        while self._process.poll() is None:
+            going = {
+                one["metadata"]["name"].split("-")[0]
+                for one in cluster.api.items(PODS)
+                if "deletionTimestamp" in one["metadata"]
+            }
+            assert len(going) <= 1, f"{going} go at the same time"
+            order += [job for job in going if job not in order]
+            time.sleep(0.05)
+        out, errors = self._process.communicate()
+        return self._process.returncode, out + errors, order
+
+
+def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
+    cluster.apply(nodes(3))
+    cluster.run()
+    going = {GOES_AFTER: "3s"}
+    for name in ("first", "second"):
+        cluster.apply([vcjob(name, 1, 4, pod_annotations=going)])
+        cluster.wait_running(name, 1)
+    (target,) = {node_of(one) for one in cluster.pods()}
+
+    # Without the right to evict: one error, and how to give the node back.
+    refused = kubectl_ringwise(operator, "drain", target, "--yes")
+    assert refused.returncode == 1
+    assert "pods/eviction" in refused.stderr, refused.stderr
+    assert f"ringwise release {target} --reason TEXT" in refused.stderr
+    assert not any("deletionTimestamp" in one["metadata"] for one in cluster.pods())
+
+    cluster.apply(may_evict())
+    plan = kubectl_ringwise(operator, "drain", target, "--plan", "-o", "json")
+    assert plan.returncode == 0, plan.stderr
+    assert {job["outcome"] for job in json.loads(plan.stdout)["jobs"]} == {"moves"}
+    code, text, order = Drain(operator, target).watch(cluster)
+    assert code == 0, text
+    assert order == ["first", "second"], text
+    assert "2 pods evicted" in text
+    for name in ("first", "second"):
+        check_chips(cluster.wait(partial(is_away, cluster, name, 1, {target}), f"{name} runs elsewhere"))
+        (message,) = cluster.wait(partial(told, cluster, name, "Drained"), f"{name} has the event")
+        assert message.startswith(f"{name}-work-0 has to go: {target} is drained by ")
+    described = cluster.kubectl("describe", "podgroup", "-n", NAMESPACE)
+    assert "Drained" in described
+
+    # Nothing new comes until it is released.
+    selected = pod("late-0", 4)
+    selected["spec"]["nodeSelector"] = {"kubernetes.io/hostname": target}
+    cluster.apply([selected])
+
+    def says_why() -> bool:
+        conditions = cluster.pods("late")[0]["status"].get("conditions", [])
+        return any("isolated" in one.get("message", "") for one in conditions if one["status"] == "False")
+
+    cluster.wait(says_why, "the pod says that the node is isolated")
+    released = ringwise(operator, "release", target, "--reason", "done")
+    assert released.returncode == 0, released.stderr
+    cluster.wait_running("late", 1)
+
+
+def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
+    cluster: Cluster, operator: Path
+) -> None:
+    """No controller computes the budget here, so it allows nothing."""
+    cluster.apply([*nodes(2), *may_evict()])
+    cluster.run()
+    cluster.apply([vcjob("train", 1, 8)])
+    (before,) = cluster.wait_running("train", 1)
+    target = node_of(before)
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"ring-controller.atlas": "ascend-910"}}},
+    }
+    cluster.apply([budget])
+    try:
+        code, text, order = Drain(operator, target, "--timeout", "3s").watch(cluster)
+    finally:
+        cluster.kubectl("delete", "poddisruptionbudget", "train", "-n", NAMESPACE, "--wait=false")
+    assert (code, order) == (1, []), text
+    assert "1 pod still there after 3 s (train-work-0)" in text, text
+    assert "disruption budget" in text, text
+    (same,) = cluster.pods("train")
+    assert same["metadata"]["uid"] == before["metadata"]["uid"]
+
+    code, text, _ = Drain(operator, target).watch(cluster)
+    assert code == 0, text
+    cluster.wait(partial(is_away, cluster, "train", 1, {target}), "the job runs elsewhere")
+
+
+def superpod_nodes(count: int) -> list[Object]:
+    labels = {"accelerator-type": "module-a3-16-super-pod"}
+    made: list[Object] = []
+    for superpod in (1, 2):
+        for index in range(count):
+            name, annotations = (
+                f"sp{superpod}-{index}",
+                {"superPodID": str(superpod), "serverIndex": str(index)},
+            )
+            made.append(node(name, 16, labels=labels, annotations=annotations))
+            made.append(node_report(name, range(16), superpod=superpod, index=index))
+    return made
+
+
+def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
+    cluster.apply([*superpod_nodes(2), *may_evict()])
+    cluster.run()
+    annotations = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
+    cluster.apply([vcjob("train", 2, 16, annotations=annotations)])
+    before = cluster.wait_running("train", 2)
+    (superpod,) = {node_of(one)[2] for one in before}
+    other = "2" if superpod == "1" else "1"
+    bad = {f"sp{superpod}-{index}" for index in range(3)}
+    code, text, _ = Drain(operator, f"superpod/{superpod}").watch(cluster)
+    assert code == 0, text
+    assert f"SuperPoD {superpod} isolated; 2 pods evicted" in text
+    after = cluster.wait(partial(is_away, cluster, "train", 2, bad), "the job runs in the other SuperPoD")
+    assert {node_of(one) for one in after} == {f"sp{other}-0", f"sp{other}-1"}
+    check_chips(after)
+    messages = " ".join(cluster.wait(partial(told, cluster, "train", "Drained"), "the job has the event"))
+    assert f"is drained with superpod/{superpod} by " in messages, messages
+
+    # A node that joins it later is isolated, too; all of it is given back by one command.
+    joined = node(
+        f"sp{superpod}-2",
+        16,
+        labels={"accelerator-type": "module-a3-16-super-pod"},
+        annotations={"superPodID": superpod, "serverIndex": "2"},
+    )
+    report = node_report(f"sp{superpod}-2", range(16), superpod=int(superpod), index=2)
+    cluster.apply([joined, report, vcjob("next", 1, 16, annotations={**annotations, "sp-block": "16"})])
+    cluster.wait(
+        lambda: "node-isolated 3" in (cluster.condition("next") or {}).get("message", ""),
+        "the next job says that the chips are isolated",
+    )
+    released = ringwise(operator, "release", f"superpod/{superpod}", "--reason", "done")
+    assert released.returncode == 0, released.stderr
+    (placed,) = cluster.wait_running("next", 1)
+    assert node_of(placed) in bad
+
+
+def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path) -> None:
+    topology = {f"leaf-{switch}": [f"10.1.{switch}.{place}" for place in (1, 2)] for switch in (1, 2)}
+    made = [
+        node(f"leaf-{switch}-{place}", address=f"10.1.{switch}.{place}")
+        for switch in (1, 2)
+        for place in (1, 2)
+    ]
+    cluster.apply([switch_topology(topology), *made])
+    cluster.run("scheduler")
+    cluster.apply([pod("stays-0", 8)])
+    (stays,) = cluster.wait_running("stays", 1)
+    switch = node_of(stays).rpartition("-")[0]
+    done = ringwise(operator, "isolate", f"switch/{switch}", "--reason", "new firmware")
+    assert done.returncode == 0, done.stderr
+    assert f"leaf switch {switch} isolated" in done.stdout
+    cluster.apply([pod(f"next-{number}", 8) for number in range(3)])
+
+    def two_run() -> list[Object] | None:
+        found = [one for one in cluster.pods("next") if node_of(one)]
+        return found if len(found) == 2 else None
+
+    placed = cluster.wait(two_run, "two pods run on the other switch")
+    assert all(not node_of(one).startswith(switch) for one in placed)
+    (waiting,) = [one["metadata"]["name"] for one in cluster.pods("next") if not node_of(one)]
+    why = kubectl_ringwise(operator, "why", f"{NAMESPACE}/{waiting}", "-o", "json")
+    assert why.returncode == 0, why.stderr
+    assert "node-isolated" in why.stdout
+    # What ran there goes on.
+    (same,) = cluster.wait_running("stays", 1)
+    assert same["metadata"]["uid"] == stays["metadata"]["uid"]
+    assert json.loads(next(iter(cluster.api.get(ISOLATION)["data"].values())))["reason"] == "new firmware"
+    done = ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    assert done.returncode == 0, done.stderr
+    pods = cluster.wait_running("next", 3)
+    check_chips([*pods, same])
+    again = ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    assert "is not isolated" in again.stdout + again.stderr
