@@ -296,6 +296,14 @@ class Cluster:
         for path in (*kinds, f"{own}/services", f"{own}/secrets"):
             self._delete(f"{path}/ringwise-admission")
 
+    def remove(self, objects: Iterable[Object]) -> None:
+        """Delete accounts, permissions and ConfigMaps that a test created, where they are still there."""
+        for one in objects:
+            meta, version = one["metadata"], one["apiVersion"]
+            root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+            where = f"/namespaces/{meta['namespace']}" if meta.get("namespace") else ""
+            self._delete(f"{root}{where}/{one['kind'].lower()}s/{meta['name']}")
+
     def _delete(self, path: str, grace: int | None = None) -> None:
         try:
             self.api.delete(path, None if grace is None else {"gracePeriodSeconds": grace})

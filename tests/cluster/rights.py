@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.cluster import Cluster
+from tests.cluster.objects import Object
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "rbac.md"
 #: Name of the bindings, and the user, in the page.
@@ -30,10 +31,15 @@ def reading_rights(cluster: Cluster, subject: str = _USER) -> Iterator[None]:
             cluster.kubectl(*command[:-1], subject)
         yield
     finally:
-        for command in commands:
-            named = command[: command.index(_NAME) + 1]
-            cluster.kubectl(
-                *("delete" if part == "create" else part for part in named),
-                "--ignore-not-found",
-                "--wait=false",
-            )
+        cluster.remove(map(_binding, commands))
+
+
+def _binding(command: list[str]) -> Object:
+    """The object that a command creates."""
+    kind = {"clusterrolebinding": "ClusterRoleBinding", "rolebinding": "RoleBinding"}[
+        command[command.index("create") + 1]
+    ]
+    metadata = {"name": _NAME}
+    if command[0] == "-n":
+        metadata["namespace"] = command[1]
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind, "metadata": metadata}

@@ -82,15 +82,8 @@ def operator(cluster: Cluster) -> Iterator[Path]:
     with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
         token = cluster.plane.account_token(NAMESPACE, OPERATOR)
         yield cluster.plane.kubeconfig(OPERATOR, token)
-    for one in (*made, *may_evict()):
-        where = one["metadata"].get("namespace")
-        more = ["-n", where] if where else []
-        cluster.kubectl(
-            "delete", one["kind"], one["metadata"]["name"], "--ignore-not-found", "--wait=false", *more
-        )
-    cluster.kubectl(
-        "delete", "configmap", "ringwise-isolation", "-n", "kube-system", "--ignore-not-found", "--wait=false"
-    )
+    isolation = {"name": "ringwise-isolation", "namespace": "kube-system"}
+    cluster.remove([*made, *may_evict(), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": isolation}])
 
 
 def told(cluster: Cluster, job: str, reason: str) -> list[str]:
