@@ -100,7 +100,6 @@ class Report:
     """A report of a node as somebody wrote it, readable or not."""
 
     target: str | PodOf
-    #: Of the device plugin or of NodeD.
     kind: str
     #: The value of its ConfigMap.
     text: str
@@ -420,13 +419,9 @@ def _fault(action: str) -> Callable[[_Reader, object, str], Step | None]:
 
 def _report(reader: _Reader, value: object, place: str) -> Step | None:
     given = reader.mapping(value, place, ("target", "kind", "data", "refused"), required=("target", "data"))
-    data = given.get("data")
-    return Report(
-        reader.target(given, place),
-        reader.word(given, place, "kind", REPORT_KINDS) or REPORT_KINDS[0],
-        data if isinstance(data, str) else json.dumps(data),
-        reader.text(given, place, "refused"),
-    )
+    data, kind = given.get("data"), reader.word(given, place, "kind", REPORT_KINDS) or REPORT_KINDS[0]
+    text = data if isinstance(data, str) else json.dumps(data)
+    return Report(reader.target(given, place), kind, text, reader.text(given, place, "refused"))
 
 
 def _restart(reader: _Reader, value: object, place: str) -> Step | None:

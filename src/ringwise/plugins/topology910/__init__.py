@@ -185,10 +185,8 @@ class Topology910:
                     return Vote.REJECT, CLUSTER_TOO_SMALL(
                         needed=needed, all=there, missing=needed - there, resource=resource
                     )
-                closed = "" if fleet is None else _closed_text(fleet.closed_counts)
-                return Vote.REJECT, TOO_FEW_FREE_CHIPS(
-                    needed=needed, free=free, closed=closed, resource=resource
-                )
+                reason = TOO_FEW_FREE_CHIPS(needed=needed, free=free, resource=resource)
+                return Vote.REJECT, reason.with_hints(() if fleet is None else _closed(fleet.closed_counts))
         return (Vote.PERMIT if self._session.settings.force_enqueue else Vote.ABSTAIN), None
 
     def _chip_resources(self, job: Job) -> list[str]:
@@ -207,11 +205,10 @@ class Topology910:
         self._switches.changed(job)
 
 
-def _closed_text(counts: Mapping[str, int]) -> str:
+def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:
     """Chips of these nodes are idle, and not free: a user who sees them is told why."""
-    if not counts:
-        return ""
-    return f"; nodes that take no new pod: {', '.join(f'{code} {counts[code]}' for code in sorted(counts))}"
+    listed = ", ".join(f"{code} {counts[code]}" for code in sorted(counts))
+    return (f"nodes that take no new pod: {listed}",) if listed else ()
 
 
 SPEC = PluginSpec(

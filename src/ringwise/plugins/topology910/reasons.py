@@ -35,7 +35,7 @@ NODE_SUB_HEALTHY = ReasonKind(
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
-    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free{closed}",
+    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free",
     ("ask for fewer chips",),
     CAPACITY,
 )
