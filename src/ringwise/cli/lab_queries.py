@@ -21,6 +21,7 @@ from ringwise.apps.lab.queries import (
     status_document,
 )
 from ringwise.apps.targets import find_target
+from ringwise.cli.drawing.chips import chip_list
 from ringwise.cli.drawing.faults import print_faults
 from ringwise.cli.drawing.lab import (
     amounts_text,
@@ -138,6 +139,12 @@ def _node(live: LiveLab, name: str) -> QueryResult:
                 f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(picture)}  "
                 f"{len(chips['free'])} of {chips['count']} free",
             )
+            if chips["pre_separated"]:
+                print_line(
+                    console,
+                    f"  PreSeparateNPU: {chip_list(chips['pre_separated'])} (new pods do not get them)",
+                    style="yellow",
+                )
             if chips["closed"]:
                 print_line(console, f"  {escape(chips['closed'])}", style="yellow")
         _titled_pods(console, live, pods)

@@ -13,13 +13,12 @@ from ringwise.embed.kubelet import (
 )
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import ObjectRefusedError, report_key
-from ringwise.state.model import DeviceReport, Node, NodeReport, Pod
+from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
-PRE_SEPARATE = "PreSeparateNPU"
 #: Levels of which none makes a chip unhealthy while a pod has it.
-HARMLESS_WITH_IT = frozenset({PRE_SEPARATE, "SubHealthFault", "NotHandleFault"})
+HARMLESS_WITH_IT = frozenset({PRE_SEPARATE_LEVEL, "SubHealthFault", "NotHandleFault"})
 #: Exit code of a pod that could not get its chips and never ran.
 NOT_ADMITTED = 126
 
@@ -231,8 +230,10 @@ def _separated(report: DeviceReport, in_use: int) -> DeviceReport:
     """A chip that is to be separated later is unhealthy as soon as no pod has it."""
     levels: dict[int, set[str]] = {}
     for fault in report.faults:
+        if fault.network:
+            continue
         levels.setdefault(fault.chip, set()).add(fault.level)
     later = mask_of(
-        chip for chip, found in levels.items() if PRE_SEPARATE in found and found <= HARMLESS_WITH_IT
+        chip for chip, found in levels.items() if PRE_SEPARATE_LEVEL in found and found <= HARMLESS_WITH_IT
     )
     return replace(report, unhealthy=(report.unhealthy & ~later) | (later & ~in_use)) if later else report

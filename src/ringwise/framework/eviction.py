@@ -355,6 +355,8 @@ class VictimSearch:
         if fleet.allocatable[node] < 0 or network == NO_NETWORK_KEY:
             return None
         bad = fleet.unhealthy[node] | fleet.recovering[node] | fleet.reserved[node] | network
+        # A pod that leaves these makes no room for another.
+        bad |= fleet.isolated[node] | fleet.pre_separated[node]
         freed = {
             id(group): _union(
                 state.pods[pod.uid].chips for _, pod in group if state.pods[pod.uid].node == node

@@ -43,6 +43,8 @@ from ringwise.wellknown import (
 #: ConfigMaps that other readers need unchanged.
 PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP, ISOLATION_CONFIG_MAP})
 
+#: `fault_type` of faults of a network port.
+NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
 #: Entries of one list of faults that are read.
 MOST_FAULTS = 10_000
 #: Resources of chips of one node: most have one.
@@ -72,6 +74,7 @@ class _CodeLevel(WireStruct, rename=None):
 
 
 class _FaultEntry(WireStruct, rename=None):
+    fault_type: str | None = None
     npu_name: str | None = None
     fault_level: str | None = None
     fault_handling: str | None = None
@@ -251,11 +254,13 @@ def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
         chip = whole_number(name.removeprefix(prefix), 0, MOST_CHIPS_OF_ONE - 1)
         if chip is None or not name.startswith(prefix):
             continue
+        network = entry.fault_type == NETWORK_FAULT_TYPE
         levels = entry.fault_time_and_level_map or {}
         for code in (part.strip() for part in (entry.fault_code or "").split(",")):
             own = levels.get(code)
             level = own.fault_level if own is not None and own.fault_level else None
-            found[ReportedFault(chip, code, level or entry.fault_handling or entry.fault_level or "")] = None
+            level = level or entry.fault_handling or entry.fault_level or ""
+            found[ReportedFault(chip, code, level, network)] = None
     return tuple(found)
 
 

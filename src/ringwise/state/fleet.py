@@ -66,6 +66,7 @@ class Fleet:
         "listed",
         "network",
         "node_status",
+        "pre_separated",
         "recovering",
         "reported",
         "requested",
@@ -100,6 +101,8 @@ class Fleet:
         self.held: list[int] = []
         self.unhealthy: list[int] = []
         self.recovering: list[int] = []
+        #: Chips with a fault of level `PreSeparateNPU`. Pods that hold them keep them.
+        self.pre_separated: list[int] = []
         #: Chips that an operator isolated. Pods that hold them keep them.
         self.isolated: list[int] = []
         self.network: list[int] = []
@@ -147,6 +150,7 @@ class Fleet:
         self.held += [0] * missing
         self.unhealthy += [0] * missing
         self.recovering += [0] * missing
+        self.pre_separated += [0] * missing
         self.isolated += [0] * missing
         self.network += [0] * missing
         self.reported += [None] * missing
@@ -181,6 +185,7 @@ class Fleet:
         self.assumed[node] = False
         if report is None:
             self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
+            self.pre_separated[node] = 0
             self.reported[node] = None
             if devices is None:
                 self.assumed[node] = True
@@ -188,6 +193,7 @@ class Fleet:
         else:
             self.unhealthy[node] = report.unhealthy
             self.recovering[node] = report.recovering
+            self.pre_separated[node] = report.pre_separated if report.faults else 0
             network = report.network_unhealthy
             links_down = self.links_down.get(node, 0)
             self.network[node] = NO_NETWORK_KEY if network is None else network | links_down
@@ -207,7 +213,7 @@ class Fleet:
     def forget(self, node: int) -> None:
         self.listed[node] = self.unhealthy[node] = self.recovering[node] = self.network[node] = 0
         self.reported[node] = None
-        self.isolated[node] = 0
+        self.pre_separated[node] = self.isolated[node] = 0
         self.links_down.pop(node, None)
         self.set_allocatable(node, -1)
         self.faulty[node] = 0
@@ -249,12 +255,17 @@ class Fleet:
     def free(self, node: int) -> int:
         """Rule N7: the mask of free chips, from pods or from the node's report."""
         blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
-        blocked |= self.isolated[node]
+        blocked |= self.isolated[node] | self.pre_separated[node]
         if self.self_maintain:
             return self.listed[node] & ~blocked
         reported = self.reported[node]
         base = self.listed[node] if reported is None else reported | self.supposed_free[node]
         return base & ~blocked
+
+    def broken(self, node: int) -> int:
+        """Faulty chips; of the pre-separated ones those that no pod uses."""
+        leaving = self.pre_separated[node] & ~self.held[node]
+        return self.unhealthy[node] | self.recovering[node] | leaving
 
     def usable(self, node: int, withhold_network: bool) -> int:
         """Free chips for a job; -1 when the node's network health is unknown but needed."""

@@ -282,6 +282,10 @@ class Node:
     rack: int | None = None
 
 
+#: Level of faults that leave the running pod alone.
+PRE_SEPARATE_LEVEL = "PreSeparateNPU"
+
+
 @dataclass(frozen=True, slots=True)
 class ReportedFault:
     """One fault code of one chip, with the level that the device plugin or ClusterD gives it."""
@@ -289,6 +293,8 @@ class ReportedFault:
     chip: int
     code: str
     level: str
+    #: Of its network port, not of the chip itself.
+    network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,6 +324,15 @@ class DeviceReport:
     kubelet_silent: bool = False
     #: From the list `<resource>-Fault`.
     faults: tuple[ReportedFault, ...] = ()
+
+    @property
+    def pre_separated(self) -> int:
+        """Chips that the pod on them keeps and no other gets: unhealthy only once no pod has them."""
+        mask = 0
+        for fault in self.faults:
+            if fault.level == PRE_SEPARATE_LEVEL and not fault.network:
+                mask |= 1 << fault.chip
+        return mask
 
 
 @dataclass(frozen=True, slots=True)

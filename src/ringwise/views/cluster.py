@@ -355,7 +355,8 @@ def _chips(
         "count": fleet.listed[number].bit_count(),
         "free": list(chips_of(fleet.free_mask[number])),
         "held": list(chips_of(fleet.held[number])),
-        "faulty": list(chips_of(fleet.unhealthy[number] | fleet.recovering[number])),
+        "faulty": list(chips_of(fleet.broken(number))),
+        "pre_separated": list(chips_of(fleet.pre_separated[number])),
         "network_faulty": list(chips_of(max(0, fleet.network[number]))),
         "reserved": list(chips_of(fleet.reserved[number])),
         "isolated": list(chips_of(isolated_chips(objects.view, fleet, number))),
@@ -439,7 +440,7 @@ def chip_totals(view: SchedulerView) -> ChipTotals:
             if fleet.allocatable[number] >= 0:
                 chips += fleet.listed[number].bit_count()
                 held += fleet.held[number].bit_count()
-                faulty += (fleet.unhealthy[number] | fleet.recovering[number]).bit_count()
+                faulty += fleet.broken(number).bit_count()
     return {"chips": chips, "held": held, "faulty": faulty}
 
 

@@ -117,7 +117,7 @@ class NodeRowReader:
     def _health(
         self, number: int, name: str, fleet: ChipTable, resource: str, chips: tuple[int, ...]
     ) -> list[str]:
-        faulty = fleet.unhealthy[number] | fleet.recovering[number]
+        faulty = fleet.broken(number)
         isolated = isolated_chips(self._view, fleet, number)
         network = max(0, fleet.network[number])
         usual = "u" if fleet.assumed[number] else "h"
@@ -151,7 +151,7 @@ def counts_of(view: SchedulerView, number: int, node: Node) -> NodeCounts:
         if fleet is None or resource == HOSTS or fleet.allocatable[number] < 0:
             continue
         listed = fleet.listed[number]
-        faulty = listed & (fleet.unhealthy[number] | fleet.recovering[number])
+        faulty = listed & fleet.broken(number)
         isolated = listed & isolated_chips(view, fleet, number) & ~faulty
         used = listed & fleet.held[number]
         counts.chips += listed.bit_count()

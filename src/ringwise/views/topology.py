@@ -172,7 +172,7 @@ def _takes_pods(view: SchedulerView, name: str) -> bool:
 
 def _has_faulty_chip(view: SchedulerView, number: int) -> bool:
     return any(
-        fleet.unhealthy[number] | fleet.recovering[number]
+        fleet.broken(number)
         for resource, fleet in view.cluster.fleets.items()
         if resource != HOSTS and fleet.allocatable[number] >= 0
     )

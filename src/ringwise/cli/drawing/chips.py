@@ -22,7 +22,7 @@ LEGEND = "# held  . free  + given now  x faulty  ~ reserved"
 def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
     """One sign per chip; `free` and `given` are masks, so that before and after can be drawn."""
     listed = fleet.listed[node]
-    bad = fleet.unhealthy[node] | fleet.recovering[node]
+    bad = fleet.broken(node)
     count = max(listed.bit_length(), 1)
 
     def sign(chip: int) -> str:

@@ -33,6 +33,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.rescheduling import HeldPlacement
+from ringwise.scheduler.faults.successors import owner_id
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
@@ -389,7 +390,7 @@ class EventHandlers:
     def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
         job = self._book.put_vcjob(event.job)
         if event.job.over:
-            self._previous.forget(event.job.uid)
+            self._previous.forget(owner_id(event.job.namespace, event.job.uid))
             if job is not None:
                 self._faults.job_changed(job.key)
         if job is not None and job.key in self._book.jobs:
@@ -401,7 +402,7 @@ class EventHandlers:
         vcjob = self._book.vcjobs.get(event.key)
         if vcjob is not None:
             self._previous.vcjob_gone(vcjob)
-            self._faults.owner_gone(vcjob.uid)
+            self._faults.owner_gone(owner_id(vcjob.namespace, vcjob.uid))
         self._job_may_be_gone(self._book.drop_vcjob(event.key))
 
     def _bind_failed(self, event: ev.BindFailed) -> None:

@@ -184,7 +184,7 @@ class StarvationGuard:
         for number in reservation.nodes:
             node = self._state.nodes[number]
             good = fleet.listed[number] & ~fleet.unhealthy[number] & ~fleet.recovering[number]
-            good &= ~fleet.isolated[number]
+            good &= ~fleet.isolated[number] & ~fleet.pre_separated[number]
             if node is None or not node.ready or node.unschedulable or number in self._state.isolated_nodes:
                 return False
             if self._state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE:

@@ -128,6 +128,7 @@ class _Counting:
         for number in self._nodes:
             listed = fleet.listed[number]
             broken = fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
+            broken |= fleet.pre_separated[number]
             total += listed.bit_count()
             held += (listed & fleet.held[number]).bit_count()
             faulty += (listed & broken & ~fleet.held[number]).bit_count()

@@ -224,6 +224,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     name = view.cluster.names[number]
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
+    unfit |= fleet.pre_separated[number]
     free = fleet.listed[number] & ~unfit
     if reported is not None:
         only_free = free & ~reported

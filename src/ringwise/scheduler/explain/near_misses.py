@@ -14,7 +14,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.view import ChipTable, SchedulerView
-from ringwise.state.model import Pod
+from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
 from ringwise.topology.chips import chips_of
 
 #: More than can be missing on any node: for nodes that refuse for a reason other than chips.
@@ -112,6 +112,7 @@ class _MissingChips:
 
     def of(self, fleet: ChipTable, node: int, usable: int) -> tuple[int, int | None] | None:
         faulty = fleet.unhealthy[node] | fleet.recovering[node] | fleet.isolated[node]
+        faulty |= fleet.pre_separated[node]
         key = (usable, fleet.listed[node], faulty)
         if key not in self._known:
             self._known[key] = self._find(usable, fleet.listed[node], faulty)
@@ -188,9 +189,11 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
     state = view.cluster
     fleet = state.fleets[resource]
     counts: dict[str, int] = {}
+    # They do not become free when their pod ends.
+    leaving = fleet.pre_separated[node] & ~fleet.unhealthy[node]
     for uid in state.pods_on[node]:
         placement = state.pods[uid]
-        held = placement.chips & chips
+        held = placement.chips & chips & ~leaving
         if held and placement.pod.cls.resource == resource:
             job = view.job_of(uid)
             name = job.name if job is not None else f"pod {placement.pod.key}"
@@ -201,6 +204,7 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
         ("faulty", fleet.unhealthy[node]),
         ("isolated", fleet.isolated[node]),
         ("recovering", fleet.recovering[node]),
+        (PRE_SEPARATE_LEVEL, leaving),
         ("network faulty", max(fleet.network[node], 0)),
     ):
         if chips & mask:

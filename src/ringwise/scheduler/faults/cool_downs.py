@@ -59,6 +59,10 @@ class CoolDowns:
 
     def attach(self, job: Job, owner: str) -> None:
         """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
+        # A document of version 0.1 has the uid of the owner alone.
+        old = self._chips.pop(owner.removeprefix(f"{job.namespace}/"), None)
+        if old is not None:
+            self._put(owner, old | self._chips.get(owner, {}))
         if not job.cooling:
             job.cooling = self._chips.get(owner, job.cooling)
 

@@ -322,7 +322,7 @@ def is_unfit(state: ClusterState, resource: str, name: str, mask: int) -> bool:
     node = state.nodes[number]
     bad = fleet.unhealthy[number] | fleet.recovering[number] | max(0, fleet.network[number])
     # What an operator takes out of use is not waited for either.
-    bad |= fleet.isolated[number]
+    bad |= fleet.isolated[number] | fleet.pre_separated[number]
     refused = state.node_status.get(number, NodeStatus.HEALTHY) >= NodeStatus.PRE_SEPARATE
     if node is not None and node.devices is not None:
         # It came back with other chips.

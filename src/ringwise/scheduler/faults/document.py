@@ -22,6 +22,7 @@ from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
 from ringwise.scheduler.faults.records import RetryBudget
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import ENDED, State
+from ringwise.scheduler.faults.successors import owner_id_from
 
 VERSION = 1
 #: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
@@ -199,7 +200,7 @@ def _read_job(given: Any) -> FaultJob:
     waiting = given["waitingSince"]
     return FaultJob(
         key=_text(given["key"]),
-        owner=_text(given["owner"]),
+        owner=owner_id_from(_text(given["owner"]), _text(given["key"])),
         since=_number(given["since"]),
         state=state,
         level=Level[given["level"]],
@@ -267,7 +268,8 @@ def _read_position(given: Any) -> Position:
 
 def _read_budget(given: Any) -> tuple[str, RetryBudget]:
     owner, (job, used, allowed) = given
-    return _text(owner), RetryBudget(_text(job), _number(used), _number(allowed))
+    budget = RetryBudget(_text(job), _number(used), _number(allowed))
+    return owner_id_from(_text(owner), budget.job), budget
 
 
 def _read_placement(given: Any) -> Mapping[str, Any]:

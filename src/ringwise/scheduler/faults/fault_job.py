@@ -13,6 +13,7 @@ from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import Happened, State, next_state
+from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.topology.numbers import INT32, whole_number
@@ -228,13 +229,15 @@ def _number(pod: Pod, key: str) -> int:
 def group_owner(job: Job) -> str:
     """Who is gone with the PodGroup of the job. A vcjob may have another one: it is gone by itself."""
     owner = job.group.owner if job.group is not None else None
-    return owner.uid if owner is not None and owner.uid and not owner.is_vcjob else job.key
+    if owner is None or not owner.uid or owner.is_vcjob:
+        return job.key
+    return owner_id(job.namespace, owner.uid)
 
 
 def owner_of(job: Job) -> str:
-    """Who recreates the pods: the uid of their owner, for pods without one the job itself."""
+    """Who recreates the pods: their owner, for pods without one the job itself."""
     group_owner = job.group.owner if job.group is not None else None
     if group_owner is not None and group_owner.uid:
-        return group_owner.uid
-    owner = next((pod.owner for pod in job.pods.values() if pod.owner is not None), None)
-    return owner.uid if owner is not None and owner.uid and job.group is None else job.key
+        return owner_id(job.namespace, group_owner.uid)
+    pod = next((pod for pod in job.pods.values() if pod.owner is not None), None)
+    return (owner_of_pod(pod) if job.group is None else "") or job.key

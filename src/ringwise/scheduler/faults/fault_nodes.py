@@ -65,26 +65,27 @@ class FaultNodes:
             "UnhealthyNPU": unhealthy,
             "NetworkUnhealthyNPU": network,
             "NodeHealthState": health,
-            "FaultDeviceList": self._devices(name, {*unhealthy}),
+            "FaultDeviceList": self._devices(name),
         }
 
-    def _devices(self, name: str, unhealthy: set[str]) -> list[dict[str, str]]:
+    def _devices(self, name: str) -> list[dict[str, str]]:
         """Fault codes by chip and level."""
-        codes: dict[tuple[str, str], list[str]] = {}
+        codes: dict[tuple[str, str, bool], list[str]] = {}
         for resource in self._state.fleets:
             report = self._state.report_of(name, resource) if resource != HOSTS else None
             for fault in () if report is None else report.faults:
-                codes.setdefault((chip_names(resource, (fault.chip,)), fault.level), []).append(fault.code)
+                key = chip_names(resource, (fault.chip,)), fault.level, fault.network
+                codes.setdefault(key, []).append(fault.code)
         return [
             {
-                "fault_type": "CardUnhealthy" if chip in unhealthy else "CardNetworkUnhealthy",
+                "fault_type": "CardNetworkUnhealthy" if network else "CardUnhealthy",
                 "npu_name": chip,
                 "fault_level": level,
                 "fault_handling": level,
                 "large_model_fault_level": level,
                 "fault_code": ",".join(found),
             }
-            for (chip, level), found in codes.items()
+            for (chip, level, network), found in codes.items()
         ]
 
     def document(self) -> str:

@@ -13,7 +13,7 @@ given anew in the order of the names, and a pod without a PodGroup takes the pla
 pods that is gone.
 
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
-previous node is preferred, and may be taken meanwhile. They are kept by the uid of the pods'
+previous node is preferred, and may be taken meanwhile. They are kept by the pods'
 owner and by rank, for 72 hours after the owner lost its last pod, or until all are placed again.
 """
 
@@ -44,7 +44,7 @@ from ringwise.scheduler.faults.rescheduling import (
     plain_job,
     read_plain,
 )
-from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_uid
+from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
@@ -188,7 +188,7 @@ class PreviousPlacements:
             PreviousNode(name, annotations, faulty, now, held=True),
             held.chips,
             load_of((pod.cls,)),
-            owner_uid(pod) if pod.group is None else "",
+            owner_of_pod(pod) if pod.group is None else "",
         )
 
     def _remember(self, pod: LeavingPod, now: int) -> Rescheduling:
@@ -273,13 +273,13 @@ class PreviousPlacements:
         return tuple(sorted(times))
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
-        owner = held.pod.owner
-        if owner is not None:
+        owner = owner_of_pod(held.pod)
+        if owner:
             resource = held.pod.cls.resource or ""
             name = self._state.names[held.node]
             faulty = failed or is_unfit(self._state, resource, name, held.chips)
             node = PreviousNode(name, faulty=faulty, lost=now)
-            self._preferred.lost(owner.uid, held.job, {held.rank: node}, alone=held.pod.group is None)
+            self._preferred.lost(owner, held.job, {held.rank: node}, alone=held.pod.group is None)
 
     def _continues(self, job: Job, pod: Pod) -> bool:
         if job.key in self._ended:
@@ -313,7 +313,7 @@ class PreviousPlacements:
         pod = lone_pod(job)
         if pod is None or pod.node is not None:
             return
-        taken = self._successors.take(owner_uid(pod), owner)
+        taken = self._successors.take(owner_of_pod(pod), owner)
         if taken is not None:
             self._rescheduling[owner] = self._rescheduling.pop(taken)
 
@@ -339,7 +339,7 @@ class PreviousPlacements:
 
     def vcjob_gone(self, vcjob: VcJob) -> None:
         """Its pods will not be created again."""
-        self.forget(vcjob.uid)
+        self.forget(owner_id(vcjob.namespace, vcjob.uid))
         for name in (group_name(vcjob), vcjob.name):
             key = f"{vcjob.namespace}/{name}"
             if key in self._book.jobs:
@@ -459,7 +459,7 @@ class PreviousPlacements:
     def _may_go_on(self, pod: LeavingPod) -> bool:
         """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""
         for vcjob in self._book.vcjobs.values():
-            if vcjob.uid == pod.owner:
+            if owner_id(vcjob.namespace, vcjob.uid) == pod.owner:
                 return not vcjob.over
         # Without its vcjob, its PodGroup shows that it goes on. A pod without one may be created again.
         return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)

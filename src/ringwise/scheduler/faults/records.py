@@ -103,7 +103,7 @@ class RetryBudget:
 
 
 class RetryBudgets:
-    """Restarts after failed pods (`fault-retry-times`), by the uid of the owner: a new job has its own."""
+    """Restarts after failed pods (`fault-retry-times`), by the owner: a new job has its own."""
 
     def __init__(self) -> None:
         self.owners: dict[str, RetryBudget] = {}
@@ -142,7 +142,8 @@ class RetryBudgets:
         texts: dict[str, str] = {}
         room = LARGEST_RETRIES - 2
         for owner, budget in reversed(self.owners.items()):
-            left = {"UUID": owner, "Times": max(0, budget.allowed - budget.used)}
+            uid = owner if owner == budget.job else owner.partition("/")[2]
+            left = {"UUID": uid, "Times": max(0, budget.allowed - budget.used)}
             text = f"{compact(budget.job)}:{compact(left)}"
             room -= len(text.encode()) + 1
             if room < 0:

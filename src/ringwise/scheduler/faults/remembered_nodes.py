@@ -11,7 +11,7 @@ from dataclasses import field
 
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.records import dataclass
-from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_uid
+from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_of_pod
 
 #: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
 KEPT_FOR = 72 * 3600 * 1_000_000_000
@@ -57,7 +57,7 @@ class RememberedNodes:
         key = _key(job)
         pod = lone_pod(job)
         if pod is not None and pod.node is None:
-            taken = self._successors.take(owner_uid(pod), key)
+            taken = self._successors.take(owner_of_pod(pod), key)
             if taken is not None:
                 self._entries[key] = self._entries.pop(taken)
         entry = self._entries.get(key)
@@ -87,5 +87,5 @@ class RememberedNodes:
 
 def _key(job: Job) -> str:
     first = next(iter(job.pods.values()), None)
-    owner = owner_uid(first)
+    owner = owner_of_pod(first)
     return f"{owner}/{job.key}" if owner and lone_pod(job) is not None else owner

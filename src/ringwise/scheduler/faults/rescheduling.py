@@ -12,6 +12,7 @@ from typing import Any
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.successors import owner_id, owner_id_from
 from ringwise.state.loads import Load
 from ringwise.state.model import Pod
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
@@ -91,12 +92,13 @@ def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
 def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
     kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
     # Absent in documents of version 0.1.
-    kept.pods_owner = str(given.get("podsOwner", ""))
+    pods_owner = str(given.get("podsOwner", ""))
+    kept.pods_owner = pods_owner and owner_id_from(pods_owner, kept.job)
     kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
     for text, written in given["ranks"].items():
         rank = int(text)
         kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written)
-    owner = str(given["owner"])
+    owner = owner_id_from(str(given["owner"]), kept.job)
     leaving = {
         str(uid): LeavingPod(owner, kept.job, kept.resource, int(rank), *_read_rank(written), kept.pods_owner)
         for uid, (rank, *written) in given["leaving"].items()
@@ -134,10 +136,10 @@ def placed_as_a_whole(job: Job, pod: Pod) -> bool:
 
 
 def owner_key(job: Job, pod: Pod | None) -> str:
-    """The uid of the vcjob, whatever its PodGroup is called; for other jobs their key."""
+    """The vcjob, whatever its PodGroup is called; for other jobs their key."""
     if pod is not None and pod.group is None:
         return job.key
     for owner in (job.group.owner if job.group is not None else None, pod.owner if pod is not None else None):
         if owner is not None and owner.is_vcjob and owner.uid:
-            return owner.uid
+            return owner_id(job.namespace, owner.uid)
     return job.key

@@ -48,11 +48,27 @@ def lone_pod(job: Job) -> Pod | None:
     return pod if pod.group is None else None
 
 
-def owner_uid(pod: Pod | None) -> str:
+def owner_id(namespace: str, uid: str) -> str:
+    """An owner, for those that remember by it.
+
+    Anyone may write the uid of a foreign owner into an object: it counts in its namespace only.
+    """
+    return f"{namespace}/{uid}"
+
+
+def owner_id_from(written: str, job: str) -> str:
+    """F1: the owner of a job, by the key of that. Documents of version 0.1 have its uid alone."""
+    namespace = job.partition("/")[0]
+    return written if written.startswith(f"{namespace}/") else owner_id(namespace, written)
+
+
+def owner_of_pod(pod: Pod | None) -> str:
     """Who creates the pod again; empty where none does."""
-    return "" if pod is None or pod.owner is None else pod.owner.uid
+    if pod is None or pod.owner is None or not pod.owner.uid:
+        return ""
+    return owner_id(pod.namespace, pod.owner.uid)
 
 
 def is_recreated(job: Job, pod: Pod) -> bool:
     """Whether anyone creates the pod again."""
-    return job.group is not None or bool(owner_uid(pod))
+    return job.group is not None or bool(owner_of_pod(pod))

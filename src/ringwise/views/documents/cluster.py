@@ -19,6 +19,10 @@ class ChipsFields(TypedDict):
     free: list[int]
     held: list[int]
     faulty: list[int]
+    pre_separated: Annotated[
+        list[int],
+        Meta(description="With a fault of level PreSeparateNPU: the pod on it goes on, no other gets it."),
+    ]
     network_faulty: list[int]
     reserved: list[int]
     isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]

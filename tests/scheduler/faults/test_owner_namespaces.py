@@ -1,0 +1,95 @@
+"""The uid of an owner counts in its namespace only: anyone may write a foreign one into a PodGroup."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.vcjob import VcJob
+from tests.scheduler.faults.fault_rig import deletions, finish, published, successor
+from tests.scheduler.rig import CHIP, Rig
+
+OWNER = Owner("Job", "train", "uid-a", "batch.volcano.sh/v1alpha1")
+LABELS = {"fault-scheduling": "force", "fault-retry-times": "1"}
+
+
+def victim(nodes: int, pods: int) -> Rig:
+    rig = Rig(nodes)
+    rig.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-a")))
+    rig.submit("train", pods=pods, chips=8, labels=LABELS, owner=OWNER)
+    rig.run()
+    assert len(rig.nodes_of("train")) == pods
+    return rig
+
+
+def intrude(rig: Rig, pods: int) -> None:
+    group = PodGroup("other", "intruder", min_member=pods, owner=OWNER, created=99, labels=LABELS)
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    for number in range(pods):
+        name = f"intruder-{number}"
+        rig.put(
+            Pod(f"{name}.9", "other", name, PodClass(CHIP, 8), created=99, group="intruder", owner=OWNER,
+                labels=LABELS)
+        )  # fmt: skip
+    rig.run()
+
+
+def test_S9_a_group_of_another_namespace_does_not_get_the_held_nodes() -> None:
+    rig = victim(4, 3)
+    rig.sick("n3", 4)
+    assert len(deletions(rig.step())) == 3
+    finish(rig, recreate=False)
+    rig.step(1)
+    intrude(rig, 2)
+    assert [rig.pods[f"intruder-{number}"].node for number in range(2)] == [None, None]
+
+
+def test_a_group_of_another_namespace_uses_up_its_own_retries() -> None:
+    rig = victim(6, 2)
+    intrude(rig, 1)
+    rig.change("intruder-0", phase="Failed", exit_code=1)
+    assert list(deletions(rig.step(1))) == ["intruder-0"]
+    rig.change("train-0", phase="Failed", exit_code=1)
+    assert {"train-0", "train-1"} == deletions(rig.step(1)).keys()
+    remaining = json.loads(published(rig, "vcjob-fault-npu-cm")["remain-retry-times"])
+    assert remaining == {
+        "other/intruder": {"UUID": "uid-a", "Times": 0},
+        "default/train": {"UUID": "uid-a", "Times": 0},
+    }
+
+
+def with_bare_uids(document: Any) -> Any:
+    """As version 0.1 wrote it."""
+    for one in (*document["jobs"], *document["placements"]):
+        one["owner"] = one["owner"].partition("/")[2]
+    document["retries"] = {key.partition("/")[2]: value for key, value in document["retries"].items()}
+    return document
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_F1_a_document_with_uids_alone_is_read_with_the_namespace_of_the_job(old: bool) -> None:
+    rig = victim(4, 3)
+    rig.change("train-0", phase="Failed", exit_code=1)
+    assert len(deletions(rig.step(1))) == 3
+    finish(rig, recreate=False)
+    rig.step(1)
+    if old:
+        for index, command in enumerate(rig.commands):
+            if getattr(command, "name", "") == "ringwise-rescheduling" and hasattr(command, "data"):
+                text = with_bare_uids(json.loads(command.data["rescheduling.json"]))
+                rig.commands[index] = replace(
+                    command, data={**command.data, "rescheduling.json": json.dumps(text)}
+                )
+    other = successor(rig)
+    other.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-a")))
+    other.step(1)
+    machine = other.machine
+    assert list(machine._faults.retries.owners) == ["default/uid-a"]
+    assert [handled.owner for handled in machine._faults.jobs.values()] == ["default/uid-a"]
+    assert list(machine._previous._rescheduling) == ["default/uid-a"]
