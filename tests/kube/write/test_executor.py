@@ -271,6 +271,9 @@ def test_a_mark_that_was_not_written_is_reported_to_the_core() -> None:
             assert one.failed == []
             await one.do(AnnotatePod(uid, "default", "faulty", told))
             assert one.failed == [EvictFailed(uid)]
+            one.api.fault("/pods/faulty", status=503, times=20)
+            await one.do(AnnotatePod(uid, "default", "faulty", {}, remove=tuple(told)))
+            assert one.failed == [EvictFailed(uid), EvictFailed(uid)]
 
     run(test())
 

@@ -51,3 +51,28 @@ def test_F1_a_mark_that_never_arrived_is_written_by_the_next_leader(arrived: boo
     later.tell(ev.ReschedulingRead(document=written[-1]))
     assert marked(later.step()) == ([] if arrived else ["train-1"])
     assert marked(later.step(5)) == []
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_a_removal_that_the_api_server_refused_is_repeated_unless_the_pod_is_faulty_again(
+    heals: bool,
+) -> None:
+    rig = running()
+    rig.sick("n2", 1)
+    rig.step()
+    pod = rig.pods["train-1"]
+    rig.change("train-1", annotations={**pod.annotations, "huawei.com/pod-status": "Unhealthy"})
+    rig.sick("n2", 0)
+    assert marked(rig.step(1)) == ["train-1"]
+    rig.tell(ev.EvictFailed(pod.uid))
+    assert marked(rig.step(1)) == []
+    if not heals:
+        rig.sick("n2", 1)
+        rig.step(1)
+    (*_, last) = [one for one in (*rig.commands, *rig.step(5)) if isinstance(one, AnnotatePod)]
+    assert last.remove == (("huawei.com/pod-status",) if heals else ())
+    if heals:
+        rig.change("train-1", annotations=pod.annotations)
+        rig.tell(ev.EvictFailed(pod.uid))
+        rig.step(1)
+    assert marked(rig.step(100)) == []

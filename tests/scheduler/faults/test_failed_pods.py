@@ -134,7 +134,7 @@ def test_a_vcjob_that_is_over_is_left_alone_when_its_pods_failed_together() -> N
         rig.change(name, phase="Failed", exit_code=1)
     rig.tell(ev.VcJobSeen(replace(vcjob, phase="Failed")))
     assert deletions(rig.step()) == {}
-    assert rig.machine._faults.retries.left(owner.uid, 2) == 2
+    assert rig.machine._faults.retries.left(f"default/{owner.uid}", 2) == 2
     assert state_of(rig) is None
 
 
@@ -153,7 +153,7 @@ def test_retries_are_forgotten_with_the_owner_whatever_it_is() -> None:
     rig.step()
     finish(rig)
     rig.run()
-    assert set(rig.machine._faults.retries.owners) == {owner.uid}
+    assert set(rig.machine._faults.retries.owners) == {f"default/{owner.uid}"}
     rig.end("train")
     rig.run()
     assert not rig.machine._faults.retries.owners

@@ -35,7 +35,7 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
     fault = PodFault(FaultType.CHIP, "Ascend910-1 of n1 is unhealthy", chips=2)
     return FaultJob(
         f"default/train-{number}",
-        "owner",
+        "default/owner",
         since,
         State.DELETING,
         Level.BLOCK,
@@ -50,11 +50,11 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
 
 
 def test_F1_everything_is_read_back() -> None:
-    budgets = {"owner": RetryBudget("default/train-0", 1, 3)}
+    budgets = {"default/owner": RetryBudget("default/train-0", 1, 3)}
     placement = {"owner": "o", "until": 4, "ranks": {}}
     found = read(write([job()], budgets, [placement]).text)
     assert found.jobs == (job(),)
-    assert found.retries == (("owner", budgets["owner"]),)
+    assert found.retries == (("default/owner", budgets["default/owner"]),)
     assert found.placements == (placement,)
     assert found.problem == ""
 
@@ -81,7 +81,7 @@ def test_F1_a_large_document_is_compressed_and_nothing_is_lost() -> None:
 def test_F1_retries_are_in_the_bound_and_those_used_last_are_kept() -> None:
     budgets = RetryBudgets()
     for number in range(4000):
-        budgets.use(sha256(str(number).encode()).hexdigest(), f"team/{number}", 3)
+        budgets.use(f"team/{sha256(str(number).encode()).hexdigest()}", f"team/{number}", 3)
     document = write([job()], budgets.owners, [], largest=100_000)
     assert len(document.text) <= 100_000
     found = read(document.text)
@@ -148,7 +148,7 @@ def test_F1_one_bad_entry_costs_no_other() -> None:
     document["retries"] = {"a": ["default/x", 1, 2], "b": [1]}
     found = read(json.dumps(document))
     assert len(found.jobs) == 1
-    assert [owner for owner, _ in found.retries] == ["a"]
+    assert [owner for owner, _ in found.retries] == ["default/a"]
     assert "1 of 2 jobs" in found.problem
 
 

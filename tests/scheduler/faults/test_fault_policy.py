@@ -73,6 +73,11 @@ def test_values(labels: dict[str, str], annotations: dict[str, str], changed: di
         ({}, {"huawei.com/recover_policy_path": "node"}, "huawei.com/recover_policy_path"),
         ({}, {"huawei.com/schedule.filter.faultCode": "a:86401,b:-1,c"}, "schedule.filter.faultCode"),
         ({}, {"huawei.com/schedule.filter.faultLevel": ":60"}, "schedule.filter.faultLevel"),
+        (
+            {},
+            {"huawei.com/schedule.filter.faultLevel": "RestartRequest;SeparateNPU"},
+            "ManuallySeparateNPU) with commas between them, got 'RestartRequest;SeparateNPU'",
+        ),
     ],
 )
 def test_a_bad_value_counts_as_absent_with_one_note(

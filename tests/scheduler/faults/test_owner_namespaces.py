@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Publish
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import deletions, finish, published, successor
@@ -81,7 +82,7 @@ def test_F1_a_document_with_uids_alone_is_read_with_the_namespace_of_the_job(old
     rig.step(1)
     if old:
         for index, command in enumerate(rig.commands):
-            if getattr(command, "name", "") == "ringwise-rescheduling" and hasattr(command, "data"):
+            if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
                 text = with_bare_uids(json.loads(command.data["rescheduling.json"]))
                 rig.commands[index] = replace(
                     command, data={**command.data, "rescheduling.json": json.dumps(text)}

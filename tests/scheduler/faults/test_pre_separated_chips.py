@@ -125,7 +125,7 @@ def test_it_is_read_from_reports_and_from_the_aggregate(kind: str, withheld: int
         ("kube-system", "mindx-dl-deviceinfo-n1", {"DeviceInfoCfg": json.dumps(of_node)}),
         ("mindx-dl", "cluster-info-device-0", {"cluster-info-device-0": json.dumps(of_cluster)}),
     ):
-        wire = ConfigMapWire(metadata=MetaWire(name=name, namespace=namespace), data=data)
+        wire = ConfigMapWire(metadata=MetaWire(name=name, namespace=namespace), data=dict(data))
         read = config_map_from_wire(wire, Findings("test"))
         assert read is not None
         assert [report.pre_separated for report in read[0]] == [withheld]

@@ -293,7 +293,7 @@ class Executor:
         try:
             await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
         except GivenUpError:
-            if POD_STATUS in command.annotations:
+            if POD_STATUS in command.annotations or POD_STATUS in command.remove:
                 # The core repeats it, as a deletion.
                 self._on_evict_failed(EvictFailed(command.uid))
             raise

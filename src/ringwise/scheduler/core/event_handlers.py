@@ -376,6 +376,7 @@ class EventHandlers:
             self._reporter.job_changed(job)
             return True
         self._guard.forget(job.key)
+        self._faults.forget(job.key)
         self._partial_gangs.forget(job.key)
         self._backoff.forget(job.key)
         self._retries.forget(job.key)

@@ -30,6 +30,7 @@ from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
+from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
@@ -81,6 +82,8 @@ class FaultHandler:
         self._due: dict[str, int] = {}
         #: Pods that do not end although they were deleted by force: their jobs are not watched any more.
         self._endless: set[str] = set()
+        self._unknown_modes = UnknownModes()
+        self._unmarked = external_marks.Removals()
         #: What this review has to say about jobs.
         self._told: list[TellJob] = []
 
@@ -102,6 +105,7 @@ class FaultHandler:
                 self._dirty[job.key] = None
 
     def pod_changed(self, job: Job, pod: Pod) -> None:
+        self._unmarked.pod_seen(pod)
         if job.key in self.jobs or self._may_be_faulty(pod):
             self._dirty[job.key] = None
 
@@ -117,6 +121,7 @@ class FaultHandler:
 
     def pod_gone(self, key: str, uid: str) -> None:
         self._endless.discard(uid)
+        self._unmarked.drop(uid)
         self.job_changed(key)
 
     def job_changed(self, key: str) -> None:
@@ -128,7 +133,9 @@ class FaultHandler:
         """The API server refused it: the pod stays, and is tried again a little later."""
         handled = self.jobs.get(key)
         deletion = None if handled is None else handled.deletions.get(uid)
-        if deletion is not None:
+        if deletion is None:
+            self._unmarked.refused(uid, now + DELETE_AGAIN_AFTER * _SECOND)
+        else:
             deletion.sent = deletion.forced = False
             deletion.not_before = now + DELETE_AGAIN_AFTER * _SECOND
             self._dirty[key] = None
@@ -145,13 +152,17 @@ class FaultHandler:
         handled = job.key in self.jobs or (policy.mode is not Mode.OFF and self._is_handled(job))
         return handled and policy.retries > 0
 
+    def forget(self, key: str) -> None:
+        """The job is gone."""
+        self._unknown_modes.forget(key)
+
     def owner_gone(self, owner: str) -> None:
         self.changed |= self.retries.forget(owner)
 
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        return earliest(*self._due.values(), self.links_down.deadline())
+        return earliest(*self._due.values(), self._unmarked.deadline(), self.links_down.deadline())
 
     def review(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
@@ -160,7 +171,7 @@ class FaultHandler:
             self._dirty[key] = None
         keys = list(self._dirty)
         self._dirty.clear()
-        commands: list[Command] = []
+        commands: list[Command] = self._unmarked.again(now, self._book.job_of, self.jobs)
         for key in keys:
             self._due.pop(key, None)
             try:
@@ -197,6 +208,10 @@ class FaultHandler:
         if job.has_independent_pods:  # The other replicas of a service go on serving.
             policy = replace(policy, only_pods=True)
         if handled is None:
+            if policy.unknown_mode and self._is_handled(job):
+                ours = filter(self._book.is_ours, job.pods.values())
+                faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
+                return self._unknown_modes.tell(job, policy, faults)
             if policy.mode is Mode.OFF or not self._is_handled(job):
                 return []
             handled = FaultJob(key, owner_of(job), now)
@@ -358,7 +373,7 @@ class FaultHandler:
         handled.happened(Happened.ALLOWED)
         handled.external = policy.mode.external
         hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())
-        level = Level.POD if hot_switch else self._level(handled, job, policy, 0)
+        level = first = Level.POD if hot_switch else self._level(handled, job, policy, 0)
         self.records.add(handled, now)
         if handled.external:
             external_marks.plan(handled)
@@ -367,7 +382,7 @@ class FaultHandler:
             if not hot_switch:
                 level = scope.effective_level(policy, level, handled.affected, positions(job).values())
             self._plan_deletions(handled, job, level, now)
-        self._told.append(job_events.rescheduling(job, handled, level))
+        self._told.append(job_events.rescheduling(job, handled, level, raised=level > first))
         return [] if handled.external else [*reset_config.before_deletion(handled, job, policy)]
 
     def _unmark_healed(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
@@ -376,6 +391,7 @@ class FaultHandler:
             pod = job.pods[uid]
             if pod.live and not pod.deleting and self._detector.look(pod, policy, now).fault is None:
                 commands.append(external_marks.unmark(handled, job, uid))
+                self._unmarked.sent(uid)
                 self._runs_on(job, pod)
                 self.changed = True
         if commands and not handled.deletions and not handled.missing:

@@ -34,13 +34,12 @@ def fault_found(job: Job, pods: Iterable[FaultyPod]) -> TellJob:
     return _tell(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
 
 
-def rescheduling(job: Job, handled: FaultJob, level: Level) -> TellJob:
+def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> TellJob:
+    """`raised`: the rank 0 rule made it the whole job."""
     if handled.external:
         names = _names(pod.name for pod in handled.faulty.values())
         return _tell(job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods")
-    why = ""
-    if level is Level.JOB and any(place.master for place in handled.affected):
-        why = " (rank 0 is affected)"
+    why = " (rank 0 is affected)" if raised else ""
     return _tell(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
 
 

@@ -18,6 +18,19 @@ DEFAULT_WINDOW = 60
 LONGEST_WINDOW = 86400
 #: Entries of one annotation that are read; the fault codes of Huawei's hardware are a few hundred.
 MOST_ENTRIES = 1000
+#: Levels that faults of chips have.
+LEVELS = (
+    "NotHandleFault",
+    "SubHealthFault",
+    "RestartRequest",
+    "RestartBusiness",
+    "FreeRestartNPU",
+    "RestartNPU",
+    "PreSeparateNPU",
+    "SeparateNPU",
+    "ManuallySeparateNPU",
+)
+_LEVELS = frozenset(level.lower() for level in LEVELS)
 _SECOND = 1_000_000_000
 
 
@@ -48,22 +61,32 @@ def read_masks(codes: str | None, levels: str | None, notes: list[str]) -> Fault
     """The masks that two annotations write. Bad entries are left out, with one note for each annotation."""
     if codes is None and levels is None:
         return NO_MASKS
-    return FaultMasks(_read(FILTER_FAULT_CODE, codes, notes), _read(FILTER_FAULT_LEVEL, levels, notes))
+    by_code = _read(FILTER_FAULT_CODE, codes, notes)
+    return FaultMasks(by_code, _read(FILTER_FAULT_LEVEL, levels, notes, _LEVELS))
 
 
-def _read(key: str, text: str | None, notes: list[str]) -> dict[str, int]:
+def _read(
+    key: str, text: str | None, notes: list[str], known: frozenset[str] | None = None
+) -> dict[str, int]:
     found: dict[str, int] = {}
-    wrong = ""
+    wrong = unknown = ""
     entries = [entry.strip() for entry in (text or "").split(",", MOST_ENTRIES)]
     for entry in entries[:MOST_ENTRIES]:
         name, colon, seconds = (part.strip() for part in entry.partition(":"))
         window = whole_number(seconds, 0, LONGEST_WINDOW) if colon else DEFAULT_WINDOW
         if window is None or (not name and entry):
             wrong = wrong or entry
+        elif name and known is not None and name.lower() not in known:
+            unknown = unknown or name
         elif name:
             found[name.lower()] = window
     if len(entries) > MOST_ENTRIES:
         notes.append(f"annotation {key} has more than {MOST_ENTRIES} entries; the others are ignored")
+    if unknown:
+        notes.append(
+            f"annotation {key} must name levels of chip faults ({', '.join(LEVELS)}) with commas between "
+            f"them, got {shown(unknown)}; such entries are ignored"
+        )
     if wrong:
         notes.append(
             f"annotation {key} must be `code[:seconds],...` with 0 to {LONGEST_WINDOW} seconds, "

@@ -80,6 +80,8 @@ class FaultPolicy:
     #: Another component handles the faults of this job; nothing is deleted.
     handled_elsewhere: bool = False
     masks: FaultMasks = NO_MASKS
+    #: What is wrong with `fault-scheduling`, so that nothing is done.
+    unknown_mode: str = ""
     #: What could not be read, or acts differently here.
     notes: tuple[str, ...] = ()
 
@@ -92,7 +94,7 @@ class FaultPolicy:
     def refusal(self, retries_left: int) -> str:
         """Why no pod may be deleted; empty where that is allowed. Broken hardware needs no retries."""
         if self.mode is Mode.OFF:
-            return "fault-scheduling is off"
+            return self.unknown_mode or "fault-scheduling is off"
         if self.handled_elsewhere:
             return "its annotation ProcessRecoverStrategy leaves faults to another component"
         if retries_left <= 0:
@@ -112,6 +114,7 @@ def read_fault_policy(
         return OFF
     notes: list[str] = []
     mode = _choice(Mode, labels, FAULT_SCHEDULING, Mode.OFF, notes)
+    unknown_mode = notes[0] if notes else ""
     sub_health = _choice(SubHealth, labels, SUB_HEALTHY_STRATEGY, SubHealth.IGNORE, notes)
     recovery = _choice(ProcessRecovery, labels, PROCESS_RECOVER_ENABLE, ProcessRecovery.OFF, notes)
     pod_level = _is_on(labels, POD_RESCHEDULING, notes)
@@ -133,6 +136,7 @@ def read_fault_policy(
         retries=_retries(labels, notes),
         handled_elsewhere=PROCESS_RECOVER_STRATEGY in annotations,
         masks=read_masks(annotations.get(FILTER_FAULT_CODE), annotations.get(FILTER_FAULT_LEVEL), notes),
+        unknown_mode=unknown_mode,
         notes=tuple(notes),
     )
 

@@ -142,7 +142,8 @@ class RetryBudgets:
         texts: dict[str, str] = {}
         room = LARGEST_RETRIES - 2
         for owner, budget in reversed(self.owners.items()):
-            uid = owner if owner == budget.job else owner.partition("/")[2]
+            namespace = budget.job.partition("/")[0]
+            uid = owner if owner == budget.job else owner.removeprefix(f"{namespace}/")
             left = {"UUID": uid, "Times": max(0, budget.allowed - budget.used)}
             text = f"{compact(budget.job)}:{compact(left)}"
             room -= len(text.encode()) + 1

@@ -1,0 +1,50 @@
+"""What the events of a job say about its faults and its labels."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.messages.commands import Command, TellJob
+from tests.scheduler.faults.fault_rig import deletions, running
+
+
+def told(commands: list[Command], reason: str) -> list[str]:
+    return [one.message for one in commands if isinstance(one, TellJob) and one.reason == reason]
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        ({}, "job level: all 2 pods are restarted"),
+        ({"pod-rescheduling": "on"}, "job level: all 2 pods are restarted (rank 0 is affected)"),
+    ],
+)
+def test_F2_rank_0_is_named_only_where_it_raised_the_level(labels: dict[str, str], words: str) -> None:
+    rig = running({"fault-scheduling": "force", **labels}, pods=2)
+    node = rig.pods["train-0"].node
+    assert node is not None
+    rig.sick(node, 1)
+    assert told(rig.step(), "Rescheduling") == [words]
+
+
+def test_a_fault_scheduling_that_cannot_be_read_is_told_once_when_hardware_breaks() -> None:
+    rig = running({"fault-scheduling": "Force"}, pods=2)
+    assert told(rig.commands, "FaultPolicy") == []
+    node = rig.pods["train-1"].node
+    assert node is not None
+    rig.sick(node, 1)
+    commands = rig.step()
+    assert told(commands, "FaultPolicy") == [
+        f"train-1: Ascend910-0 of {node} is unhealthy; no pod is restarted: label fault-scheduling must be "
+        "one of off, grace, force, external-grace, external-force, got 'Force'; taken as off"
+    ]
+    assert deletions(commands) == {}
+    rig.sick(node, 3)
+    assert told(rig.step(5), "FaultPolicy") == []
+
+
+def test_a_fault_scheduling_that_is_off_is_not_told() -> None:
+    rig = running({"fault-scheduling": "off"}, pods=2)
+    rig.sick("n1", 1)
+    rig.sick("n2", 1)
+    assert told(rig.step(), "FaultPolicy") == []
