@@ -178,6 +178,17 @@ class FaultDetector:
                 return True
         return False
 
+    def may_be_faulty(self, pod: Pod) -> bool:
+        """Whether it is worth a look: cheap, for every change of every pod."""
+        if pod.node is None:
+            return False
+        if pod.phase == "Failed" or pod.exit_code or FAULT_TYPE in pod.labels:
+            return True
+        if NEED_VOLCANO_OPERATION in pod.annotations:
+            return True
+        number = self._state.node_id.get(pod.node)
+        return number is not None and pod.live and self.is_suspect(number)
+
     def look(self, pod: Pod, policy: FaultPolicy, now: int) -> Examined:
         """Whether the pod is faulty (the order of rules is that of Huawei's plugin)."""
         if pod.node is None or pod.phase == "Succeeded":

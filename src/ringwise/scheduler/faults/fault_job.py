@@ -11,7 +11,7 @@ from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
-from ringwise.scheduler.faults.scope import Position
+from ringwise.scheduler.faults.scope import Position, is_in_scope
 from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
 from ringwise.state.model import Pod
@@ -142,6 +142,24 @@ class FaultJob:
                 if rank in self.missing and is_placed(uid, job.pods[uid]):
                     del self.missing[rank]
         return before != (len(self.deletions), len(self.faulty), len(self.missing))
+
+    def plan_deletions(self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool]) -> bool:
+        """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
+        affected = tuple(self.affected)
+        self.level = max(self.level, level)
+        added = False
+        if not self.deletions:
+            self.deleting_since = now
+        for uid, place in positions(job).items():
+            pod = job.pods[uid]
+            faulty = self.faulty.get(uid)
+            if uid in self.deletions or pod.node is None or not is_ours(pod):
+                continue
+            if faulty is not None or is_in_scope(place, level, affected):
+                unreachable = faulty is not None and faulty.fault.unreachable
+                self.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable)
+                added = True
+        return added
 
     @property
     def affected(self) -> Iterator[Position]:

@@ -19,7 +19,6 @@ from ringwise.scheduler.faults.cool_downs import CoolDowns
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType, earliest
 from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import (
-    Deletion,
     FaultJob,
     FaultyPod,
     broken_hardware,
@@ -34,7 +33,6 @@ from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
-from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
 
 _SECOND = 1_000_000_000
 #: Seconds in addition to `grace-over-time` after which a job is not watched any more.
@@ -106,18 +104,8 @@ class FaultHandler:
 
     def pod_changed(self, job: Job, pod: Pod) -> None:
         self._unmarked.pod_seen(pod)
-        if job.key in self.jobs or self._may_be_faulty(pod):
+        if job.key in self.jobs or self._detector.may_be_faulty(pod):
             self._dirty[job.key] = None
-
-    def _may_be_faulty(self, pod: Pod) -> bool:
-        if pod.node is None:
-            return False
-        if pod.phase == "Failed" or pod.exit_code or FAULT_TYPE in pod.labels:
-            return True
-        if NEED_VOLCANO_OPERATION in pod.annotations:
-            return True
-        number = self._state.node_id.get(pod.node)
-        return number is not None and pod.live and self._detector.is_suspect(number)
 
     def pod_gone(self, key: str, uid: str) -> None:
         self._endless.discard(uid)
@@ -405,21 +393,7 @@ class FaultHandler:
         return scope.level_after(policy, times, seconds, blocks=blocks, racks=racks)
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
-        """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
-        affected = tuple(handled.affected)
-        handled.level = max(handled.level, level)
-        added = False
-        if not handled.deletions:
-            handled.deleting_since = now
-        for uid, place in positions(job).items():
-            pod = job.pods[uid]
-            faulty = handled.faulty.get(uid)
-            if uid in handled.deletions or pod.node is None or not self._book.is_ours(pod):
-                continue
-            if faulty is not None or scope.is_in_scope(place, level, affected):
-                unreachable = faulty is not None and faulty.fault.unreachable
-                handled.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable)
-                added = True
+        added = handled.plan_deletions(job, level, now, self._book.is_ours)
         self.changed |= added
         return added
 

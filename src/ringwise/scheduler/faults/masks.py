@@ -12,7 +12,7 @@ from dataclasses import field
 
 from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
-from ringwise.wellknown import FILTER_FAULT_CODE, FILTER_FAULT_LEVEL
+from ringwise.wellknown import FILTER_FAULT_CODE, FILTER_FAULT_LEVEL, MANUALLY_SEPARATE_KEY
 
 DEFAULT_WINDOW = 60
 LONGEST_WINDOW = 86400
@@ -28,7 +28,7 @@ LEVELS = (
     "RestartNPU",
     "PreSeparateNPU",
     "SeparateNPU",
-    "ManuallySeparateNPU",
+    MANUALLY_SEPARATE_KEY,
 )
 _LEVELS = frozenset(level.lower() for level in LEVELS)
 _SECOND = 1_000_000_000
