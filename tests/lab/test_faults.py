@@ -145,7 +145,7 @@ def test_a_chip_that_is_to_be_separated_is_taken_out_when_its_pod_ends(tmp_path:
         ("node node-0 1", "a fault of a node names no chips"),
         ("node node-0 --level RestartNPU", "a fault of a node has a status and no level"),
         ("chip node-0 1 --status UnHealthy", "a chip fault has a level and no status"),
-        ("switch 10.9.9.9", "there is no node 10.9.9.9"),
+        ("switch 10.9.9.9", "there is no node or leaf switch 10.9.9.9"),
         ("switch switch/10.9.9.9", "there is no leaf switch 10.9.9.9"),
     ],
 )

@@ -66,12 +66,27 @@ def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("command", ["isolate", "release"])
+def test_without_a_cluster_the_lab_is_named(
+    tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = Terminal(tmp_path).refused(f"{command} node-0 --reason optics")
+    assert said.startswith("no cluster: ")
+    assert said.endswith("; --lab FOLDER does it in a lab\n")
+
+
 def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(2)) as server:
         start = server.live.now
         said = terminal.ok("drain node-0 --at 1h")
         assert said.splitlines()[1] == "then: ringwise drain node-0"
+        assert f"instead: ringwise release node-0 --reason TEXT --lab {tmp_path}" in " ".join(said.split())
+        given = " ".join(terminal.ok(f"drain node-0 --at 1h --lab {tmp_path}").split())
+        assert f"then: ringwise drain node-0 --lab {tmp_path} afterwards" in given
         terminal.submit(job("short", 1, 8, minutes=30), job("long", 1, 8, minutes=90))
         terminal.submit(job("silent", 1, 8))
         terminal.submit(job("estimate", 1, 1).replace("  queue:", "  runningEstimate: 20m\n  queue:"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from typing import Any
 
 from ringwise.durations import go_duration, time_text
@@ -85,10 +86,20 @@ def find_target(view: SchedulerView, text: str) -> Target:
         return _switch(view, text)
     if slash:
         raise UnknownTargetError(f"{text!r} names nothing: write {FORMS}")
+    # Nodes of many clusters are named by an address, too: such a name may mean either.
+    what = "node or leaf switch" if _is_address(text) else "node"
     known = [state.names[one] for one in state.known_nodes()]
     known += [f"switch/{one}" for one in _switch_names(view)]
     known += [f"superpod/{one}" for one in view.superpods().nodes_of]
-    raise UnknownTargetError(f"there is no node {text}{did_you_mean(text, known)}")
+    raise UnknownTargetError(f"there is no {what} {text}{did_you_mean(text, known)}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _switch_names(view: SchedulerView) -> list[str]:

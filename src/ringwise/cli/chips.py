@@ -177,7 +177,10 @@ def _carried_out(access: Mapping[str, str | None], action: Callable[[Any], bool]
 
     try:
         return action(find_access(access["kubeconfig"], access["context"]))
-    except (ChipsError, KubeConfigError) as problem:
+    except KubeConfigError as problem:
+        named = access["kubeconfig"] or access["context"]
+        raise stop(problem if named else f"{problem}; --lab FOLDER does it in a lab") from None
+    except ChipsError as problem:
         raise stop(problem) from None
     except (ApiError, UnreachableError) as problem:
         raise stop(f"the API server cannot be asked: {problem}", code=ExitCode.FAILED) from None

@@ -377,18 +377,22 @@ def drain_command(
 def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -> bool:
     """Keep jobs off that would run beyond the time; True when it has come."""
     import getpass
+    import shlex
     import time
 
+    from ringwise.apps.lab.folder import default_folder
     from ringwise.durations import time_text
 
     with lab_client(lab, "asking the lab") as client:
         answer = client.do("isolate", target=target, chip="", by=getpass.getuser(), reason="drain", at=at)
         when = time_text(answer["start"])
         if not wait:
+            # Without --lab `release` changes the cluster of the kubeconfig.
+            here = f"--lab {shlex.quote(str((lab or default_folder()).expanduser().absolute()))}"
             lines = [
                 f"{answer['title']} takes no job that would not end before {when}",
-                f"then: ringwise drain {answer['target']}",
-                f"afterwards, or instead: ringwise release {answer['target']} --reason TEXT",
+                f"then: ringwise drain {answer['target']}{f' {here}' if lab else ''}",
+                f"afterwards, or instead: ringwise release {answer['target']} --reason TEXT {here}",
             ]
             _show_text(answer, "\n".join(lines), output)
             return False
