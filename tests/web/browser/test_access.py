@@ -221,7 +221,7 @@ def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: O
         "job": ["free", "lab/first 32", "faulty 1", "node cordoned or isolated 1 node"],
         "queue": ["free", "queue default 34", "faulty 1"],
         "health": ["healthy 47", "faulty 1"],
-        "free": ["free 13", "held by a job 34"],
+        "free": ["free 6", "held by a job 34", "free, on a node that takes no pods 7"],
         "fragmentation": [
             "free, on a node that is wholly free",
             "free, on a node that is partly in use 6",
