@@ -11,6 +11,7 @@ import pytest
 
 from ringwise.apps.lab.lab import FleetSettings, LiveLab
 from ringwise.state.model import DeviceReport, NodeReport
+from tests.golden_files import WIDTHS, same_as_golden
 from tests.lab.rig import SMALL, Terminal, job, nodes, running
 from tests.lab.test_story import fault_job
 
@@ -23,6 +24,22 @@ def four_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp("lab")
     with running(folder, nodes(4)):
         yield Terminal(folder)
+
+
+def test_why_a_running_job_names_tolerated_faults(tmp_path: Path) -> None:
+    masks = "annotations: {huawei.com/schedule.filter.faultCode: '80E01801:300'}, labels: {"
+    with running(tmp_path, nodes(4)):
+        terminal = Terminal(tmp_path)
+        terminal.submit(fault_job("train", 2, **FORCE).replace("labels: {", masks, 1))
+        terminal.ok("advance 1m")
+        terminal.ok("fault inject chip node-1 3 --code 80E01801")
+        terminal.ok("advance 20s")
+        for width in WIDTHS:
+            printed = Terminal(tmp_path, columns=width).ok("why train")
+            assert [line for line in printed.splitlines() if len(line) > width] == []
+            same_as_golden(f"{width}/why-tolerated", f"$ ringwise why train\n{printed}")
+        terminal.ok("advance 5m")
+        assert terminal.seats()["lab/train-worker-1"][0] != "node-1"
 
 
 def rows(terminal: Terminal) -> list[tuple[Any, ...]]:

@@ -31,7 +31,9 @@ from ringwise.scheduler.core.consistency import inconsistencies
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.detection import FaultDetector, Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
+from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.state.cluster import ClusterState, NodePosition, PodRecord, double_claims
@@ -166,6 +168,7 @@ class SchedulerView:
         scheduler_names: frozenset[str],
         previous: PreviousPlacements,
         publisher: ReschedulingPublisher,
+        detector: FaultDetector,
         fault_jobs: dict[str, FaultJob],
         reported_by_clusterd: Set[str],
         history: History,
@@ -181,6 +184,7 @@ class SchedulerView:
         self._configuration = configuration
         self._previous = previous
         self._publisher = publisher
+        self._detector = detector
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
         self._reported_by_clusterd = reported_by_clusterd
@@ -381,6 +385,14 @@ class SchedulerView:
     def has_clusterd(self) -> bool:
         """Whether Huawei's ClusterD runs: it reports the chips of nodes."""
         return bool(self._reported_by_clusterd)
+
+    def tolerated_faults(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
+        """Faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""
+        return self._detector.tolerated(pod, policy, now)
+
+    def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
+        """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""
+        return self._detector.awaits_hot_switch(pod, policy)
 
     @property
     def preferred_nodes(self) -> int:

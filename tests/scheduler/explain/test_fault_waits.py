@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import explain
-from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_on, running
-from tests.scheduler.rig import Rig
+from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
+from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_on, running, sub_healthy
+from tests.scheduler.rig import CHIP, Rig
 
 
 def waits(rig: Rig, job: str = "default/train") -> list[str]:
@@ -116,3 +119,151 @@ def test_others_are_told_for_whom_a_node_is_held_and_until_when() -> None:
     view = rig.machine.view
     texts = [miss.text for miss in explain(view, view.jobs["default/other"], rig.now).misses]
     assert any("reserved for train until 1970-01-01T00:18:40Z (8)" in text for text in texts), texts
+
+
+CODE, LEVEL = "huawei.com/schedule.filter.faultCode", "huawei.com/schedule.filter.faultLevel"
+GRACE_EXIT = POD_LEVEL | {"subHealthyStrategy": "graceExit"}
+HOT_SWITCH = POD_LEVEL | {"subHealthyStrategy": "hotSwitch"}
+
+
+def report(rig: Rig, *faults: tuple[int, str, str], unhealthy: int) -> None:
+    found = tuple(ReportedFault(*fault) for fault in faults)
+    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, unhealthy=unhealthy, network_unhealthy=0, faults=found)))
+
+
+def relabel(rig: Rig, **labels: str) -> None:
+    """Labels of the PodGroup, written as `process_recover_enable`."""
+    group = rig.groups["default/train"]
+    changed = {name.replace("_", "-"): value for name, value in labels.items()}
+    rig.groups[group.key] = replace(group, labels={**group.labels, **changed})
+    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+
+
+SEPARATE = (2, "80E01801", "SeparateNPU")
+WEAK = (2, "80CB8009", "SubHealthFault")
+
+
+@pytest.mark.parametrize(
+    ("labels", "masks", "faults", "unhealthy", "told"),
+    [
+        (POD_LEVEL, {CODE: "80E01801:45"}, [SEPARATE], 4, [f"80E01801 (SeparateNPU) 35 s {CODE}"]),
+        (
+            POD_LEVEL,
+            {LEVEL: "separatenpu:3600"},
+            [SEPARATE],
+            4,
+            [f"80E01801 (SeparateNPU) 59 min 50 s {LEVEL}"],
+        ),
+        # A code beats a level.
+        (
+            POD_LEVEL,
+            {CODE: "80e01801:20", LEVEL: "SeparateNPU"},
+            [SEPARATE],
+            4,
+            [f"80E01801 (SeparateNPU) 10 s {CODE}"],
+        ),
+        # The window that ends first makes the chip count.
+        (
+            POD_LEVEL,
+            {CODE: "80E01801:45,1:30"},
+            [SEPARATE, (2, "1", "RestartNPU")],
+            4,
+            [f"1 (RestartNPU) 20 s {CODE}"],
+        ),
+        (GRACE_EXIT, {LEVEL: "SubHealthFault"}, [WEAK], 0, [f"80CB8009 (SubHealthFault) 50 s {LEVEL}"]),
+        # Nothing would be done about it.
+        (POD_LEVEL, {LEVEL: "SubHealthFault"}, [WEAK], 0, []),
+        ({"fault-scheduling": "off"}, {CODE: "80E01801:45"}, [SEPARATE], 4, []),
+        # A level that leaves running pods alone.
+        (POD_LEVEL, {CODE: "1"}, [(2, "1", "NotHandleFault")], 0, []),
+    ],
+)
+def test_a_tolerated_fault_is_named_with_the_end_of_its_window(
+    labels: dict[str, str],
+    masks: dict[str, str],
+    faults: list[tuple[int, str, str]],
+    unhealthy: int,
+    told: list[str],
+) -> None:
+    rig = running(labels, annotations=masks)
+    report(rig, *faults, unhealthy=unhealthy)
+    assert deletions(rig.step()) == {}
+    rig.step(10)
+    hit = pod_on(rig, "n3")
+    sentences = []
+    for one in told:
+        fault, mask = one.rsplit(" ", 1)
+        named, left = fault.split(") ")
+        sentences.append(
+            f"fault: {hit}: Ascend910-2 of n3 has the fault {named}), tolerated for another {left} ({mask}); "
+            "then it counts"
+        )
+    assert waits(rig) == sentences
+
+
+def test_a_fault_that_is_tolerated_no_longer_is_not_called_so() -> None:
+    rig = running(POD_LEVEL, annotations={CODE: "80E01801:45"})
+    report(rig, SEPARATE, unhealthy=4)
+    rig.step()
+    # First seen now, as by a scheduler that has only just read the objects: the fault may be older.
+    assert "tolerated for at most another 45 s" in waits(rig)[0]
+    assert waits(rig) == waits(rig)
+    hit = pod_on(rig, "n3")
+    assert deletions(rig.step(45)) == {hit: 0}
+    assert not any("tolerated" in line for line in waits(rig))
+
+
+def test_many_tolerated_faults_are_counted() -> None:
+    rig = running(POD_LEVEL, annotations={LEVEL: "SeparateNPU:50"})
+    report(rig, *((chip, "80E01801", "SeparateNPU") for chip in range(8)), unhealthy=0xFF)
+    rig.step()
+    rig.step(10)
+    assert len(waits(rig)) == 4
+    assert waits(rig)[3] == "fault: 5 more faults of chips are tolerated, the last for another 40 s"
+
+
+AWAITS = (
+    "subHealthyStrategy: hotSwitch waits until ClusterD sets the annotation needVolcanoOpe: delete on the "
+    "pod; to replace it now, set this annotation or the label subHealthyStrategy: forceExit on the PodGroup"
+)
+
+
+def test_hot_switch_says_whose_word_is_awaited_and_what_an_operator_can_do() -> None:
+    rig = running(HOT_SWITCH)
+    sub_healthy(rig, "n3")
+    assert deletions(rig.step()) == {}
+    hit = pod_on(rig, "n3")
+    assert waits(rig) == [f"fault: {hit}: Ascend910-2 of n3 is sub-healthy; {AWAITS}"]
+    rig.change(hit, annotations={**rig.pods[hit].annotations, "needVolcanoOpe": "delete"})
+    assert deletions(rig.step()) == {hit: 0}
+    assert waits(rig)[0] == f"fault: {hit}: ClusterD replaced the pod by a backup (hot switch)"
+    assert not any("waits until ClusterD" in line for line in waits(rig))
+
+
+def test_hot_switch_ends_with_another_strategy_on_the_pod_group() -> None:
+    rig = running(HOT_SWITCH)
+    sub_healthy(rig, "n6")  # ClusterD runs; no pod of the job is there.
+    rig.tell(ev.NodeReportSeen(NodeReport("n3", "switch", "SubHealthy")))
+    assert deletions(rig.step()) == {}
+    hit = pod_on(rig, "n3")
+    assert waits(rig) == [f"fault: {hit}: node n3 is sub-healthy; {AWAITS}"]
+    relabel(rig, subHealthyStrategy="forceExit")
+    assert deletions(rig.step()) == {hit: 0}
+
+
+def test_process_recovery_says_whose_word_the_next_level_needs() -> None:
+    rig = running({"fault-scheduling": "force", "process-recover-enable": "on"}, nodes=4)
+    rig.tell(ev.ReportSeen(DeviceReport("n1", CHIP, network_unhealthy=0, aggregated=True)))
+    rig.step()
+    hit = next(name for name, pod in rig.pods.items() if pod.annotations["hccl/rankIndex"] == "3")
+    rig.sick(rig.pods[hit].node or "", 1)
+    assert deletions(rig.step()) == {hit: 0}
+    finish(rig)
+    rig.step()
+    rig.step(30)
+    assert waits(rig)[0] == (
+        "rescheduling: pod level: replacements wait for nodes since 30 s; a higher level follows when "
+        "ClusterD sets the label process-recover-enable: pause; to go on now, set it on the PodGroup"
+    )
+    relabel(rig, process_recover_enable="pause")
+    assert sorted(deletions(rig.step())) == sorted({"train-0", "train-1", "train-2", "train-3"} - {hit})

@@ -355,7 +355,11 @@ class EventHandlers:
         self._reporter.job_changed(job)
 
     def _group_seen(self, event: ev.PodGroupSeen) -> None:
-        self._job_seen(self._book.put_group(event.group))
+        old = self._book.groups.get(event.group.key)
+        job = self._book.put_group(event.group)
+        if old is not None and (old.labels, old.annotations) != (event.group.labels, event.group.annotations):
+            self._faults.policy_changed(job)
+        self._job_seen(job)
 
     def _group_gone(self, event: ev.PodGroupGone) -> None:
         self._previous.forget(event.key)

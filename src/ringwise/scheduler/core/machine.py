@@ -184,6 +184,7 @@ class Scheduler:
             scheduler_names=names,
             previous=self._previous,
             publisher=self._rescheduling,
+            detector=detector,
             fault_jobs=self._faults.jobs,
             reported_by_clusterd=self._faults.aggregated,
             history=self._history,

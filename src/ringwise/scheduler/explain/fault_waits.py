@@ -10,12 +10,21 @@ from ringwise.grammar import agrees, counted
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, positions
 from ringwise.scheduler.faults.handler import WATCHED_FOR
-from ringwise.scheduler.faults.policy import read_fault_policy
+from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.scope import level_times, next_level_after
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Pod
+from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import (
+    FILTER_FAULT_CODE,
+    FILTER_FAULT_LEVEL,
+    NEED_VOLCANO_OPERATION,
+    PROCESS_RECOVER_ENABLE,
+    SUB_HEALTHY_STRATEGY,
+)
 
 _SECOND = 1_000_000_000
 #: Names in one sentence.
@@ -25,11 +34,60 @@ _NAMED = 3
 def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     """One sentence for each wait; none for a job that no fault hit."""
     handled = view.fault_jobs.get(job.key)
-    found = [] if handled is None else [*_state(view, handled, job, now)]
+    policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd)
+    found = [] if handled is None else [*_state(view, handled, job, policy, now)]
+    if policy.mode is not Mode.OFF:
+        spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
+        found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
     return (*found, *_held(view, job, now))
 
 
-def _state(view: SchedulerView, handled: FaultJob, job: Job, now: int) -> Iterator[str]:
+def _is_spared(view: SchedulerView, handled: FaultJob | None, pod: Pod) -> bool:
+    """It runs, and nothing is done about it."""
+    known = handled is not None and (pod.uid in handled.faulty or pod.uid in handled.deletions)
+    return pod.live and not pod.deleting and not known and view.is_ours(pod)
+
+
+def _tolerated(view: SchedulerView, pods: list[Pod], policy: FaultPolicy, now: int) -> Iterator[str]:
+    """Faults in the window of a mask; those that begin to count first."""
+    found = [(one, pod) for pod in pods for one in view.tolerated_faults(pod, policy, now)]
+    found.sort(key=lambda entry: entry[0].end)
+    for one, pod in found[:_NAMED]:
+        fault = one.fault
+        chip = chip_names(pod.cls.resource or "", (fault.chip,))
+        mask = FILTER_FAULT_CODE if fault.code.lower() in policy.masks.codes else FILTER_FAULT_LEVEL
+        # A scheduler that was made for this question does not know how long the fault has been there.
+        most = "at most " if one.seen == now else ""
+        yield (
+            f"fault: {pod.name}: {chip} of {pod.node} has the fault {fault.code} ({fault.level}), "
+            f"tolerated for {most}another {_left(one.end, now)} ({mask}); then it counts"
+        )
+    if len(found) > _NAMED:
+        more = agrees(len(found) - _NAMED, "fault of a chip is", "faults of chips are")
+        last = _left(found[-1][0].end, now)
+        yield f"fault: {len(found) - _NAMED} more {more} tolerated, the last for another {last}"
+
+
+def _hot_switches(view: SchedulerView, job: Job, pods: list[Pod], policy: FaultPolicy) -> Iterator[str]:
+    """Sub-healthy pods that go when ClusterD says so."""
+    found = [(pod, why) for pod in pods if (why := view.awaits_hot_switch(pod, policy))]
+    for pod, why in found[:_NAMED]:
+        yield (
+            f"fault: {pod.name}: {why}; {SUB_HEALTHY_STRATEGY}: hotSwitch waits until ClusterD sets the "
+            f"annotation {NEED_VOLCANO_OPERATION}: delete on the pod; to replace it now, set this annotation "
+            f"or the label {SUB_HEALTHY_STRATEGY}: forceExit on {_has_labels(job)}"
+        )
+    if len(found) > _NAMED:
+        more = agrees(len(found) - _NAMED, "pod waits", "pods wait")
+        yield f"fault: {len(found) - _NAMED} more {more} on sub-healthy hardware for ClusterD"
+
+
+def _has_labels(job: Job) -> str:
+    """Whose labels count first."""
+    return "the pod" if job.group is None else "the PodGroup"
+
+
+def _state(view: SchedulerView, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
     settings = view.settings
     faulty = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)
     for pod in faulty[:_NAMED]:
@@ -45,7 +103,7 @@ def _state(view: SchedulerView, handled: FaultJob, job: Job, now: int) -> Iterat
             yield from _deletions(handled, now, settings.grace_over_time)
             yield f"rescheduling: it is watched for {_left(watched, now)}"
         case State.WAITING:
-            yield from _replacements(view, handled, job, now)
+            yield from _replacements(view, handled, job, policy, now)
             yield f"rescheduling: it is watched for {_left(watched, now)}; then it waits as others do"
 
 
@@ -71,14 +129,15 @@ def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
     return f"{{are}} ending; what is left in {_left(end, now)} is deleted by force (grace-over-time)"
 
 
-def _replacements(view: SchedulerView, handled: FaultJob, job: Job, now: int) -> Iterator[str]:
+def _replacements(
+    view: SchedulerView, handled: FaultJob, job: Job, policy: FaultPolicy, now: int
+) -> Iterator[str]:
     ranks = counted(len(handled.missing), "pod")
     if handled.waiting_since is None:
         yield f"rescheduling: {ranks} lost; their owner has not created the replacements yet"
         return
     places = [*handled.affected, *positions(job).values()]
     waited = handled.seconds_waited(now)
-    policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd)
     following = next_level_after(
         policy,
         level_times(view.settings),
@@ -92,6 +151,11 @@ def _replacements(view: SchedulerView, handled: FaultJob, job: Job, now: int) ->
         end = f"the next level begins in {max(0.0, round(following - waited, 1)):g} s"
     elif handled.level is Level.JOB:
         end = "the whole job was restarted"
+    elif policy.process_recovery is ProcessRecovery.ON and not policy.only_pods and not handled.external:
+        end = (
+            f"a higher level follows when ClusterD sets the label {PROCESS_RECOVER_ENABLE}: pause; to go on "
+            f"now, set it on {_has_labels(job)}"
+        )
     yield f"rescheduling: {level} level: replacements wait for nodes since {waited:g} s; {end}"
 
 

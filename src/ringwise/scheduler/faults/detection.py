@@ -67,6 +67,15 @@ class Examined:
 HEALTHY = Examined()
 
 
+@dataclass(frozen=True, slots=True)
+class Tolerated:
+    """A fault that a mask of the job tolerates, in nanoseconds: first seen, and when it begins to count."""
+
+    fault: ReportedFault
+    seen: int
+    end: int
+
+
 class FaultDetector:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
@@ -262,30 +271,45 @@ class FaultDetector:
         self, node: str, resource: str, bad: int, policy: FaultPolicy, now: int
     ) -> tuple[int, int | None]:
         """The chips that have a fault which counts, and when that changes next."""
-        counts = (fault for fault in self._faults(node, resource) if fault.level not in HARMLESS_LEVELS)
-        return self._after_windows(node, counts, bad, policy, now)
+        return self._after_windows(node, self._harmful(node, resource), bad, policy, now)
+
+    def _harmful(self, node: str, resource: str) -> list[ReportedFault]:
+        return [fault for fault in self._faults(node, resource) if fault.level not in HARMLESS_LEVELS]
+
+    def _weak(self, node: str, resource: str, chips: int) -> list[ReportedFault]:
+        return [
+            fault
+            for fault in self._faults(node, resource)
+            if fault.level == SUB_HEALTH_LEVEL and chips >> fault.chip & 1
+        ]
 
     def _after_windows(
         self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
     ) -> tuple[int, int | None]:
-        seen = self._first_seen.get(node, {})
-        ends: dict[int, int] = {}
+        counted = bad
+        again: int | None = None
+        for one in self._windows(node, faults, bad, policy, now):
+            counted &= ~(1 << one.fault.chip)
+            if node not in self._tolerated and node in self._first_seen:
+                self._tolerated.add(node)
+                self.changed = True
+            again = earliest(again, one.end)
+        return counted, again
+
+    def _windows(
+        self, node: str, faults: Iterable[ReportedFault], bad: int, policy: FaultPolicy, now: int
+    ) -> list[Tolerated]:
+        """Of each chip whose faults are all tolerated now, the window that ends first: then it counts."""
+        first_seen = self._first_seen.get(node, {})
+        found: dict[int, Tolerated] = {}
         for fault in faults:
             if not bad >> fault.chip & 1:
                 continue
-            end = policy.masks.masked_until(fault.code, fault.level, seen.get((fault.chip, fault.code), now))
-            # The first window that ends makes the chip count.
-            ends[fault.chip] = min(end, ends.get(fault.chip, end))
-        counted = bad
-        again: int | None = None
-        for chip, end in ends.items():
-            if end > now:
-                counted &= ~(1 << chip)
-                if node not in self._tolerated and node in self._first_seen:
-                    self._tolerated.add(node)
-                    self.changed = True
-                again = earliest(again, end)
-        return counted, again
+            seen = first_seen.get((fault.chip, fault.code), now)
+            end = policy.masks.masked_until(fault.code, fault.level, seen)
+            if fault.chip not in found or end < found[fault.chip].end:
+                found[fault.chip] = Tolerated(fault, seen, end)
+        return [one for one in found.values() if one.end > now]
 
     def _sub_health(
         self, pod: Pod, number: int | None, chips: int, policy: FaultPolicy, said: str | None, now: int
@@ -300,24 +324,51 @@ class FaultDetector:
                 return HEALTHY
             why = "ClusterD replaced the pod by a backup (hot switch)"
             return Examined(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
-        weak = [
-            fault
-            for fault in self._faults(name, pod.cls.resource or "")
-            if fault.level == SUB_HEALTH_LEVEL and chips >> fault.chip & 1
-        ]
+        weak = self._weak(name, pod.cls.resource or "", chips)
         bad, again = mask_of(fault.chip for fault in weak), None
         if bad and policy.masks:
             bad, again = self._after_windows(name, weak, bad, policy, now)
-        if bad:
-            named = chip_names(pod.cls.resource or "", chips_of(bad))
-            why = f"{named} of {name} is sub-healthy"
-        elif said == "SubHealth":
-            why = "ClusterD says that the pod is on sub-healthy hardware"
-        elif pod.cls.chips and self._state.node_status.get(number) is NodeStatus.SUB_HEALTHY:
-            why = f"node {name} is sub-healthy"
-        else:
+        why = self._why_sub_healthy(pod, number, bad, said)
+        if not why:
             return Examined(None, again)
         return Examined(PodFault(FaultType.SUB_HEALTH, why, chips=bad), again)
+
+    def _why_sub_healthy(self, pod: Pod, number: int, bad: int, said: str | None) -> str:
+        name = self._state.names[number]
+        if bad:
+            return f"{chip_names(pod.cls.resource or '', chips_of(bad))} of {name} is sub-healthy"
+        if said == "SubHealth":
+            return "ClusterD says that the pod is on sub-healthy hardware"
+        if pod.cls.chips and self._state.node_status.get(number) is NodeStatus.SUB_HEALTHY:
+            return f"node {name} is sub-healthy"
+        return ""
+
+    # -- what is not acted on yet, for explanations: nothing changes ------------------------------------
+
+    def tolerated(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
+        """The faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""
+        record = self._state.pods.get(pod.uid)
+        if record is None or record.node < 0 or not policy.masks:
+            return []
+        name, resource = self._state.names[record.node], pod.cls.resource or ""
+        fleet = self._state.fleets.get(resource)
+        bad = 0 if fleet is None else record.chips & fleet.unhealthy[record.node]
+        found = self._windows(name, self._harmful(name, resource), bad, policy, now)
+        if policy.sub_health not in (SubHealth.IGNORE, SubHealth.HOT_SWITCH):
+            weak = self._weak(name, resource, record.chips)
+            found += self._windows(name, weak, record.chips, policy, now)
+        return found
+
+    def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
+        """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""
+        record = self._state.pods.get(pod.uid)
+        if record is None or record.node < 0 or policy.sub_health is not SubHealth.HOT_SWITCH:
+            return ""
+        if pod.annotations.get(NEED_VOLCANO_OPERATION) == "delete":
+            return ""
+        weak = self._weak(self._state.names[record.node], pod.cls.resource or "", record.chips)
+        bad = mask_of(fault.chip for fault in weak)
+        return self._why_sub_healthy(pod, record.node, bad, pod.labels.get(FAULT_TYPE))
 
 
 def earliest(*times: int | None) -> int | None:

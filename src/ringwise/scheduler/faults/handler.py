@@ -117,6 +117,11 @@ class FaultHandler:
         if key in self.jobs:
             self._dirty[key] = None
 
+    def policy_changed(self, job: Job) -> None:
+        """Its PodGroup has other labels or annotations: a fault that was let be may count now."""
+        if job.key in self.jobs or any(map(self._may_be_faulty, job.pods.values())):
+            self._dirty[job.key] = None
+
     def deletion_failed(self, key: str, uid: str, now: int) -> None:
         """The API server refused it: the pod stays, and is tried again a little later."""
         handled = self.jobs.get(key)
