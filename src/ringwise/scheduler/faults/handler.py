@@ -119,7 +119,7 @@ class FaultHandler:
 
     def policy_changed(self, job: Job) -> None:
         """Its PodGroup has other labels or annotations: a fault that was let be may count now."""
-        if job.key in self.jobs or any(map(self._may_be_faulty, job.pods.values())):
+        if job.key in self.jobs or any(map(self._detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
     def deletion_failed(self, key: str, uid: str, now: int) -> None:
