@@ -57,7 +57,8 @@ class NodePod:
 
     def asking_containers(self, resource: str) -> int:
         """How many containers ask for chips; rule D4 allows one."""
-        return sum(1 for limits in (*self.limits, *self.ending_limits) if limits.get(resource))
+        every = self.limits + self.ending_limits if self.ending_limits else self.limits
+        return len([1 for limits in every if limits.get(resource)])
 
     def asks_before_start(self, resource: str) -> bool:
         """Whether only init containers that end before the others start ask for chips."""
