@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -30,9 +31,16 @@ CORE = (
     "controller",
 )
 #: A file over this many lines wants a reason; those that have one are listed here with it.
-LONG_SOURCE = 500
+LONG_FILE = 500
 LONG_FOR_A_REASON: dict[str, str] = {
-    "state/cluster.py": "the only writer of the state: events, decisions and their log share its arrays",
+    "src/ringwise/state/cluster.py": "the only writer: events, decisions and their log share its arrays",
+    "tests/tools/scenarios.py": "one generator of random clusters; its parts draw from the same state",
+    "tests/kube/watch/test_reflector.py": "the cases of one watch: list, events, errors, expiry, restarts",
+    "tests/kube/run/test_runner.py": "the life of one component with one harness",
+    "tests/place/test_workloads.py": "one table of the kinds of jobs",
+    "tests/admission/test_decisions.py": "one table of the answers of the webhook",
+    "tests/actions/test_preempt.py": "one table of the rules of preemption",
+    "tests/deploy/test_live_drain.py": "one drain against a fake API server, step by step",
 }
 
 
@@ -241,23 +249,26 @@ def test_the_core_reads_no_clock_and_no_random_numbers() -> None:
     assert found == {}
 
 
-def test_sources_stay_short_and_say_what_they_are_for() -> None:
+def test_files_stay_short_and_sources_say_what_they_are_for() -> None:
     assert SOURCES
     complaints = []
-    for path in SOURCES:
+    long_ones = set()
+    for path in [*SOURCES, *sorted((ROOT / "tests").rglob("*.py"))]:
         text = path.read_text(encoding="utf-8")
-        name = str(path.relative_to(PACKAGE))
-        if len(text.splitlines()) > LONG_SOURCE and name not in LONG_FOR_A_REASON:
-            complaints.append(f"{name} has {len(text.splitlines())} lines: split it, or say here why not")
-        if text.strip() and ast.get_docstring(ast.parse(text)) is None:
-            complaints.append(f"{path.relative_to(ROOT)} does not say what it is for")
+        name = str(path.relative_to(ROOT))
+        if len(text.splitlines()) > LONG_FILE and not path.stem.endswith(("_pb2", "_pb2_grpc")):
+            long_ones.add(name)
+        if path in SOURCES and text.strip() and ast.get_docstring(ast.parse(text)) is None:
+            complaints.append(f"{name} does not say what it is for")
     assert complaints == []
+    # Split it, or say there why not; and a file that got shorter needs no reason any more.
+    assert long_ones == set(LONG_FOR_A_REASON)
 
 
 # -- well-known names
 
 
-def is_docstring(node: ast.AST) -> bool:
+def is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
@@ -270,7 +281,7 @@ def names_spelled_in(source: str) -> list[str]:
     names = {value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)}
     prefixes = tuple(name for name in names if name.endswith("/"))
     tree = ast.parse(source)
-    docstrings = {id(node.value) for node in ast.walk(tree) if is_docstring(node)}  # type: ignore[attr-defined]
+    docstrings = {id(node.value) for node in ast.walk(tree) if is_docstring(node)}
     found = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:

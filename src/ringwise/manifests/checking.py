@@ -7,6 +7,7 @@ value is compared with the types of the struct here, to report every wrong field
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import GenericAlias
 from typing import Any, TypeVar
 
 import msgspec
@@ -111,7 +112,7 @@ def decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | N
 
 def decoded_entries(text: str, kind: type[Kind], path: str, found: Findings) -> dict[str, Kind]:
     """A JSON object with many entries of one type. One that does not fit is an error and costs no other."""
-    all_of_them: Any = dict[str, kind]  # type: ignore[valid-type]
+    all_of_them: Any = GenericAlias(dict, (str, kind))
     try:
         fitting: dict[str, Kind] = msgspec.json.decode(text, type=all_of_them)
         return fitting

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.scheduler.faults.states import State
@@ -11,9 +13,9 @@ from tests.scheduler.rig import CHIP, Rig
 POD_LEVEL = {"fault-scheduling": "force", "pod-rescheduling": "on"}
 
 
-def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: object) -> Rig:
+def running(labels: dict[str, str], *, nodes: int = 6, pods: int = 4, **more: Any) -> Rig:
     rig = Rig(nodes)
-    rig.submit("train", pods=pods, chips=8, labels=labels, **more)  # type: ignore[arg-type]
+    rig.submit("train", pods=pods, chips=8, labels=labels, **more)
     rig.run()
     assert len(rig.nodes_of("train")) == pods
     return rig

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -53,12 +54,12 @@ def test_failed_pods_without_retries_are_their_owners_business() -> None:
 @pytest.mark.parametrize("fault", BROKEN)
 @pytest.mark.parametrize("retries", [{}, {"fault-retry-times": "1"}])
 def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
-    fault: object, retries: dict[str, str]
+    fault: Callable[[Rig, str], None], retries: dict[str, str]
 ) -> None:
     rig = running(POD_LEVEL | retries)
     hit = pod_on(rig, "n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
-    fault(rig, "n3")  # type: ignore[operator]
+    fault(rig, "n3")
     assert deletions(rig.step()) == {hit: 0}
     assert rig.machine._faults.retries.left("default/train", 1) == 1
     finish(rig)
@@ -67,12 +68,12 @@ def test_a_pod_that_failed_on_broken_hardware_is_moved_and_costs_no_retry(
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_the_report_may_come_after_the_pod_failed(fault: object) -> None:
+def test_the_report_may_come_after_the_pod_failed(fault: Callable[[Rig, str], None]) -> None:
     rig = running(POD_LEVEL)
     hit = pod_on(rig, "n3")
     rig.change(hit, phase="Failed", exit_code=1, ended=rig.now)
     assert deletions(rig.step()) == {}
-    fault(rig, "n3")  # type: ignore[operator]
+    fault(rig, "n3")
     assert deletions(rig.step(20)) == {hit: 0}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ringwise.messages import events as ev
@@ -217,7 +219,9 @@ def pre_separate(rig: Rig, node: str) -> None:
 
 
 @pytest.mark.parametrize("take_out", [isolate, cordon, pre_separate])
-def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(take_out: object) -> None:
+def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(
+    take_out: Callable[[Rig, str], None],
+) -> None:
     rig = Rig(2, actions=("enqueue", "allocate", "backfill"), reservation_after=600)
     for number in range(2):
         rig.submit(f"old{number}", chips=8, expected=f"{number + 1}h")
@@ -228,7 +232,7 @@ def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(take_out: objec
     kept = rig.machine.view.reservation_of("default/big")
     assert kept is not None
     assert [rig.machine.view.cluster.names[node] for node in kept.chips] == ["n1"]
-    take_out(rig, "n1")  # type: ignore[operator]
+    take_out(rig, "n1")
     rig.run()
     kept = rig.machine.view.reservation_of("default/big")
     assert kept is not None
@@ -236,12 +240,12 @@ def test_no_reservation_stays_on_a_node_that_is_taken_out_of_use(take_out: objec
 
 
 @pytest.mark.parametrize("take_out", [isolate, cordon, pre_separate])
-def test_S9_a_node_that_is_taken_out_of_use_is_not_held(take_out: object) -> None:
+def test_S9_a_node_that_is_taken_out_of_use_is_not_held(take_out: Callable[[Rig, str], None]) -> None:
     rig = running({"fault-scheduling": "force"}, nodes=8)
     before = {pod.rank: pod.node or "" for pod in rig.pods.values()}
     rig.sick(before[1], 1)
     rig.step()
-    take_out(rig, before[2])  # type: ignore[operator]
+    take_out(rig, before[2])
     finish(rig)
     rig.run()
     after = {pod.rank: pod.node for pod in rig.pods.values()}

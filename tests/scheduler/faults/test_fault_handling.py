@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ringwise.messages import events as ev
@@ -31,10 +33,10 @@ from tests.scheduler.rig import CHIP, SECOND, Rig
     "fault",
     [sick_chip, node_down, node_removed, node_unhealthy, switch_unhealthy, chips_vanish, separated],
 )
-def test_a_fault_deletes_the_pod_that_it_hits_and_no_other(fault: object) -> None:
+def test_a_fault_deletes_the_pod_that_it_hits_and_no_other(fault: Callable[[Rig, str], None]) -> None:
     rig = running(POD_LEVEL)
     hit = pod_on(rig, "n3")
-    fault(rig, "n3")  # type: ignore[operator]
+    fault(rig, "n3")
     assert deletions(rig.step()) == {hit: 0}
     assert deletions(rig.step(1)) == {}
 

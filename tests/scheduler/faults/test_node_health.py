@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ringwise.messages import events as ev
@@ -71,10 +73,10 @@ def sub_healthy_chip(rig: Rig) -> None:
     [("graceExit", True), ("forceExit", True), ("hotSwitch", True), ("ignore", False), ("other", False)],
 )
 def test_a_sub_healthy_node_is_refused_by_the_strategy_of_the_job(
-    make: object, strategy: str, refused: bool
+    make: Callable[[Rig], None], strategy: str, refused: bool
 ) -> None:
     rig = Rig(1)
-    make(rig)  # type: ignore[operator]
+    make(rig)
     rig.submit("train", chips=8, labels={"subHealthyStrategy": strategy})
     rig.run()
     assert rig.nodes_of("train") == ([] if refused else ["n1"])

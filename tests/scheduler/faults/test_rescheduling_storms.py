@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -235,8 +236,8 @@ def _block(pod: str) -> int:
 # 59: pods are deleted in the turn in which others that were lost before are confirmed. 82: the deletion of a
 # pod is refused, and the pod fails meanwhile.
 @pytest.mark.parametrize("seed", [*range(STORMS), 59, 82])
-def test_S9_P7_F1_storms_of_faults(make: object, seed: int) -> None:
-    cluster, chosen = make()  # type: ignore[operator]
+def test_S9_P7_F1_storms_of_faults(make: Callable[[], tuple[Any, Any]], seed: int) -> None:
+    cluster, chosen = make()
     storm = Storm(cluster, chosen, seed)
     storm.run_until(cluster.now + 10 * SECOND)
     assert all(job.phase == "Running" for job in cluster.all(VcJob)), storm.log

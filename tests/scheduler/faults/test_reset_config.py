@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from ringwise.messages.commands import Command, DeletePod, SetResetConfig
@@ -70,9 +72,11 @@ def test_F1_processes_are_told_to_go_on_by_the_next_leader() -> None:
         (POD_LEVEL, sick_chip, [None]),
     ],
 )
-def test_who_is_told_to_exit(labels: dict[str, str], fault: object, told: list[bool | None]) -> None:
+def test_who_is_told_to_exit(
+    labels: dict[str, str], fault: Callable[[Rig, str], None], told: list[bool | None]
+) -> None:
     rig = running(labels)
-    fault(rig, "n3")  # type: ignore[operator]
+    fault(rig, "n3")
     rig.step()
     finish(rig)
     rig.run()

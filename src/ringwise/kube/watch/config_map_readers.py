@@ -29,10 +29,10 @@ class ReportReader(ObjectReader[ConfigMapWire]):
         readable = self._readable(wire, found)
         return None if found.errors else readable
 
-    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
+    def stand_in(self, received: Any, before: KeyedObjects, origin: str) -> KeyedObjects:
         """Of an aggregate, an entry that cannot be read keeps its node's last good report, and no other's."""
         try:
-            wire = msgspec.json.decode(received, type=ConfigMapWire)  # type: ignore[call-overload]
+            wire = msgspec.json.decode(received, type=ConfigMapWire)
         except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
             return before
         named = aggregated_nodes(wire)
