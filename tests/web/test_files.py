@@ -62,3 +62,10 @@ def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -
     with served("web", "--journal", str(journal), "--web-address", "127.0.0.1:0") as url:
         assert document(f"{url}api/v1/snapshot")["source"]["kind"] == "journal"
         assert phases(url) == answer
+
+
+def test_a_file_that_is_not_there_is_named_and_no_option_that_the_command_lacks() -> None:
+    command = [sys.executable, "-m", "ringwise", "web", "-f", "missing.yaml"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr == "missing.yaml: cannot be read: no such file or directory\n"

@@ -125,16 +125,20 @@ def load_source(
     now: int | None = None,
     *,
     decide: bool = True,
+    may_skip: bool = True,
 ) -> Source:
-    """A scheduler that has read the files and, unless `decide` is false, has run one cycle."""
+    """A scheduler that has read the files and, unless `decide` is false, has run one cycle.
+
+    `may_skip`: whether the command has the option --keep-going.
+    """
     from ringwise.apps.source import from_bundle
     from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
 
-    bundle = load_bundle(files, keep_going=keep_going)
+    bundle = load_bundle(files, keep_going=keep_going, may_skip=may_skip)
     configuration, catalog = load_configuration(config, bundle), load_catalog(boards)
     source = from_bundle(bundle, configuration, catalog, now=now, decide=decide)
     if source.errors and not keep_going:
-        raise stop(*skippable(source.errors))
+        raise stop(*(skippable(source.errors) if may_skip else source.errors))
     complain(*source.errors)
     tell_notes(bundle)
     return source

@@ -128,7 +128,7 @@ def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, .
     from ringwise.apps.web.still import still_dashboard
     from ringwise.cli.queries import load_source
 
-    source = load_source(files, config, boards)
+    source = load_source(files, config, boards, may_skip=False)
     return still_dashboard(source.view, source.now, "file", " ".join(files))
 
 
