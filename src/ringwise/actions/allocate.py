@@ -8,9 +8,10 @@ from itertools import chain
 from typing import Any
 
 from ringwise.framework.backfill_reservations import lending_owners, reserved_free
-from ringwise.framework.cool_down import cooling_chips, set_aside
+from ringwise.framework.cool_down import cooling_chips, may_use_all, set_aside
 from ringwise.framework.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
@@ -153,19 +154,33 @@ def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reaso
     chips = cooling_chips(session, job) if job.cooling else {}
     if not chips:
         return _try_to_place(session, job, complete)
-    # F3; but S9 is stronger: a job keeps its healthy nodes also where it then needs a chip that broke it.
-    for keeps, avoids in ((True, True), (True, False), (False, True)):
-        if keeps and not job.previous_nodes:
-            continue
-        session.keeps_previous_nodes = keeps
-        try:
-            with set_aside(session, job, chips if avoids else {}):
-                answer = _try_to_place(session, job, complete)
-        finally:
-            session.keeps_previous_nodes = False
+    broke_again = cooling_chips(session, job, broke_again=True)
+    # F3: each reach without the chips that broke the job, then with them. S9 is stronger: a job keeps its
+    # healthy nodes also where it then needs such a chip.
+    reaches = tuple(Reach) if job.policy is not None and job.policy.switch_class is not None else (Reach.ANY,)
+    stages = [(reach, avoided) for reach in reaches for avoided in _without_repeats(chips, broke_again)]
+    if broke_again and (len(reaches) == 1 or may_use_all(job)):
+        stages.append((Reach.ANY, {}))
+    for reach, avoided in stages[:-1]:
+        answer = _place_within(session, job, complete, reach, avoided)
         if answer[1] is None:
             return answer
-    return _try_to_place(session, job, complete)
+    return _place_within(session, job, complete, *stages[-1])
+
+
+def _place_within(
+    session: Session, job: Job, complete: bool, reach: Reach, avoided: dict[int, int]
+) -> tuple[Statement, Reason | None]:
+    session.reach = reach
+    try:
+        with set_aside(session, job, avoided):
+            return _try_to_place(session, job, complete)
+    finally:
+        session.reach = Reach.ANY
+
+
+def _without_repeats(*avoided: dict[int, int]) -> list[dict[int, int]]:
+    return [one for number, one in enumerate(avoided) if one not in avoided[:number]]
 
 
 def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:

@@ -1,30 +1,34 @@
-"""F3: a job does not get chips that broke it a short while ago, unless nothing else fits."""
+"""F3: a job does not get chips that broke it a short while ago, unless nothing else fits.
+
+The order is: its own switches, SuperPoDs or racks without them, the same with them, then others. A chip that
+broke it again within its cool-down comes last of all. Jobs with blocks or racks avoid the node, and have this
+order in their planners; for the others the chips are set aside while they are placed.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ringwise.framework.job import WHOLE_NODE, Job
+from ringwise.framework.job import WHOLE_NODE, CoolDown, Job
 from ringwise.framework.session import Session
 
 
-def cooling_chips(session: Session, job: Job) -> dict[int, int]:
-    """Node to the free chips that the job avoids at the moment.
+def cooling_chips(session: Session, job: Job, *, broke_again: bool = False) -> dict[int, int]:
+    """Node to the free chips that the job avoids at the moment; or only those that broke it again.
 
-    Jobs with blocks that are rescheduled have a rule of their own: a broken block is refilled with such a
-    node before it moves (P7).
+    Empty for jobs with blocks: they avoid nodes, in an order of their own.
     """
     policy = job.policy
-    if policy is not None and policy.block_nodes is not None and job.previous_nodes:
+    if policy is None or policy.block_nodes is not None or not job.cooling:
         return {}
-    fleet = session.state.fleets.get(policy.resource) if policy is not None and job.cooling else None
+    fleet = session.state.fleets.get(policy.resource)
     if fleet is None:
         return {}
     ids, masks = session.state.node_id, dict[int, int]()
-    for broken, until in job.cooling.items():
+    for broken, one in job.cooling.items():
         node = ids.get(broken.node)
-        if node is None or until <= session.now:
+        if node is None or not _counts(session, one, broke_again):
             continue
         chips = fleet.free_mask[node]
         if broken.chip != WHOLE_NODE:
@@ -34,10 +38,23 @@ def cooling_chips(session: Session, job: Job) -> dict[int, int]:
     return masks
 
 
-def cooling_nodes(session: Session, job: Job) -> set[int]:
+def cooling_nodes(session: Session, job: Job, *, broke_again: bool = False) -> set[int]:
     """Nodes with such chips."""
-    ids, now = session.state.node_id, session.now
-    return {ids[chip.node] for chip, until in job.cooling.items() if until > now and chip.node in ids}
+    ids = session.state.node_id
+    return {
+        ids[chip.node]
+        for chip, one in job.cooling.items()
+        if chip.node in ids and _counts(session, one, broke_again)
+    }
+
+
+def _counts(session: Session, one: CoolDown, broke_again: bool) -> bool:
+    return one.until > session.now and not one.used and (one.broke_again or not broke_again)
+
+
+def may_use_all(job: Job) -> bool:
+    """Whether nothing else fits anywhere once a placement fails: no larger part of the job may move later."""
+    return job.clock is None or job.clock.next_after is None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.rank_assignment import assign_ranks
+from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
@@ -41,6 +42,21 @@ class BrokenChip(NamedTuple):
 WHOLE_NODE = -1
 
 
+class CoolDown(NamedTuple):
+    """F3: how a job avoids a chip that broke it."""
+
+    #: In nanoseconds.
+    until: int
+    #: How often it broke the job, each time before the cool-down of the time before was over.
+    times: int = 1
+    #: The job has it again because nothing else fitted: its pod may return there (S9).
+    used: bool = False
+
+    @property
+    def broke_again(self) -> bool:
+        return self.times > 1
+
+
 class AwaitedNode(NamedTuple):
     """S9: a healthy pod of a job that is rescheduled still terminates there; its replacement waits for it."""
 
@@ -49,6 +65,16 @@ class AwaitedNode(NamedTuple):
     #: When its deletion was asked for, and how long its replacement waits at most, in nanoseconds.
     since: int
     until: int
+
+
+class TerminatingPod(NamedTuple):
+    """A pod of a job that is being deleted."""
+
+    node: str
+    #: When its deletion was asked for, or seen first, in nanoseconds.
+    since: int
+    #: Its node or one of its chips is broken, or broke the job.
+    faulty: bool
 
 
 @dataclass(slots=True, eq=False)
@@ -89,8 +115,12 @@ class Job:
     previous_nodes: dict[int, PreviousNode] = field(default_factory=dict)
     #: By uid of the terminating pod. Kept with the previous nodes.
     awaited_nodes: dict[str, AwaitedNode] = field(default_factory=dict)
-    #: F3: chips that broke it, and until when it avoids them. Kept by the fault handler.
-    cooling: dict[BrokenChip, int] = field(default_factory=dict)
+    #: By uid. Kept with the previous nodes.
+    terminating: dict[str, TerminatingPod] = field(default_factory=dict)
+    #: F2: while it lacks pods that it had. Kept by the fault handler.
+    clock: RescheduleClock | None = None
+    #: F3: chips that broke it, and how it avoids them. Kept by the fault handler.
+    cooling: dict[BrokenChip, CoolDown] = field(default_factory=dict)
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

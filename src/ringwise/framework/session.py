@@ -42,6 +42,7 @@ from ringwise.framework.extension_points import (
 )
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.topology_cache import TopologyCache
@@ -91,8 +92,8 @@ class Session:
     ) -> None:
         self.state = state
         self.reservations = reservations
-        #: A job that lost pods gets its healthy nodes back, or nothing (S9).
-        self.keeps_previous_nodes = False
+        #: How far from its own places the job is tried that is placed now.
+        self.reach = Reach.ANY
         self.jobs = jobs
         self.queues = queues
         #: ResourceQuotas by namespace and name.

@@ -31,6 +31,7 @@ from ringwise.scheduler.core.consistency import inconsistencies
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.detection import FaultDetector, Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy
@@ -170,6 +171,7 @@ class SchedulerView:
         publisher: ReschedulingPublisher,
         detector: FaultDetector,
         fault_jobs: dict[str, FaultJob],
+        clocks: Clocks,
         reported_by_clusterd: Set[str],
         history: History,
         what_if: WhatIf,
@@ -187,6 +189,7 @@ class SchedulerView:
         self._detector = detector
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
+        self.clocks = clocks
         self._reported_by_clusterd = reported_by_clusterd
         self._history = history
         #: Pods of these schedulers are ours.

@@ -120,19 +120,16 @@ WAIT_FOR_RACK = ReasonKind(
     "rack-wait-for-same-rack",
     Stage.PLAN,
     "block {block} lost {missing:place} in rack {rack} of SuperPoD {superpod}, which has {free:free node}; "
-    "other racks are tried {seconds} s after the fault",
-    ("free {short_by:node} in rack {rack} of SuperPoD {superpod}", "wait until {seconds} s after the fault"),
+    "{outlook}",
+    ("free {short_by:node} in rack {rack} of SuperPoD {superpod}",),
     CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )
 WAIT_FOR_SUPERPOD = ReasonKind(
     "rack-wait-for-same-superpod",
     Stage.PLAN,
     "block {block} lost {missing:place} and no rack of SuperPoD {superpod} holds a logical rack of "
-    "{group_nodes:node}; the whole block moves {seconds} s after the fault",
-    (
-        "free nodes in one rack of SuperPoD {superpod} until it has {group_nodes}",
-        "wait until {seconds} s after the fault",
-    ),
+    "{group_nodes:node}; {outlook}",
+    ("free nodes in one rack of SuperPoD {superpod} until it has {group_nodes}",),
     CAPACITY | {Trigger.TIME_PASSED, Trigger.JOB_CHANGED},
 )
 RUNNING_PODS_HOLD_GROUP = ReasonKind(

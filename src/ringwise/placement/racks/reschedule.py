@@ -1,6 +1,6 @@
 """After a fault: intact blocks and logical racks stay, broken ones move no further than they must (R3).
 
-The level grows with the time since the fault:
+The level is that of the job's clock (F2):
 
 - POD: every lost place is filled from its own rack;
 - RACK: a broken logical rack may move to another rack of its SuperPoD;
@@ -17,9 +17,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
+from typing import TypeVar
 
 from ringwise.placement.matching import first_matching, useful_nodes
-from ringwise.placement.racks.levels import Level, LevelTimes
+from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import (
     FreeRacks,
     RackBlock,
@@ -32,10 +33,12 @@ from ringwise.placement.racks.pool import in_order
 from ringwise.placement.racks.previous import PreviousRackBlock, PreviousSlot
 from ringwise.placement.racks.reasons import RUNNING_PODS_HOLD_GROUP, WAIT_FOR_RACK, WAIT_FOR_SUPERPOD
 from ringwise.placement.racks.selection import check_sizes
-from ringwise.placement.superpods.reschedule import must_wait
+from ringwise.placement.superpods.reschedule import Release, must_wait
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
+
+Answer = TypeVar("Answer")
 
 #: Rack or SuperPoD of a pod that runs on a node which no longer reports them.
 UNKNOWN = -1
@@ -50,8 +53,9 @@ class RackFault:
     #: Nodes that broke the job; used again only where nothing else fits (F3).
     faulty: Set[NodeId]
     level: Level
-    seconds: float
-    times: LevelTimes = field(default_factory=LevelTimes)
+    #: What time alone will change, in words.
+    outlook: str = ""
+    release: Release = field(default_factory=Release)
 
 
 #: Places for open blocks: the rule for training jobs or the one for inference services.
@@ -74,15 +78,9 @@ def reschedule(
     problem = check_sizes(free, super_pod_size)
     if problem is not None:
         return problem
-    first = _Repair(previous, free, request, fault, select_blocks, with_faulty=False)
-    wait = must_wait(fault.seconds, first.healthy_previous_nodes(), first.where.keys())
-    if wait is not None:
-        return wait
-    answer = first.run()
-    if isinstance(answer, Reason) and fault.faulty:
-        again = _Repair(previous, free, request, fault, select_blocks, with_faulty=True).run()
-        return answer if isinstance(again, Reason) else again
-    return answer
+    repair = _Repair(previous, free, request, fault, select_blocks)
+    wait = must_wait(fault.release, fault.running, repair.healthy_previous_nodes(), repair.where.keys())
+    return repair.run() if wait is None else wait
 
 
 @dataclass(slots=True)
@@ -94,7 +92,8 @@ class _Repair:
     request: RackRequest
     fault: RackFault
     select_blocks: SelectBlocks
-    with_faulty: bool
+    #: F3: whether nodes that broke the job may be taken in the step that is tried.
+    with_faulty: bool = False
     #: SuperPoD and rack of every node that may be taken.
     where: dict[NodeId, tuple[SuperPodId, RackId]] = field(init=False)
     held: set[NodeId] = field(init=False)
@@ -105,7 +104,7 @@ class _Repair:
             for superpod, racks in self.free.items()
             for rack, nodes in racks.items()
             for node in nodes
-            if node not in self.fault.running and (self.with_faulty or node not in self.fault.faulty)
+            if node not in self.fault.running
         }
         self.held = {
             slot.node
@@ -134,8 +133,19 @@ class _Repair:
         if superpod is None or rack is None:
             return []
         nodes = self.free.get(superpod, {}).get(rack, ())
-        spare = [node for node in nodes if node in self.where and node not in self.held]
+        spare = [node for node in nodes if self._may_take(node) and node not in self.held]
         return sorted(spare, key=lambda node: node in self.fault.faulty)
+
+    def _may_take(self, node: NodeId) -> bool:
+        return node in self.where and (self.with_faulty or node not in self.fault.faulty)
+
+    def _avoiding_faulty(self, step: Callable[[], Answer | None]) -> Answer | None:
+        """F3: each step without nodes that broke the job, then with them; only then comes the next step."""
+        for self.with_faulty in (False, True):
+            found = step()
+            if found is not None or not self.fault.faulty:
+                return found
+        return None
 
     # -- the levels -----------------------------------------------------------------------------
 
@@ -179,11 +189,22 @@ class _Repair:
         """Whole blocks by the rules for new jobs, from what nothing holds."""
         if not blocks:
             return ()
+        self.with_faulty = False
+        answer = self._select_once(blocks, settled, minimum)
+        if isinstance(answer, Reason) and self.fault.faulty:
+            self.with_faulty = True
+            again = self._select_once(blocks, settled, minimum)
+            return answer if isinstance(again, Reason) else again
+        return answer
+
+    def _select_once(
+        self, blocks: Sequence[int], settled: Sequence[RackBlock], minimum: int | None
+    ) -> tuple[RackBlock, ...] | Reason:
         taken = {slot.node for block in settled for slot in block.slots} | self.held
         domain = self._domain_of(settled)
         left = {
             superpod: {
-                rack: [node for node in nodes if node in self.where and node not in taken]
+                rack: [node for node in nodes if self._may_take(node) and node not in taken]
                 for rack, nodes in racks.items()
                 if domain is None or domain == (superpod, self.request.system.domain_of(rack))
             }
@@ -218,12 +239,12 @@ class _Repair:
         good = any(self._is_good(slot) for slot in block.slots)
         if level >= Level.BLOCK and not good:
             return None
-        filled = self._refill(block)
+        filled = self._avoiding_faulty(lambda: self._refill(block))
         stays = self._running_in(block) or any(self._is_intact(block, group) for group in self._groups())
         if filled is None and (level == Level.RACK or (level >= Level.BLOCK and stays)):
-            filled = self._move_groups(block)
+            filled = self._avoiding_faulty(lambda: self._move_groups(block))
         if filled is None and level >= Level.BLOCK and stays and self.request.soft:
-            filled = self._scatter(block)
+            filled = self._avoiding_faulty(lambda: self._scatter(block))
         if filled is None:
             return None
         slots = tuple(filled[position] for position in range(len(block.slots)))
@@ -464,7 +485,7 @@ class _Repair:
     # -- reasons -----------------------------------------------------------------------------------
 
     def _waiting(self, block: PreviousRackBlock) -> Reason:
-        level, times = self.fault.level, self.fault.times
+        level = self.fault.level
         lost = [position for position, slot in enumerate(block.slots) if not self._is_good(slot)]
         rack = self._rack_of(block, lost[0])
         superpod = self._superpod_of(block)
@@ -478,7 +499,7 @@ class _Repair:
                 superpod="unknown" if rack is None else rack[0],
                 free=free,
                 short_by=max(1, len(needs) - free),
-                seconds=times.rack,
+                outlook=self.fault.outlook,
             )
         if level == Level.RACK:
             return WAIT_FOR_SUPERPOD(
@@ -486,7 +507,7 @@ class _Repair:
                 missing=len(lost),
                 superpod=superpod,
                 group_nodes=self.request.shape.nodes_per_group,
-                seconds=times.block,
+                outlook=self.fault.outlook,
             )
         return RUNNING_PODS_HOLD_GROUP(
             block=block.logical,

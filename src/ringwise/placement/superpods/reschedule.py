@@ -8,6 +8,7 @@ block before any other block chooses, so that a broken block never takes them.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from functools import partial
@@ -39,10 +40,26 @@ class Rescheduled:
     first_ranks: Mapping[int, int] | None = None
 
 
-def must_wait(seconds: float, healthy_previous_nodes: Set[NodeId], candidates: Set[NodeId]) -> Reason | None:
-    """The reason to wait, for a limited time, while healthy previous nodes are not free yet."""
-    missing = healthy_previous_nodes - candidates
-    if not missing or seconds > WAIT_SECONDS:
+@dataclass(frozen=True, slots=True)
+class Release:
+    """P7: how far the healthy old nodes of a job are released."""
+
+    #: Since the last pod on one of them is gone; 0 while one terminates there.
+    seconds: float = math.inf
+    #: Nodes whose pods terminate for too long: they are not waited for.
+    given_up: Set[NodeId] = frozenset()
+
+
+def must_wait(
+    release: Release, running: Set[NodeId], healthy_previous_nodes: Set[NodeId], candidates: Set[NodeId]
+) -> Reason | None:
+    """P7: the reason to wait, for a limited time, while healthy previous nodes are not free yet.
+
+    Where pods of the job still run, nothing waits: a lost pod of it goes where there is a node.
+    """
+    seconds = release.seconds
+    missing = healthy_previous_nodes - candidates - release.given_up
+    if running or not missing or seconds > WAIT_SECONDS:
         return None
     return WAIT_FOR_OLD_NODES(
         limit=WAIT_SECONDS, seconds=round(seconds, 1), nodes=sorted(missing, key=order_key)
@@ -58,7 +75,7 @@ def reschedule(
     nodes_per_block: int,
     soft: bool,
     settings: SuperPodSettings,
-    seconds_since_fault: float,
+    release: Release,
     chips_per_node: int | None = None,
     pods: BlockPods | None = None,
     minimum: int | None = None,
@@ -74,7 +91,7 @@ def reschedule(
         if not block.nodes:
             raise ValueError(f"block {block.logical} has no nodes")
     pool = _NodePool(old, free, running, faulty, pods)
-    reason = must_wait(seconds_since_fault, pool.healthy_previous_nodes(), pool.candidates.keys())
+    reason = must_wait(release, running, pool.healthy_previous_nodes(), pool.candidates.keys())
     if reason is not None:
         return reason
     placed: list[Block] = []
@@ -197,8 +214,15 @@ class _NodePool:
         return sorted(spare, key=lambda node: (node in self.faulty, node in self.used_before))
 
     def refill(self, block: PreviousBlock) -> tuple[NodeId, ...] | None:
-        """The block with its lost positions filled inside its own SuperPoD, or None if that lacks room."""
+        """The block with its lost positions filled inside its own SuperPoD, or None if that lacks room.
+
+        F3: without nodes that broke the job where that is possible.
+        """
         spare = self._spare(block.superpod)
+        healthy = [node for node in spare if node not in self.faulty]
+        return self._refill(block, healthy) or self._refill(block, spare)
+
+    def _refill(self, block: PreviousBlock, spare: list[NodeId]) -> tuple[NodeId, ...] | None:
         lost = [place for place in range(len(block.nodes)) if not self._is_intact(block, place)]
         if self.pods is not None:
             classes = [self.pods.of_block[block.logical][place] for place in lost]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 
 from ringwise.framework.cool_down import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
-from ringwise.framework.job import Job, PreviousNode
+from ringwise.framework.job import Job
+from ringwise.framework.placed_pods import needed_pods, placed_pods
 from ringwise.framework.policy import ChipPolicy, RackPolicy
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.inference import select_for_service
-from ringwise.placement.racks.levels import LevelTimes, reschedule_level
+from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
@@ -21,7 +21,13 @@ from ringwise.placement.racks.selection import check_sizes, fullest_nodes, selec
 from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
-from ringwise.plugins.topology910.superpods import dense_ranks, fewest_pods, known_places
+from ringwise.plugins.topology910.superpods import (
+    avoiding,
+    dense_ranks,
+    fewest_pods,
+    known_places,
+    release_of,
+)
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import whole_number
@@ -30,16 +36,12 @@ from ringwise.topology.superpods import NodeId, SuperPodId
 from ringwise.wellknown import (
     INFER_SERVICE_ID,
     LOGICAL_RACK,
-    POD_RESCHEDULING,
-    PROCESS_RECOVER_ENABLE,
-    RECOVER_POLICY_PATH,
     SUPER_POD_ID,
     SUPER_POD_RANK,
 )
 
 #: A reason names so many nodes that have no rack.
 _NAMED_NODES = 4
-_SECOND = 1e9
 
 
 class RackPlanner:
@@ -65,14 +67,22 @@ class RackPlanner:
             system=rack.system,
         )
         placed = self._known_places(job, ranks, racks)
-        blocks: Sequence[RackBlock] | Reason
-        if placed:
-            blocks = self._again(job, policy, rack, request, found.free, placed)
-        elif len(waiting) < rack.shape.pods:
+        if not placed and len(waiting) < rack.shape.pods:
             return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
-        else:
-            problem = check_sizes(found.free, session.settings.super_pod_size)
-            blocks = self._select(job, policy, rack, found.free, request) if problem is None else problem
+
+        def answer_without(avoided: Set[NodeId]) -> tuple[RackBlock, ...] | Reason:
+            free = {
+                superpod: {
+                    rack: [one for one in nodes if one not in avoided] for rack, nodes in racks.items()
+                }
+                for superpod, racks in found.free.items()
+            }
+            if placed:
+                return self._again(job, policy, rack, request, free, placed)
+            problem = check_sizes(free, session.settings.super_pod_size)
+            return self._select(job, policy, rack, free, request) if problem is None else problem
+
+        blocks = avoiding(session, job, answer_without, again=bool(placed))
         if isinstance(blocks, Reason):
             return _hinting(blocks, found.outside)
         return self._as_plan(job, rack, blocks, waiting)
@@ -125,22 +135,7 @@ class RackPlanner:
     ) -> tuple[RackBlock, ...] | Reason:
         session = self._session
         state = session.state
-        lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
-        seconds = (session.now - lost) / _SECOND
-        settings = session.settings
-        times = LevelTimes(
-            settings.reschedule_rack_after, settings.reschedule_block_after, settings.reschedule_job_after
-        )
-        recovering = job.labels.get(PROCESS_RECOVER_ENABLE)
-        level = reschedule_level(
-            seconds,
-            times,
-            rack.shape,
-            {rank for rank, previous in _previous_nodes(job, dense_ranks(job)).items() if previous.faulty},
-            pod_level=job.labels.get(POD_RESCHEDULING) == "on" or recovering == "pause",
-            process_level=recovering == "on",
-            only_pods=job.annotations.get(RECOVER_POLICY_PATH) == "pod",
-        )
+        level, outlook = _level(session, job)
         fault = RackFault(
             running=self._running_nodes(job),
             faulty={
@@ -150,8 +145,8 @@ class RackPlanner:
             }
             | cooling_nodes(session, job),
             level=level,
-            seconds=seconds,
-            times=times,
+            outlook=outlook,
+            release=release_of(session, job),
         )
         return reschedule(
             previous_blocks(placed, rack.shape),
@@ -234,10 +229,16 @@ class _Candidates:
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
 
 
-def _previous_nodes(job: Job, ranks: Mapping[str, int]) -> dict[int, PreviousNode]:
-    """Where lost pods were, by the position of their rank among the pods with chips."""
-    positions = {rank: ranks[uid] for uid, rank in ranks_of(job).items() if uid in ranks}
-    return {positions.get(rank, rank): node for rank, node in job.previous_nodes.items()}
+def _level(session: Session, job: Job) -> tuple[Level, str]:
+    """F2: how far lost pods may go now, and what time alone will change."""
+    clock = job.clock
+    if clock is not None:
+        return clock.level, clock.outlook
+    if placed_pods(session.state, job) >= needed_pods(job):
+        least = counted(needed_pods(job), "pod")
+        return Level.POD, f"the job has its {least} of minAvailable, so lost pods wait at pod level"
+    # It was never complete: no pod is lost.
+    return Level.JOB, ""
 
 
 def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) -> PlacedPod:

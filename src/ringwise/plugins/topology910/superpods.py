@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TypeVar
 
-from ringwise.framework.cool_down import cooling_nodes
+from ringwise.framework.cool_down import cooling_nodes, may_use_all
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job
@@ -18,7 +19,13 @@ from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
 from ringwise.placement.superpods.packing import plan as pack
 from ringwise.placement.superpods.previous_blocks import BlockMember, previous_blocks
-from ringwise.placement.superpods.reschedule import Rescheduled, first_ranks, reschedule
+from ringwise.placement.superpods.reschedule import (
+    WAIT_SECONDS,
+    Release,
+    Rescheduled,
+    first_ranks,
+    reschedule,
+)
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
@@ -27,6 +34,8 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
+
+_SECOND = 1_000_000_000
 
 
 class SuperPodPlanner:
@@ -47,13 +56,18 @@ class SuperPodPlanner:
         classes = found.classes({ranks[pod.uid]: pod for pod in pending}, nodes)
         least = fewest_pods(session, job, pending)
         placed = self._known_places(job, ranks)
-        answer: BlockPlan | Rescheduled | Reason
-        if placed:
-            answer = self._again(job, policy, free, placed, classes, least)
-        elif len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
+        if not placed and len(pending) < (policy.blocks or 0) * (policy.block_nodes or 0):
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
-        else:
-            answer = self._fresh(policy, free, classes, least)
+
+        def answer_without(avoided: Set[NodeId]) -> BlockPlan | Rescheduled | Reason:
+            left = {
+                superpod: [one for one in members if one not in avoided] for superpod, members in free.items()
+            }
+            if placed:
+                return self._again(job, policy, left, placed, classes, least)
+            return self._fresh(policy, left, classes, least)
+
+        answer: BlockPlan | Rescheduled | Reason = avoiding(session, job, answer_without, again=bool(placed))
         if isinstance(answer, Reason):
             if classes is not None:
                 least = len(pending) if least is None else max(1, least)
@@ -128,8 +142,8 @@ class SuperPodPlanner:
             for previous in job.previous_nodes.values()
             if previous.faulty and previous.node in state.node_id
         } | cooling_nodes(session, job)
-        lost = max((previous.lost for previous in job.previous_nodes.values()), default=0)
         first = first_ranks(old)
+        release = release_of(session, job)
         return reschedule(
             old,
             free,
@@ -140,11 +154,63 @@ class SuperPodPlanner:
             settings=SuperPodSettings(
                 settings.super_pod_size, settings.reserve_nodes, Packing(settings.superpod_packing)
             ),
-            seconds_since_fault=(session.now - lost) / 1e9,
+            release=release,
             chips_per_node=policy.board.chips_per_node,
             pods=_block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old}),
             minimum=least,
         )
+
+
+Answer = TypeVar("Answer")
+
+
+def avoiding(
+    session: Session, job: Job, answer: Callable[[Set[NodeId]], Answer | Reason], *, again: bool
+) -> Answer | Reason:
+    """F3: the answer without nodes that broke the job. Those that broke it again are used only in the end.
+
+    The rules after a fault (`again`) have their own order for the others: the job's own SuperPoDs and racks
+    come first, then the same with such nodes.
+    """
+    broke_again = cooling_nodes(session, job, broke_again=True)
+    stages: list[set[int]] = [broke_again]
+    if not again:
+        stages.insert(0, cooling_nodes(session, job))
+    if broke_again and may_use_all(job):
+        stages.append(set())
+    first: Answer | Reason | None = None
+    for number, avoided in enumerate(stages):
+        if avoided in stages[:number]:
+            continue
+        found = answer(avoided)
+        if not isinstance(found, Reason):
+            return found
+        first = first or found
+    assert first is not None
+    return first
+
+
+def release_of(session: Session, job: Job) -> Release:
+    """P7: how far the healthy old nodes of the job are released; it is tried again when that changes."""
+    now, grace = session.now, session.settings.grace_over_time * _SECOND
+    going = [
+        pod
+        for uid, pod in job.terminating.items()
+        if uid in job.pods and job.pods[uid].cls.chips and not pod.faulty
+    ]
+    ids = session.state.node_id
+    given_up = {ids[pod.node] for pod in going if pod.since + grace <= now and pod.node in ids}
+    ends = [pod.since + grace for pod in going if pod.since + grace > now]
+    if ends:
+        session.retry_at(job, min(ends))
+        return Release(0, given_up)
+    lost = max((one.lost for one in job.previous_nodes.values() if not one.faulty), default=None)
+    if lost is None:
+        return Release(given_up=given_up)
+    end = lost + WAIT_SECONDS * _SECOND + 1
+    if end > now:
+        session.retry_at(job, end)
+    return Release((now - lost) / _SECOND, given_up)
 
 
 def fewest_pods(session: Session, job: Job, waiting: Sequence[Pod]) -> int | None:

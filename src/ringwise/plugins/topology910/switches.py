@@ -9,6 +9,7 @@ from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import ranks_of
+from ringwise.framework.reach import Reach
 from ringwise.framework.session import Session
 from ringwise.framework.switch_use import switch_job, switch_mark
 from ringwise.grammar import counted
@@ -72,7 +73,7 @@ class SwitchPlanner:
         seats = self._survivors(job, resolved, ranks)
         kept = self._previous_nodes(job, ranks, pending, found, resolved)
         answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
-        if isinstance(answer, Reason) and kept and not seats and not session.keeps_previous_nodes:
+        if isinstance(answer, Reason) and kept and not seats and session.reach is Reach.ANY:
             # No pod of the job is left: it is placed anew.
             kept = {}
             answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
@@ -93,14 +94,19 @@ class SwitchPlanner:
     ) -> SwitchPlan | Reason:
         held = {node for node, _ in kept.values()}
         missing = [pod for pod in pending if pod.uid not in kept]
-        view = self._view(resolved, found.open_to(missing) - held)
+        staying = [*seats, *(seat for _, seat in kept.values())]
+        failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
+        free = found.open_to(missing) - held
+        if staying and self._session.reach is Reach.OWN:
+            own = {seat.switch for seat in (*staying, *failed)}
+            names = self._session.state.names
+            free = {node for node in free if resolved.switch_of.get(names[int(node)], -1) in own}
+        view = self._view(resolved, free)
         nodes = [node for switch in view.switches for node in switch.free]
         classes = found.classes({ranks[pod.uid]: pod for pod in missing}, nodes)
         request = SwitchRequest(SwitchClass(policy.switch_class), job.chip_pod_count, classes)
-        staying = [*seats, *(seat for _, seat in kept.values())]
         if staying:
             least = len(missing)
-            failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
             answer = reschedule(view, request, staying, failed)
         else:
             without_chips = sum(1 for pod in job.pods.values() if not pod.cls.chips)

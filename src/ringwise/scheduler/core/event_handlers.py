@@ -258,6 +258,7 @@ class EventHandlers:
             found = read(event.document)
             self._faults.restore(found, event.cool_downs, self._now)
             self._previous.restore(found.placements, self._now)
+        self._faults.find_lost_pods(self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
         self._topology.set_topology(event.topology, event.problem)
@@ -346,6 +347,7 @@ class EventHandlers:
                 job.started = None
         if held is not None:
             self._previous.lost(held, self._now, failed=failed)
+            self._faults.pod_lost(held.job, held.pod, self._now)
 
     def _job_seen(self, job: Job) -> None:
         self._previous.attach(job)

@@ -118,6 +118,7 @@ class Scheduler:
             LinkDownNodes(state, self._triggers),
             lambda key, error: self._containment.failed("job", key, error),
             lambda job: self._previous.hardware_broke(job, self._now),
+            self._pending.activate,
         )
         fault_nodes = FaultNodes(state)
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
@@ -186,6 +187,7 @@ class Scheduler:
             publisher=self._rescheduling,
             detector=detector,
             fault_jobs=self._faults.jobs,
+            clocks=self._faults.clocks,
             reported_by_clusterd=self._faults.aggregated,
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),

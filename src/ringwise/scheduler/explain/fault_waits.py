@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
+from ringwise.framework.placed_pods import needed_pods
 from ringwise.grammar import agrees, counted
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, positions
-from ringwise.scheduler.faults.handler import WATCHED_FOR
+from ringwise.scheduler.faults.fault_job import Deletion, FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
-from ringwise.scheduler.faults.scope import level_times, next_level_after
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
@@ -35,7 +34,9 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     """One sentence for each wait; none for a job that no fault hit."""
     handled = view.fault_jobs.get(job.key)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd)
-    found = [] if handled is None else [*_state(view, handled, job, policy, now)]
+    found = [] if handled is None else [*_state(view, handled, now)]
+    if handled is None or handled.state is State.WAITING:
+        found += _clock(view, handled, job, policy, now)
     if policy.mode is not Mode.OFF:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
         found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
@@ -87,24 +88,18 @@ def _has_labels(job: Job) -> str:
     return "the pod" if job.group is None else "the PodGroup"
 
 
-def _state(view: SchedulerView, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
-    settings = view.settings
+def _state(view: SchedulerView, handled: FaultJob, now: int) -> Iterator[str]:
     faulty = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)
     for pod in faulty[:_NAMED]:
         yield f"fault: {pod.name}: {pod.fault.why}"
     if len(faulty) > _NAMED:
         yield f"fault: {counted(len(faulty) - _NAMED, 'more pod')}"
-    watched = handled.since + (WATCHED_FOR + settings.grace_over_time) * _SECOND
     match handled.state:
         case State.BLOCKED:
             yield f"rescheduling: no pod is restarted: {handled.blocked}"
-            yield f"rescheduling: this is asked again at every change, for {_left(watched, now)}"
+            yield "rescheduling: this is asked again at every change"
         case State.DELETING:
-            yield from _deletions(handled, now, settings.grace_over_time)
-            yield f"rescheduling: it is watched for {_left(watched, now)}"
-        case State.WAITING:
-            yield from _replacements(view, handled, job, policy, now)
-            yield f"rescheduling: it is watched for {_left(watched, now)}; then it waits as others do"
+            yield from _deletions(handled, now, view.settings.grace_over_time)
 
 
 def _deletions(handled: FaultJob, now: int, grace: int) -> Iterator[str]:
@@ -129,34 +124,38 @@ def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
     return f"{{are}} ending; what is left in {_left(end, now)} is deleted by force (grace-over-time)"
 
 
-def _replacements(
-    view: SchedulerView, handled: FaultJob, job: Job, policy: FaultPolicy, now: int
+def _clock(
+    view: SchedulerView, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int
 ) -> Iterator[str]:
-    ranks = counted(len(handled.missing), "pod")
-    if handled.waiting_since is None:
-        yield f"rescheduling: {ranks} lost; their owner has not created the replacements yet"
+    """F2: what the clock of the job shows; or, at or above minAvailable, why it has none."""
+    clock = job.clock
+    if clock is None:
+        waiting = view.clocks.waiting_beyond(job) if policy.mode is not Mode.OFF else 0
+        if waiting:
+            wait = counted(waiting, "pod waits", "pods wait")
+            least = counted(needed_pods(job), "pod")
+            yield (
+                f"rescheduling: pod level: {wait} for nodes; the job has its {least} of minAvailable, so "
+                "nothing healthy is restarted for them"
+            )
         return
-    places = [*handled.affected, *positions(job).values()]
-    waited = handled.seconds_waited(now)
-    following = next_level_after(
-        policy,
-        level_times(view.settings),
-        waited,
-        blocks=any(place.block >= 0 for place in places),
-        racks=any(place.rack >= 0 for place in places),
-    )
-    level = handled.level.name.lower()
-    end = "there is no higher level"
-    if following is not None and not handled.external:
-        end = f"the next level begins in {max(0.0, round(following - waited, 1)):g} s"
-    elif handled.level is Level.JOB:
-        end = "the whole job was restarted"
-    elif policy.process_recovery is ProcessRecovery.ON and not policy.only_pods and not handled.external:
+    level, waited = clock.level.name.lower(), f"{round(clock.seconds(now), 1):g} s"
+    stands = view.clocks.stands(job, now)
+    if stands is not None:
+        yield f"rescheduling: {level} level, {waited} counted; the clock stands {stands}"
+        return
+    end = clock.stays
+    if clock.next_after is not None and not (handled is not None and handled.external):
+        left = max(0.0, round(clock.next_after - clock.seconds(now), 1))
+        end = f"{clock.next_level.name.lower()} level begins in {left:g} s"
+    elif clock.level is Level.JOB:
+        end = "the whole job was restarted" if handled is not None else clock.stays
+    elif policy.process_recovery is ProcessRecovery.ON and not policy.only_pods:
         end = (
             f"a higher level follows when ClusterD sets the label {PROCESS_RECOVER_ENABLE}: pause; to go on "
             f"now, set it on {_has_labels(job)}"
         )
-    yield f"rescheduling: {level} level: replacements wait for nodes since {waited:g} s; {end}"
+    yield f"rescheduling: {level} level: replacements wait for nodes since {waited}; {end}"
 
 
 def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:

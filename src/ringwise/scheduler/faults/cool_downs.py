@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
+from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown, Job
 from ringwise.scheduler.faults.bounded_texts import BoundedTexts
 
 #: Bytes of the document; beyond it the oldest faults go first.
@@ -17,42 +17,40 @@ class CoolDowns:
     """By owner of the job: a new job of the same name has none. Oldest first."""
 
     def __init__(self) -> None:
-        self._chips: dict[str, dict[BrokenChip, int]] = {}
+        self._chips: dict[str, dict[BrokenChip, CoolDown]] = {}
         self._texts = BoundedTexts(LARGEST_DOCUMENT - 2)
         #: Whether there are entries that were not written yet.
         self.changed = False
 
-    def add(self, owner: str, broken: Iterable[BrokenChip], now: int, until: int) -> dict[BrokenChip, int]:
+    def add(
+        self, owner: str, broken: Iterable[BrokenChip], now: int, until: int
+    ) -> dict[BrokenChip, CoolDown]:
         self._forget_old(now)
-        kept = {chip: end for chip, end in self._chips.get(owner, {}).items() if end > now}
-        self._put(owner, kept | dict.fromkeys(broken, until))
+        kept = {chip: one for chip, one in self._chips.get(owner, {}).items() if one.until > now}
+        new = {chip: CoolDown(until, 1 + covering(kept, chip, now)) for chip in broken}
+        self._put(owner, kept | new)
         return self._chips[owner]
 
     def used(self, job: Job, owner: str, node: str, chips: Iterable[int]) -> None:
-        """The job got such chips because nothing else fitted: from now on they are as good as others."""
-        taken = {BrokenChip(node, chip) for chip in (WHOLE_NODE, *chips)}
-        if taken.isdisjoint(job.cooling):
-            return
-        kept = {chip: until for chip, until in job.cooling.items() if chip not in taken}
-        job.cooling = kept
-        if kept:
-            self._put(owner, kept)
-        else:
-            self._chips.pop(owner, None)
-            self._texts.drop(owner)
-            self.changed = True
+        """The job got such chips because nothing else fitted. One that broke it again is avoided further."""
+        taken = [BrokenChip(node, chip) for chip in (WHOLE_NODE, *chips)]
+        found = {chip: job.cooling[chip] for chip in taken if chip in job.cooling}
+        new = {chip: one._replace(used=True) for chip, one in found.items() if not one.broke_again}
+        if any(not one.used for one in found.values()) and new:
+            self._put(owner, {**job.cooling, **new})
+            job.cooling = self._chips[owner]
 
-    def _put(self, owner: str, chips: dict[BrokenChip, int]) -> None:
+    def _put(self, owner: str, chips: dict[BrokenChip, CoolDown]) -> None:
         self._chips.pop(owner, None)
         self._chips[owner] = chips
         self.changed = True
         # What is too much for the document is still avoided until the next restart.
-        self._texts.put(owner, [[*chip, until] for chip, until in chips.items()])
+        self._texts.put(owner, [[*chip, *one] for chip, one in chips.items()])
 
     def _forget_old(self, now: int) -> None:
         while self._chips:
             oldest = next(iter(self._chips))
-            if max(self._chips[oldest].values()) > now:
+            if max(one.until for one in self._chips[oldest].values()) > now:
                 return
             del self._chips[oldest]
             self._texts.drop(oldest)
@@ -80,24 +78,48 @@ class CoolDowns:
             return
         for owner, written in found.items() if isinstance(found, dict) else ():
             chips = _chips(written)
-            kept = {chip: min(until, latest) for chip, until in chips.items() if until > now}
+            kept = {
+                chip: one._replace(until=min(one.until, latest))
+                for chip, one in chips.items()
+                if one.until > now
+            }
             if kept:
                 self._put(owner, kept)
         self.changed = False
 
 
-def _chips(written: Any) -> dict[BrokenChip, int]:
-    found: dict[BrokenChip, int] = {}
+def _chips(written: Any) -> dict[BrokenChip, CoolDown]:
+    found: dict[BrokenChip, CoolDown] = {}
     for entry in written if isinstance(written, list) else ():
         match entry:
             case [str(node), int(chip), int(until)]:
-                found[BrokenChip(node, chip)] = until
+                # Of version 0.1 and 0.2.
+                found[BrokenChip(node, chip)] = CoolDown(until)
+            case [str(node), int(chip), int(until), int(times), bool(used)]:
+                found[BrokenChip(node, chip)] = CoolDown(until, times, used)
     return found
 
 
+def covering(cooling: Mapping[BrokenChip, CoolDown], broken: BrokenChip, now: int) -> int:
+    """How often this hardware broke the job within its cool-down; a node stands for each of its chips."""
+    return max(
+        (
+            one.times
+            for chip, one in cooling.items()
+            if chip.node == broken.node
+            and one.until > now
+            and (chip.chip == broken.chip or WHOLE_NODE in (chip.chip, broken.chip))
+        ),
+        default=0,
+    )
+
+
 def is_cooling(job: Job, node: str, chips: int, now: int) -> bool:
-    """F3: whether one of these chips broke the job a short while ago."""
+    """F3: whether the job avoids one of these chips because it broke it a short while ago."""
     return any(
-        broken.node == node and until > now and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
-        for broken, until in job.cooling.items()
+        broken.node == node
+        and one.until > now
+        and not one.used
+        and (broken.chip == WHOLE_NODE or chips >> broken.chip & 1)
+        for broken, one in job.cooling.items()
     )

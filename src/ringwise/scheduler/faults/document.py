@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, TypeVar
 
+from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import FaultType, PodFault
@@ -37,6 +38,8 @@ class ReadDocument:
     """What a document holds, and what is wrong with it."""
 
     jobs: tuple[FaultJob, ...] = ()
+    #: F2: by job.
+    clocks: tuple[tuple[str, RescheduleClock], ...] = ()
     retries: tuple[tuple[str, RetryBudget], ...] = ()
     #: Previous placements, as `PreviousPlacements` writes them.
     placements: tuple[Mapping[str, Any], ...] = ()
@@ -54,6 +57,7 @@ class WrittenDocument:
 
 def write(
     jobs: Iterable[FaultJob],
+    clocks: Mapping[str, RescheduleClock],
     retries: Mapping[str, RetryBudget],
     placements: Iterable[Mapping[str, Any]],
     tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
@@ -63,6 +67,7 @@ def write(
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
     parts = [_Part("placements", _compact(one), int(one.get("until", 0))) for one in placements]
     parts += [_Part("jobs", _compact(_job(one)), one.since) for one in jobs]
+    parts += [_Part("clocks", _compact(_clock(*one)), one[1].since) for one in clocks.items()]
     parts += [
         _Part("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()
     ]
@@ -106,7 +111,7 @@ def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
 
 
 def _joined(parts: Iterable[_Part], left_out: int) -> str:
-    texts: dict[str, list[str]] = {"retries": [], "jobs": [], "placements": [], "tolerated": []}
+    texts: dict[str, list[str]] = {"retries": [], "jobs": [], "clocks": [], "placements": [], "tolerated": []}
     for part in parts:
         texts[part.list].append(part.text)
     # The one that was used last comes last: the first are forgotten first.
@@ -135,6 +140,9 @@ def read(text: str) -> ReadDocument:
         return ReadDocument(problem=f"its version is not {VERSION}")
     wrong: list[str] = []
     jobs = _each(found.get("jobs"), "jobs", _read_job, wrong)
+    # Documents of version 0.2 and before have them in their jobs.
+    written = found["clocks"] if "clocks" in found else found.get("jobs")
+    clocks = _each(written, "clocks", _read_clock, wrong if "clocks" in found else [])
     placements = _each(found.get("placements"), "placements", _read_placement, wrong)
     budgets = found.get("retries")
     retries = _each(
@@ -142,7 +150,7 @@ def read(text: str) -> ReadDocument:
     )
     # Absent in documents of version 0.1.
     tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
-    return ReadDocument(jobs, retries, placements, tolerated, "; ".join(wrong))
+    return ReadDocument(jobs, clocks, retries, placements, tolerated, "; ".join(wrong))
 
 
 Part = TypeVar("Part")
@@ -175,7 +183,6 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "owner": job.owner,
         "since": job.since,
         "state": job.state.value,
-        "level": job.level.name,
         "faulty": [_faulty(pod) for pod in job.faulty.values()],
         "missing": [_position(one) for one in job.missing.values()],
         "deletions": {
@@ -183,8 +190,6 @@ def _job(job: FaultJob) -> dict[str, Any]:
             for uid, one in job.deletions.items()
         },
         "deletingSince": job.deleting_since,
-        "waitingSince": job.waiting_since,
-        "waited": job.waited,
         "external": job.external,
         "blocked": job.blocked,
         "toldToExit": job.told_to_exit,
@@ -197,13 +202,11 @@ def _read_job(given: Any) -> FaultJob:
     state = State(given["state"])
     if state is State.HEALTHY or state in ENDED:
         raise ValueError("a job in this state is not kept")
-    waiting = given["waitingSince"]
     return FaultJob(
         key=_text(given["key"]),
         owner=owner_id_from(_text(given["owner"]), _text(given["key"])),
         since=_number(given["since"]),
         state=state,
-        level=Level[given["level"]],
         faulty={one.uid: one for one in map(_read_faulty, given["faulty"])},
         missing={one.rank: one for one in map(_read_position, given["missing"])},
         deletions={
@@ -211,14 +214,34 @@ def _read_job(given: Any) -> FaultJob:
             for uid, (name, place, sent, forced, lost) in given["deletions"].items()
         },
         deleting_since=_number(given["deletingSince"]),
-        waiting_since=None if waiting is None else _number(waiting),
-        waited=_number(given["waited"]),
         external=bool(given["external"]),
         blocked=_text(given["blocked"]),
         # Absent in documents of version 0.1.
         told_to_exit=bool(given.get("toldToExit", False)),
         hardware_broke=bool(given.get("hardwareBroke", False)),
         used_retry=bool(given.get("usedRetry", False)),
+    )
+
+
+def _clock(key: str, clock: RescheduleClock) -> dict[str, Any]:
+    return {
+        "key": key,
+        "owner": clock.owner,
+        "since": clock.since,
+        "level": clock.level.name,
+        "waited": clock.counted,
+        "recovery": clock.recovery,
+    }
+
+
+def _read_clock(given: Any) -> tuple[str, RescheduleClock]:
+    key = _text(given["key"])
+    return key, RescheduleClock(
+        owner_id_from(_text(given["owner"]), key),
+        _number(given["since"]),
+        Level[given["level"]],
+        max(0, _number(given["waited"])),
+        recovery=_text(given.get("recovery", "")),
     )
 
 

@@ -11,7 +11,7 @@ from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
-from ringwise.scheduler.faults.scope import Position, is_in_scope
+from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
 from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
 from ringwise.state.model import Pod
@@ -51,8 +51,6 @@ class FaultJob:
     #: When the last fault was found, in nanoseconds.
     since: int
     state: State = State.HEALTHY
-    #: The largest part of the job that was restarted so far (F2).
-    level: Level = Level.POD
     #: By uid: faulty pods that are not gone yet.
     faulty: dict[str, FaultyPod] = field(default_factory=dict)
     #: By rank: pods that are gone, until the job is complete again.
@@ -61,9 +59,6 @@ class FaultJob:
     deletions: dict[str, Deletion] = field(default_factory=dict)
     #: When the first of the present deletions was asked for.
     deleting_since: int = 0
-    #: Since when replacements wait for nodes: None before there are any. What it waited before that.
-    waiting_since: int | None = None
-    waited: int = 0
     #: Another component deletes the pods.
     external: bool = False
     #: Why nothing is deleted (Blocked).
@@ -79,13 +74,10 @@ class FaultJob:
         self.state = next_state(self.state, what)
 
     def add_faults(self, found: Mapping[str, FaultyPod], now: int) -> None:
-        """Pods became faulty: the times and levels of F2 begin anew."""
+        """Pods became faulty."""
         self.faulty.update(found)
         self.happened(Happened.FAULT_FOUND)
         self.since = now
-        self.stop_clock(now)
-        self.waited = 0
-        self.level = Level.POD
 
     def late_hardware(self, job: Job, fault_of: Callable[[Pod], PodFault | None]) -> list[FaultyPod]:
         """Pods that go already, and whose hardware is broken as is known only now."""
@@ -118,17 +110,21 @@ class FaultJob:
             self.deletions.clear()
         return dropped
 
-    def seconds_waited(self, now: int) -> float:
-        """F2: how long the job has been incomplete although its pods exist again."""
-        running = 0 if self.waiting_since is None else now - self.waiting_since
-        return (self.waited + running) / 1_000_000_000
+    def give_up(self, is_given_up: Callable[[str], bool]) -> bool:
+        """Pods that do not end although they were deleted by force: nothing waits for them. Are there any?"""
+        endless = [uid for uid, one in self.deletions.items() if one.forced and is_given_up(uid)]
+        for uid in endless:
+            place = self.deletions.pop(uid).position
+            self.faulty.pop(uid, None)
+            self.missing[place.rank] = place
+        return bool(endless)
 
-    def stop_clock(self, now: int) -> None:
-        if self.waiting_since is not None:
-            self.waited += now - self.waiting_since
-            self.waiting_since = None
+    @property
+    def is_incomplete(self) -> bool:
+        """Pods of it are gone or go."""
+        return bool(self.deletions or self.missing)
 
-    def account(self, job: Job, is_placed: Callable[[str, Pod], bool]) -> bool:
+    def account(self, job: Job, is_placed: Callable[[Pod], bool]) -> bool:
         """Pods that are gone leave their rank missing; ranks that are placed again are not. Any change?"""
         before = len(self.deletions), len(self.faulty), len(self.missing)
         lists: tuple[MutableMapping[str, Deletion] | MutableMapping[str, FaultyPod], ...]
@@ -139,14 +135,18 @@ class FaultJob:
                 self.missing[gone.position.rank] = gone.position
         if self.missing:
             for uid, rank in ranks_of(job).items():
-                if rank in self.missing and is_placed(uid, job.pods[uid]):
+                if rank in self.missing and is_placed(job.pods[uid]):
                     del self.missing[rank]
         return before != (len(self.deletions), len(self.faulty), len(self.missing))
+
+    def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> int:
+        """How many of its pods are placed and healthy."""
+        going = self.faulty.keys() | self.deletions.keys()
+        return sum(is_placed(pod) for uid, pod in job.pods.items() if uid not in going)
 
     def plan_deletions(self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool]) -> bool:
         """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
         affected = tuple(self.affected)
-        self.level = max(self.level, level)
         added = False
         if not self.deletions:
             self.deleting_since = now
@@ -173,14 +173,14 @@ class FaultJob:
         found = {pod.fault.type for pod in self.faulty.values()}
         return next((one for one in FaultType if one in found), FaultType.POD)
 
-    def why(self, uid: str) -> str:
-        """Why this pod is deleted."""
+    def why(self, uid: str, level: Level) -> str:
+        """Why this pod is deleted, with all of its level."""
         own = self.faulty.get(uid)
         if own is not None:
             return own.fault.why
         names = sorted(pod.name for pod in self.faulty.values())
         because = f"with {names[0]}" if names else "because its lost pods found no nodes"
-        return f"its {self.level.name.lower()} is restarted {because}"
+        return f"its {level.name.lower()} is restarted {because}"
 
     def by_force(self, policy: FaultPolicy) -> bool:
         """Whether its pods are deleted without a grace period."""
@@ -189,10 +189,8 @@ class FaultJob:
             return policy.sub_health in (SubHealth.FORCE_EXIT, SubHealth.HOT_SWITCH)
         return policy.mode is Mode.FORCE
 
-    def parts(self, job: Job) -> tuple[bool, bool]:
-        """Whether the job has blocks and logical racks."""
-        places = [*self.affected, *positions(job).values()]
-        return any(place.block >= 0 for place in places), any(place.rack >= 0 for place in places)
+    def lost(self, job: Job) -> LostParts:
+        return LostParts(tuple(self.affected), tuple(positions(job).values()))
 
     def taken_over(self, pods: Mapping[str, Pod]) -> None:
         """F1: the next leader goes on from a state that has a way out, whatever the document says.
@@ -236,11 +234,31 @@ def positions(job: Job) -> dict[str, Position]:
 
 def position(pod: Pod, rank: int) -> Position:
     master = rank == 0 and bool(pod.cls.chips) and pod.labels.get(REPLICA_TYPE) != "worker"
-    return Position(rank, _number(pod, SUPER_POD_RANK), _number(pod, LOGICAL_RACK), master)
+    return Position(
+        rank, _number(pod.annotations, SUPER_POD_RANK), _number(pod.annotations, LOGICAL_RACK), master
+    )
 
 
-def _number(pod: Pod, key: str) -> int:
-    found = whole_number(pod.annotations.get(key, ""), 0, INT32)
+def lost_parts(job: Job) -> LostParts:
+    """The same for a job that lost pods without a fault: its previous nodes show which."""
+    places, ranks = positions(job), ranks_of(job)
+    workers = {ranks[uid] for uid, pod in job.pods.items() if pod.labels.get(REPLICA_TYPE) == "worker"}
+    here = {rank for uid, rank in ranks.items() if job.pods[uid].node is not None}
+    affected = tuple(
+        Position(
+            rank,
+            _number(lost.annotations, SUPER_POD_RANK),
+            _number(lost.annotations, LOGICAL_RACK),
+            rank == 0 and rank not in workers,
+        )
+        for rank, lost in job.previous_nodes.items()
+        if rank not in here
+    )
+    return LostParts(affected, tuple(places.values()))
+
+
+def _number(annotations: Mapping[str, str], key: str) -> int:
+    found = whole_number(annotations.get(key, ""), 0, INT32)
     return -1 if found is None else found
 
 

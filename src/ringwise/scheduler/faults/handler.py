@@ -1,27 +1,31 @@
 """Finds jobs that a fault hit, deletes what has to move, and watches until they are complete again.
 
 Pods are recreated by their owner, whoever that is: here they are only deleted, each by its uid, so that a pod
-that was recreated meanwhile is never hit. The states are those of `states.py`, the times those of F2.
+that was recreated meanwhile is never hit. The states are those of `states.py`, the times of `clocks.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from ringwise.framework.job import Job
+from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
-from ringwise.scheduler.faults.cool_downs import CoolDowns
+from ringwise.scheduler.faults.clocks import Clocks
+from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType, earliest
 from ringwise.scheduler.faults.document import ReadDocument
 from ringwise.scheduler.faults.fault_job import (
     FaultJob,
     FaultyPod,
     broken_hardware,
+    lost_parts,
     owner_of,
     positions,
 )
@@ -33,10 +37,9 @@ from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
+from ringwise.wellknown import LOGICAL_RACK
 
 _SECOND = 1_000_000_000
-#: Seconds in addition to `grace-over-time` after which a job is not watched any more.
-WATCHED_FOR = 300
 #: Seconds before a refused deletion is tried again.
 DELETE_AGAIN_AFTER = 5
 #: Seconds before a job that could not be looked at is looked at again.
@@ -55,6 +58,7 @@ class FaultHandler:
         links_down: LinkDownNodes,
         contain: Callable[[str, Exception], None],
         hardware_broke: Callable[[Job], None],
+        activate: Callable[[str], None],
     ) -> None:
         self._state = state
         self._book = book
@@ -66,6 +70,8 @@ class FaultHandler:
         #: Reports a job that could not be looked at.
         self._contain = contain
         self._hardware_broke = hardware_broke
+        #: F2.
+        self.clocks = Clocks(state, configuration, activate)
         self.jobs: dict[str, FaultJob] = {}
         self.retries = RetryBudgets()
         self.records = RescheduleRecords()
@@ -78,8 +84,6 @@ class FaultHandler:
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
         self._due: dict[str, int] = {}
-        #: Pods that do not end although they were deleted by force: their jobs are not watched any more.
-        self._endless: set[str] = set()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         #: What this review has to say about jobs.
@@ -95,7 +99,7 @@ class FaultHandler:
         suspect = self._detector.is_suspect(number)
         for uid in self._state.pods_on[number]:
             job = self._book.job_of(uid)
-            if job is not None and (suspect or job.key in self.jobs):
+            if job is not None and (suspect or self._is_watched(job.key)):
                 self._dirty[job.key] = None
         for uid in self._detector.failed_on(name):
             job = self._book.job_of(uid)
@@ -104,22 +108,46 @@ class FaultHandler:
 
     def pod_changed(self, job: Job, pod: Pod) -> None:
         self._unmarked.pod_seen(pod)
-        if job.key in self.jobs or self._detector.may_be_faulty(pod):
+        if self._is_watched(job.key) or self._detector.may_be_faulty(pod):
             self._dirty[job.key] = None
 
     def pod_gone(self, key: str, uid: str) -> None:
-        self._endless.discard(uid)
         self._unmarked.drop(uid)
         self.job_changed(key)
 
     def job_changed(self, key: str) -> None:
         """A job that is handled lost a pod, or is gone."""
-        if key in self.jobs:
+        if self._is_watched(key):
             self._dirty[key] = None
+
+    def _is_watched(self, key: str) -> bool:
+        return key in self.jobs or key in self.clocks.by_job
+
+    def pod_lost(self, job: Job, pod: Pod, now: int) -> None:
+        """A pod of the job is gone, whatever the reason: how far its replacement may go depends on time (F2).
+
+        Only racks have levels of placement; other jobs have a clock while a fault of them is handled.
+        """
+        if LOGICAL_RACK in pod.annotations and self._was_complete(job):
+            self.begin(job, now)
+
+    def find_lost_pods(self, now: int) -> None:
+        """The next leader: jobs for racks may have lost pods while none looked."""
+        for job in self._book.jobs.values():
+            if job.clock is None and self._book.has_pending(job):
+                placed = (pod for pod in job.pods.values() if pod.node is not None)
+                pod = next((pod for pod in placed if LOGICAL_RACK in pod.annotations), None)
+                if pod is not None:
+                    self.pod_lost(job, pod, now)
+
+    def begin(self, job: Job, now: int) -> None:
+        """The clock of a job begins, without a fault. It ends at once where minAvailable pods are placed."""
+        self.clocks.begin(job, now)
+        self._dirty[job.key] = None
 
     def policy_changed(self, job: Job) -> None:
         """Its PodGroup has other labels or annotations: a fault that was let be may count now."""
-        if job.key in self.jobs or any(map(self._detector.may_be_faulty, job.pods.values())):
+        if self._is_watched(job.key) or any(map(self._detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
     def deletion_failed(self, key: str, uid: str, now: int) -> None:
@@ -191,8 +219,11 @@ class FaultHandler:
     def _review(self, key: str, now: int) -> list[Command]:
         job = self._book.jobs.get(key)
         handled = self.jobs.get(key)
+        clock = self.clocks.by_job.get(key)
         over = job is not None and self._book.is_over(job)
-        if job is None or over or (handled is not None and owner_of(job) != handled.owner):
+        owners = {one.owner for one in (handled, clock) if one is not None}
+        if job is None or over or owners - {owner_of(job)}:
+            self.clocks.end(key, job)
             if handled is not None:
                 handled.happened(Happened.JOB_GONE)
                 self._end(handled)
@@ -200,29 +231,35 @@ class FaultHandler:
         policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
         if job.has_independent_pods:  # The other replicas of a service go on serving.
             policy = replace(policy, only_pods=True)
-        if handled is None:
-            if policy.unknown_mode and self._is_handled(job):
-                ours = filter(self._book.is_ours, job.pods.values())
-                faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
-                return self._unknown_modes.tell(job, policy, faults)
-            if policy.mode is Mode.OFF or not self._is_handled(job):
-                return []
-            handled = FaultJob(key, owner_of(job), now)
-        elif now >= self._too_old(handled):
-            handled.happened(Happened.TOO_OLD)
-            left = handled.deletions.keys() & job.pods.keys()
-            self._endless |= {uid for uid in left if job.pods[uid].deleting}
-            self._told.append(job_events.forgotten(job, WATCHED_FOR + self._grace))
-            self._end(handled)
-            return [*reset_config.at_the_end(handled, job, policy, now, placed=False)]
         commands: list[Command] = []
-        self.changed |= handled.account(job, self._is_placed)
+        again: int | None = None
+        if handled is None and policy.unknown_mode and self._is_handled(job):
+            ours = filter(self._book.is_ours, job.pods.values())
+            faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
+            commands += self._unknown_modes.tell(job, policy, faults)
+        elif handled is not None or (policy.mode is not Mode.OFF and self._is_handled(job)):
+            handled = handled or FaultJob(key, owner_of(job), now)
+            again = self._look_for_faults(handled, job, policy, now)
+            commands += self._act(handled, job, policy, now)
+        active = handled is not None and handled.state is not State.HEALTHY and handled.state not in ENDED
+        commands += self._run_clock(handled if active else None, job, policy, now)
+        if handled is not None and handled.state in ENDED:
+            self._end(handled)
+        times = self._times(handled, now) if handled is not None and active else []
+        self._wake_at(key, [again, self.clocks.due(job, now), *times])
+        return commands
+
+    def _look_for_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
+        self.changed |= handled.account(job, partial(is_placed, self._state))
+        self.changed |= handled.give_up(lambda uid: self.clocks.is_given_up(job, uid, now))
         self._find_late_hardware(handled, job, policy, now)
         again = self._find_faults(handled, job, policy, now)
-        if handled.state is State.HEALTHY:
-            self._wake_at(key, [again])
-            return []
-        self.jobs[key] = handled
+        if handled.state is not State.HEALTHY:
+            self.jobs[handled.key] = handled
+        return again
+
+    def _act(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        commands: list[Command] = []
         if handled.state is State.BLOCKED:
             self._look_at_blocked(handled, job, policy)
         if handled.state is State.FAULTY:
@@ -234,11 +271,7 @@ class FaultHandler:
         if handled.state is State.DELETING:
             commands += self._delete_rest(handled, job, policy, now)
         if handled.state is State.WAITING:
-            commands += self._wait(handled, job, policy, now)
-        if handled.state in ENDED:
-            self._end(handled)
-            return commands
-        self._wake_at(key, [again, self._too_old(handled), *self._times(handled, job, policy, now)])
+            commands += self._end_if_complete(handled, job, policy, now)
         return commands
 
     def _is_handled(self, job: Job) -> bool:
@@ -252,9 +285,6 @@ class FaultHandler:
         self._due.pop(handled.key, None)
         self.changed = True
 
-    def _too_old(self, handled: FaultJob) -> int:
-        return handled.since + (WATCHED_FOR + self._grace) * _SECOND
-
     @property
     def _grace(self) -> int:
         return self._configuration.settings.grace_over_time
@@ -266,7 +296,7 @@ class FaultHandler:
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
         for uid, pod in job.pods.items():
-            known = uid in handled.deletions or uid in self._endless
+            known = uid in handled.deletions or self.clocks.is_given_up(job, uid, now)
             if known or pod.node is None or not self._book.is_ours(pod):
                 continue
             if over and not handled.faulty:
@@ -285,6 +315,8 @@ class FaultHandler:
             if handled.state is State.HEALTHY:
                 self._told += (job_events.policy_note(job, note) for note in policy.notes)
             self._told.append(job_events.fault_found(job, new))
+            if not all(map(partial(self._broke_before, job, now), new)):
+                self.clocks.restart(job, now)
             self._cool_down(job, new, now)
             for lost in new:
                 if lost.fault.type is FaultType.RELATION:
@@ -320,6 +352,11 @@ class FaultHandler:
         until = now + self._configuration.settings.fault_cool_down * _SECOND
         job.cooling = self.cool_downs.add(owner_of(job), broken, now, until)
 
+    def _broke_before(self, job: Job, now: int, pod: FaultyPod) -> bool:
+        """F2: whether hardware breaks the job that did so within its cool-down: that is no new fault."""
+        broken = broken_hardware([pod])
+        return bool(broken) and all(covering(job.cooling, one, now) for one in broken)
+
     def _runs_on(self, job: Job, pod: Pod) -> None:
         """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
         if pod.node is not None and pod.live and job.cooling:
@@ -327,6 +364,7 @@ class FaultHandler:
 
     def attach(self, job: Job) -> None:
         """The job was seen."""
+        self.clocks.attach(job)
         if len(self.cool_downs):
             self.cool_downs.attach(job, owner_of(job))
 
@@ -338,7 +376,7 @@ class FaultHandler:
 
     def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
         if not handled.faulty:
-            handled.happened(Happened.FAULT_GONE)
+            handled.happened(Happened.ALLOWED if handled.is_incomplete else Happened.FAULT_GONE)
             self._told.append(job_events.fault_gone(job))
         elif not self._refusal(handled, policy):
             handled.happened(Happened.FAULT_FOUND)
@@ -366,14 +404,19 @@ class FaultHandler:
         handled.happened(Happened.ALLOWED)
         handled.external = policy.mode.external
         hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())
-        level = first = Level.POD if hot_switch else self._level(handled, job, policy, 0)
         self.records.add(handled, now)
+        level = first = Level.POD
         if handled.external:
             external_marks.plan(handled)
             self.changed = True
         else:
-            if not hot_switch:
-                level = scope.effective_level(policy, level, handled.affected, positions(job).values())
+            if handled.staying(job, partial(is_placed, self._state)) < needed_pods(job):
+                # F2: at or above minAvailable nothing healthy is deleted.
+                self.clocks.begin(job, now)
+                if not hot_switch:
+                    first = policy.first_level
+                    level = scope.effective_level(policy, first, handled.affected, positions(job).values())
+                self.clocks.set_level(job, level)
             self._plan_deletions(handled, job, level, now)
         self._told.append(job_events.rescheduling(job, handled, level, raised=level > first))
         return [] if handled.external else [*reset_config.before_deletion(handled, job, policy)]
@@ -391,11 +434,6 @@ class FaultHandler:
             handled.happened(Happened.FAULT_GONE)
             self._told.append(job_events.fault_gone(job))
         return commands
-
-    def _level(self, handled: FaultJob, job: Job, policy: FaultPolicy, seconds: float) -> Level:
-        blocks, racks = handled.parts(job)
-        times = scope.level_times(self._configuration.settings)
-        return scope.level_after(policy, times, seconds, blocks=blocks, racks=racks)
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
         added = handled.plan_deletions(job, level, now, self._book.is_ours)
@@ -428,54 +466,70 @@ class FaultHandler:
                 commands.append(external_marks.mark(handled, job, uid))
             else:
                 one.forced = force
-                commands.append(self._delete(job, uid, handled.why(uid), 0 if force else None))
+                commands.append(
+                    self._delete(job, uid, handled.why(uid, self._level(job)), 0 if force else None)
+                )
             self.changed = True
         if not handled.deletions:
             handled.happened(Happened.PODS_GONE)
             self.changed = True
         return commands
 
-    def _wait(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
-        placed = sum(self._is_placed(uid, pod) for uid, pod in job.pods.items())
-        if placed >= max(1, job.min_available):
-            handled.happened(Happened.PLACED)
-            self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
-            return [*reset_config.at_the_end(handled, job, policy, now, placed=True)]
-        if handled.waiting_since is None:
-            if any(pod.node is None and pod.live for pod in job.pods.values()):
-                handled.waiting_since = now
-                self.changed = True
+    @staticmethod
+    def _level(job: Job) -> Level:
+        return Level.POD if job.clock is None else job.clock.level
+
+    def _end_if_complete(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        if not self.clocks.is_over(job):
             return []
-        if handled.external or policy.mode.external or policy.refusal(1):
+        handled.happened(Happened.PLACED)
+        placed = placed_pods(self._state, job)
+        self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
+        return [*reset_config.at_the_end(handled, job, policy, now, self._level(job))]
+
+    def _run_clock(self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
+        """F2: the clock begins, goes on or ends; where a higher level begins, more pods are deleted."""
+        if handled is None and job.clock is None:
+            return []
+        if self.clocks.is_over(job):
+            self.clocks.end(job.key, job)
+            return []
+        if job.clock is None:
+            if handled is None or handled.state is State.BLOCKED or self.clocks.is_complete(job):
+                return []
+            self.clocks.begin(job, now)
+        lost = lost_parts(job) if handled is None else handled.lost(job)
+        if handled is None:
+            # Nothing is deleted: what sets a level at once does so for placement.
+            first = scope.effective_level(policy, policy.first_level, lost.affected, lost.present)
+            self.clocks.set_level(job, first)
+        level = self.clocks.tick(job, policy, lost, now)
+        if level <= self._level(job):
+            return []
+        self.clocks.set_level(job, level)
+        if handled is None or handled.state is State.BLOCKED or handled.external:
+            return []
+        if policy.mode.external or policy.refusal(1):
             # Also where the user took the labels back meanwhile.
             return []
-        level = self._level(handled, job, policy, handled.seconds_waited(now))
-        level = scope.effective_level(policy, level, handled.affected, positions(job).values())
-        if level <= handled.level or not self._plan_deletions(handled, job, level, now):
+        if not self._plan_deletions(handled, job, level, now):
             return []
-        handled.happened(Happened.NEXT_LEVEL)
-        self._told.append(job_events.escalated(job, handled, level, round(handled.seconds_waited(now), 1)))
-        handled.stop_clock(now)
-        return self._delete_rest(handled, job, policy, now)
+        if handled.state is State.WAITING:
+            handled.happened(Happened.NEXT_LEVEL)
+        seconds = 0.0 if job.clock is None else job.clock.seconds(now)
+        self._told.append(job_events.escalated(job, handled, level, round(seconds, 1)))
+        commands = self._delete_rest(handled, job, policy, now)
+        self.clocks.tick(job, policy, lost, now)
+        return commands
 
-    def _is_placed(self, uid: str, pod: Pod) -> bool:
-        return self._state.pods[uid].node >= 0 and pod.live and not pod.deleting
-
-    def _times(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[int | None]:
-        """When time alone moves the job on."""
-        if handled.state is State.DELETING:
-            times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
-            if not handled.external and any(not one.forced for one in handled.deletions.values()):
-                times.append(handled.deleting_since + self._grace * _SECOND)
-            return [time for time in times if time is not None and time > now]
-        if handled.state is State.WAITING and handled.waiting_since is not None:
-            blocks, racks = handled.parts(job)
-            waited = handled.seconds_waited(now)
-            times_of_levels = scope.level_times(self._configuration.settings)
-            limit = scope.next_level_after(policy, times_of_levels, waited, blocks=blocks, racks=racks)
-            if limit is not None:
-                return [now + max(1, int((limit - waited) * _SECOND))]
-        return []
+    def _times(self, handled: FaultJob, now: int) -> list[int | None]:
+        """When time alone moves the deletions on."""
+        if handled.state is not State.DELETING:
+            return []
+        times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
+        if not handled.external and any(not one.forced for one in handled.deletions.values()):
+            times.append(handled.deleting_since + self._grace * _SECOND)
+        return [time for time in times if time is not None and time > now]
 
     # -- F1 --------------------------------------------------------------------------------------------
 
@@ -484,6 +538,8 @@ class FaultHandler:
         self.retries.owners.update(found.retries)
         self._detector.restore(found.tolerated, now)
         self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
+        self.clocks.restore(found.clocks)
+        self._dirty.update(dict.fromkeys(self.clocks.by_job))
         for job in self._book.jobs.values():
             self.attach(job)
         for handled in found.jobs:

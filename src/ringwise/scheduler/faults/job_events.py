@@ -20,7 +20,6 @@ ESCALATED = "ReschedulingEscalated"
 BLOCKED = "ReschedulingBlocked"
 FORCED = "GraceOver"
 RECOVERED = "Recovered"
-FORGOTTEN = "FaultForgotten"
 
 
 def policy_note(job: Job, note: str) -> TellJob:
@@ -64,12 +63,6 @@ def recovered(job: Job, placed: int, seconds: float) -> TellJob:
 
 def fault_gone(job: Job) -> TellJob:
     return _tell(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
-
-
-def forgotten(job: Job, seconds: int) -> TellJob:
-    return _tell(
-        job, FORGOTTEN, f"not complete {seconds} s after the last fault; from now on it waits as others"
-    )
 
 
 def _scope(level: Level, handled: FaultJob) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TypeVar
 
 from ringwise.grammar import agrees
+from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.masks import NO_MASKS, FaultMasks, read_masks, shown
 from ringwise.topology.numbers import whole_number
@@ -62,7 +63,7 @@ class ProcessRecovery(enum.Enum):
 
     OFF = "off"
     ON = "on"
-    #: It failed: the job is handled as if it were off.
+    #: It failed: the job is handled as with `pod-rescheduling: on`.
     PAUSE = "pause"
 
 
@@ -88,8 +89,12 @@ class FaultPolicy:
     @property
     def restarts_as_a_whole(self) -> bool:
         """The first answer to a fault is to restart every pod."""
-        recovers = self.process_recovery is ProcessRecovery.ON
+        recovers = self.process_recovery is not ProcessRecovery.OFF
         return not (self.only_pods or self.pod_level or recovers)
+
+    @property
+    def first_level(self) -> Level:
+        return Level.JOB if self.restarts_as_a_whole else Level.POD
 
     def refusal(self, retries_left: int) -> str:
         """Why no pod may be deleted; empty where that is allowed. Broken hardware needs no retries."""
@@ -103,25 +108,26 @@ class FaultPolicy:
         return ""
 
 
-OFF = FaultPolicy()
-
-
 def read_fault_policy(
     labels: Mapping[str, str], annotations: Mapping[str, str], *, clusterd: bool = True
 ) -> FaultPolicy:
     """The policy of a job. `clusterd`: whether Huawei's ClusterD runs, which two values need."""
-    if FAULT_SCHEDULING not in labels:
-        return OFF
     notes: list[str] = []
-    mode = _choice(Mode, labels, FAULT_SCHEDULING, Mode.OFF, notes)
-    unknown_mode = notes[0] if notes else ""
-    sub_health = _choice(SubHealth, labels, SUB_HEALTHY_STRATEGY, SubHealth.IGNORE, notes)
     recovery = _choice(ProcessRecovery, labels, PROCESS_RECOVER_ENABLE, ProcessRecovery.OFF, notes)
     pod_level = _is_on(labels, POD_RESCHEDULING, notes)
     if not clusterd and recovery is not ProcessRecovery.OFF:
         # `pause` is ClusterD's word, too: without ClusterD it is a leftover.
         recovery, pod_level = ProcessRecovery.OFF, True
         notes.append(f"label {PROCESS_RECOVER_ENABLE} needs ClusterD, which does not run; {_AS_POD_LEVEL}")
+    only_pods = _only_pods(labels, annotations, notes)
+    if FAULT_SCHEDULING not in labels:
+        # Nothing is deleted. How far lost pods may move, the other labels say all the same (F2).
+        return FaultPolicy(process_recovery=recovery, pod_level=pod_level, only_pods=only_pods)
+    wrong: list[str] = []
+    mode = _choice(Mode, labels, FAULT_SCHEDULING, Mode.OFF, wrong)
+    unknown_mode = wrong[0] if wrong else ""
+    sub_health = _choice(SubHealth, labels, SUB_HEALTHY_STRATEGY, SubHealth.IGNORE, wrong)
+    notes = wrong + notes
     if not clusterd and sub_health is SubHealth.HOT_SWITCH:
         sub_health, pod_level = SubHealth.FORCE_EXIT, True
         notes.append(
@@ -132,7 +138,7 @@ def read_fault_policy(
         sub_health=sub_health,
         process_recovery=recovery,
         pod_level=pod_level,
-        only_pods=_only_pods(labels, annotations, notes),
+        only_pods=only_pods,
         retries=_retries(labels, notes),
         handled_elsewhere=PROCESS_RECOVER_STRATEGY in annotations,
         masks=read_masks(annotations.get(FILTER_FAULT_CODE), annotations.get(FILTER_FAULT_LEVEL), notes),

@@ -23,10 +23,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ringwise.framework.job import AwaitedNode, Job, PreviousNode
+from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPod
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
-from ringwise.placement.superpods.reschedule import WAIT_SECONDS
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.pending_queue import PendingQueue
@@ -201,7 +200,6 @@ class PreviousPlacements:
         kept.chips[pod.rank] = pod.chips
         kept.loads[pod.rank] = pod.load
         kept.until = now + self._hold
-        kept.next_levels = self._next_levels(pod.node.annotations, now)
         kept.stale = True
         self.changed = True
         return kept
@@ -212,6 +210,7 @@ class PreviousPlacements:
 
     def leaving(self, uid: str, now: int) -> None:
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
+        self._terminates(uid, now)
         held = self.held_by(uid) if uid not in self._leaving else None
         if held is None or not held.is_held:
             return
@@ -219,6 +218,16 @@ class PreviousPlacements:
             self._leaving[uid] = pod = self._leaving_pod(held, False, now)
             self.changed = True
             self._await(uid, pod)
+
+    def _terminates(self, uid: str, now: int) -> None:
+        """F2, P7: since when the pod terminates, and whether hardware is why."""
+        job, placed = self._book.job_of(uid), self._state.pods.get(uid)
+        if job is None or placed is None or uid in job.terminating:
+            return
+        node = self._state.names[placed.node] if placed.node >= 0 else ""
+        faulty = is_unfit(self._state, placed.pod.cls.resource or "", node, placed.chips)
+        faulty = faulty or is_cooling(job, node, placed.chips, now)
+        job.terminating[uid] = TerminatingPod(node, now, faulty)
 
     def _await(self, uid: str, pod: LeavingPod) -> None:
         """S9: should its replacement exist before it is gone, it waits for the node; a limit holds."""
@@ -244,12 +253,17 @@ class PreviousPlacements:
 
     def stays(self, uid: str) -> None:
         """The pod is gone and remembered, or its deletion failed."""
+        job = self._book.job_of(uid)
+        if job is not None:
+            job.terminating.pop(uid, None)
         pod = self._leaving.pop(uid, None)
         if pod is not None:
             self.changed = True
             self._await_no_more(uid, pod)
 
     def gone(self, job: Job | None, uid: str) -> None:
+        if job is not None:
+            job.terminating.pop(uid, None)
         if job is not None and job.key in self._failed and not self._remembers(job.key):
             # Else hardware may still turn out to be why it failed.
             self._failed.gone(job.key, uid)
@@ -259,18 +273,6 @@ class PreviousPlacements:
         job = self._book.jobs.get(pod.job)
         if job is not None and job.awaited_nodes.pop(uid, None) is not None:
             self._pending.activate(job.key)
-
-    def _next_levels(self, annotations: Mapping[str, str], now: int) -> tuple[int, ...]:
-        times = {now + WAIT_SECONDS * _SECOND + 1}
-        if LOGICAL_RACK in annotations:
-            settings = self._configuration.settings
-            levels = (
-                settings.reschedule_rack_after,
-                settings.reschedule_block_after,
-                settings.reschedule_job_after,
-            )
-            times |= {now + seconds * _SECOND for seconds in levels}
-        return tuple(sorted(times))
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
         owner = owner_of_pod(held.pod)
@@ -363,9 +365,7 @@ class PreviousPlacements:
     # -- time and reservations ----------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        times = [kept.until for kept in self._rescheduling.values()]
-        times += [kept.next_levels[0] for kept in self._rescheduling.values() if kept.next_levels]
-        return min(times, default=None)
+        return min((kept.until for kept in self._rescheduling.values()), default=None)
 
     def review(self, now: int) -> None:
         """Before a cycle: forget what is too old, mark nodes that became faulty, reserve the others."""
@@ -376,9 +376,6 @@ class PreviousPlacements:
                 self._end(owner)
                 self._pending.activate(kept.job)
                 continue
-            if kept.next_levels and kept.next_levels[0] <= now:
-                kept.next_levels = tuple(time for time in kept.next_levels if time > now)
-                self._pending.activate(kept.job)
             for rank, node in kept.nodes.items():
                 if not node.faulty and is_unfit(self._state, kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
@@ -390,6 +387,9 @@ class PreviousPlacements:
             if not pod.node.faulty and is_unfit(self._state, pod.resource, pod.node.node, pod.chips):
                 self._leaving[uid] = replace(pod, node=replace(pod.node, faulty=True))
                 self._await_no_more(uid, pod)
+                job = self._book.jobs.get(pod.job)
+                if job is not None and uid in job.terminating:
+                    job.terminating[uid] = job.terminating[uid]._replace(faulty=True)
                 self.changed = True
 
     def settle(self, job: Job) -> None:
@@ -445,6 +445,11 @@ class PreviousPlacements:
                 if placed is not None and placed.node >= 0:
                     self._leaving[uid] = pod
                     self._await(uid, pod)
+                    going = self._book.job_of(uid)
+                    if going is not None:
+                        # It terminates for longer than this leader knows.
+                        since = min(pod.node.lost, now)
+                        going.terminating[uid] = TerminatingPod(pod.node.node, since, pod.node.faulty)
                 elif self._may_go_on(pod):
                     # It went between the two leaders; how long ago is not known.
                     self._remember(pod, now)

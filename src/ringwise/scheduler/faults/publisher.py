@@ -45,7 +45,7 @@ class ReschedulingPublisher:
         #: Entries of the document for which there was no room when it was written last.
         self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
-        self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, ()).text, FAULT_NODE_KEY: "[]"}
+        self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, {}, ()).text, FAULT_NODE_KEY: "[]"}
 
     def was_written(self, event: ReschedulingRead) -> None:
         """By the previous leader."""
@@ -58,10 +58,12 @@ class ReschedulingPublisher:
         own: dict[str, str] = {}
         shown: dict[str, str] = {}
         records: dict[str, str] = {}
-        if faults.changed or previous.changed or self._detector.changed:
-            faults.changed = previous.changed = self._detector.changed = False
+        clocks = faults.clocks
+        if faults.changed or clocks.changed or previous.changed or self._detector.changed:
+            faults.changed = clocks.changed = previous.changed = self._detector.changed = False
             document = write(
                 faults.jobs.values(),
+                clocks.by_job,
                 faults.retries.owners,
                 previous.plain(),
                 self._detector.plain_tolerated(),

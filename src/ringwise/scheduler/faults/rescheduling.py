@@ -34,9 +34,6 @@ class Rescheduling:
     #: rank -> what else its pod asks for
     loads: dict[int, Load] = field(default_factory=dict)
     until: int = 0
-    #: Times at which the rules allow more than before: a job with blocks takes other nodes than its own,
-    #: a job for racks moves further (F2).
-    next_levels: tuple[int, ...] = ()
     stale: bool = True
 
 
@@ -75,7 +72,6 @@ def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod])
         "resource": kept.resource,
         "podsOwner": kept.pods_owner,
         "until": kept.until,
-        "nextLevels": list(kept.next_levels),
         "ranks": {
             str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank]) for rank, one in kept.nodes.items()
         },
@@ -94,7 +90,6 @@ def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, L
     # Absent in documents of version 0.1.
     pods_owner = str(given.get("podsOwner", ""))
     kept.pods_owner = pods_owner and owner_id_from(pods_owner, kept.job)
-    kept.next_levels = tuple(sorted(int(time) for time in given["nextLevels"]))
     for text, written in given["ranks"].items():
         rank = int(text)
         kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written)

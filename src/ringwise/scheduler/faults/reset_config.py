@@ -26,10 +26,10 @@ def before_deletion(handled: FaultJob, job: Job, policy: FaultPolicy) -> list[Se
 
 
 def at_the_end(
-    handled: FaultJob, job: Job, policy: FaultPolicy, now: int, *, placed: bool
+    handled: FaultJob, job: Job, policy: FaultPolicy, now: int, level: Level
 ) -> list[SetResetConfig]:
     """The processes go on; after pod level the faults they were told of are over."""
-    pods_restarted = placed and policy.pod_level and not handled.external
+    pods_restarted = policy.pod_level and not handled.external
     if not handled.told_to_exit and not pods_restarted:
         return []
     return [
@@ -37,7 +37,7 @@ def at_the_end(
             job.namespace,
             _name(job),
             graceful_exit=False if handled.told_to_exit else None,
-            whole_job_restarted=handled.level is Level.JOB if pods_restarted else None,
+            whole_job_restarted=level is Level.JOB if pods_restarted else None,
             seconds=now // _SECOND,
         )
     ]

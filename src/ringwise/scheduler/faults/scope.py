@@ -49,14 +49,36 @@ def level_after(
     return level
 
 
-def next_level_after(
-    policy: FaultPolicy, times: LevelTimes, seconds: float, *, blocks: bool, racks: bool
-) -> float | None:
-    """After how many seconds in all a higher level begins; None when there is none."""
-    now = level_after(policy, times, seconds, blocks=blocks, racks=racks)
+@dataclass(frozen=True, slots=True)
+class LostParts:
+    """Which places of a job are lost, and which are there."""
+
+    affected: tuple[Position, ...] = ()
+    present: tuple[Position, ...] = ()
+
+    @property
+    def blocks(self) -> bool:
+        return any(place.block >= 0 for place in (*self.affected, *self.present))
+
+    @property
+    def racks(self) -> bool:
+        return any(place.rack >= 0 for place in (*self.affected, *self.present))
+
+
+def level_now(policy: FaultPolicy, times: LevelTimes, seconds: float, lost: LostParts) -> Level:
+    """F2: the level after some seconds, the rank 0 rule included."""
+    level = level_after(policy, times, seconds, blocks=lost.blocks, racks=lost.racks)
+    return effective_level(policy, level, lost.affected, lost.present)
+
+
+def next_level(
+    policy: FaultPolicy, times: LevelTimes, seconds: float, lost: LostParts, reached: Level
+) -> tuple[float, Level] | None:
+    """After how many seconds in all which higher level begins; None when there is none."""
     for limit in sorted({times.rack, times.block, times.job}):
-        if limit > seconds and level_after(policy, times, limit, blocks=blocks, racks=racks) > now:
-            return limit
+        level = level_now(policy, times, limit, lost) if limit > seconds else reached
+        if level > reached:
+            return limit, level
     return None
 
 

@@ -30,10 +30,9 @@ class Happened(enum.Enum):
     REFUSED = "the policy forbids it, or no retries are left"
     FAULT_GONE = "no pod is faulty any more"
     GRACE_OVER = "grace-over-time has passed"
-    PODS_GONE = "all pods that were to be deleted are gone"
+    PODS_GONE = "all pods that were to be deleted are gone, or terminate longer than grace-over-time"
     NEXT_LEVEL = "the time of the level is over"
     PLACED = "minAvailable pods have a node"
-    TOO_OLD = "300 s + grace-over-time since the last fault"
     JOB_GONE = "the job is gone, is over, or has another owner"
 
 
@@ -53,6 +52,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.FAULTY, Happened.REFUSED, State.BLOCKED, "says why"),
     Transition(State.BLOCKED, Happened.FAULT_FOUND, State.FAULTY, "asks the policy again"),
     Transition(State.BLOCKED, Happened.FAULT_GONE, State.RECOVERED, "forgets the job"),
+    Transition(State.BLOCKED, Happened.ALLOWED, State.DELETING, "goes on with pods that it lost before"),
     Transition(State.DELETING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.DELETING, Happened.GRACE_OVER, State.DELETING, "deletes by force what is still there"),
     Transition(
@@ -61,14 +61,13 @@ TRANSITIONS: tuple[Transition, ...] = (
         State.RECOVERED,
         "external: takes the marks back, forgets the job",
     ),
-    Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "starts the clock of the level"),
+    Transition(State.DELETING, Happened.PODS_GONE, State.WAITING, "waits for their replacements"),
     Transition(State.WAITING, Happened.FAULT_FOUND, State.FAULTY, "adds the new faulty pods"),
     Transition(State.WAITING, Happened.NEXT_LEVEL, State.DELETING, "deletes the pods of the next level"),
     Transition(State.WAITING, Happened.PLACED, State.RECOVERED, "forgets the job, keeps its retries"),
     *(
-        Transition(state, happened, State.FORGOTTEN, "forgets the job")
+        Transition(state, Happened.JOB_GONE, State.FORGOTTEN, "forgets the job")
         for state in (State.FAULTY, State.BLOCKED, State.DELETING, State.WAITING)
-        for happened in (Happened.TOO_OLD, Happened.JOB_GONE)
     ),
 )
 
@@ -77,7 +76,7 @@ RECOVERY: Mapping[State, str] = {
     State.FAULTY: "asks the policy; nothing was deleted yet",
     State.BLOCKED: "asks the policy again",
     State.DELETING: "deletes again what is there (what terminates only by force); the uid protects new pods",
-    State.WAITING: "goes on with the clock; its previous nodes stay reserved until their time is over",
+    State.WAITING: "goes on with the seconds counted; previous nodes stay reserved until their time is over",
 }
 
 _TABLE: dict[tuple[State, Happened], State] = {(one.state, one.happened): one.to for one in TRANSITIONS}

@@ -1,0 +1,28 @@
+"""F2: how many pods of a job have their place, and how many wait for one."""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod
+
+
+def is_placed(state: ClusterState, pod: Pod) -> bool:
+    """Bound, or Succeeded. A pod that terminates is neither: it may say Succeeded because it was deleted."""
+    return not pod.deleting and (pod.phase == "Succeeded" or (pod.live and state.pods[pod.uid].node >= 0))
+
+
+def placed_pods(state: ClusterState, job: Job) -> int:
+    return sum(is_placed(state, pod) for pod in job.pods.values())
+
+
+def waiting_pods(state: ClusterState, job: Job) -> int:
+    """Pods that wait for a node, and for nothing else."""
+    return sum(
+        pod.live and not pod.deleting and not pod.gated and state.pods[uid].node < 0
+        for uid, pod in job.pods.items()
+    )
+
+
+def needed_pods(job: Job) -> int:
+    return max(1, job.min_available)

@@ -1,0 +1,58 @@
+"""F2: the clock of a job that lost pods. Handler, placement, reasons and `why` read the level from it.
+
+It counts the seconds in which the job could be complete and is not, and is kept as seconds counted, not as a
+date: a wait for terminating pods, for the owner of the pods or for a scheduler does not make it older.
+"""
+
+from __future__ import annotations
+
+from ringwise.placement.racks.levels import Level
+from ringwise.records import dataclass
+
+_SECOND = 1_000_000_000
+
+
+@dataclass(slots=True)
+class RescheduleClock:
+    """Only `scheduler.faults.clocks` changes one."""
+
+    #: Who creates the pods again: another job of the same name has another clock.
+    owner: str
+    #: When the job last lost a pod, in nanoseconds.
+    since: int
+    #: The largest part of the job that may move, and that was restarted so far.
+    level: Level = Level.POD
+    #: Nanoseconds that were counted until `running`.
+    counted: int = 0
+    #: Since when it counts; None while it stands.
+    running: int | None = None
+    #: The label `process-recover-enable` when it was looked at last.
+    recovery: str = ""
+    #: After how many seconds in all which higher level begins; None: none does, and why.
+    next_after: float | None = None
+    next_level: Level = Level.POD
+    stays: str = ""
+
+    def seconds(self, now: int) -> float:
+        return (self.counted + (0 if self.running is None else max(0, now - self.running))) / _SECOND
+
+    def read(self, now: int) -> None:
+        """Add what it counted until now."""
+        if self.running is not None:
+            self.counted += max(0, now - self.running)
+            self.running = now
+
+    @property
+    def outlook(self) -> str:
+        """What time alone will change for a lost pod that finds no node."""
+        if self.next_after is None:
+            return self.stays
+        return f"{_NEXT[self.next_level]} after {self.next_after:g} s without a node"
+
+
+_NEXT = {
+    Level.POD: "nothing changes",
+    Level.RACK: "other racks are tried",
+    Level.BLOCK: "its block moves as a whole",
+    Level.JOB: "the whole job moves",
+}
