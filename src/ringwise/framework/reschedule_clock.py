@@ -26,6 +26,8 @@ class RescheduleClock:
     counted: int = 0
     #: Since when it counts; None while it stands.
     running: int | None = None
+    #: It does not count beyond these nanoseconds.
+    most: int | None = None
     #: The label `process-recover-enable` when it was looked at last.
     recovery: str = ""
     #: After how many seconds in all which higher level begins; None: none does, and why.
@@ -34,13 +36,17 @@ class RescheduleClock:
     stays: str = ""
 
     def seconds(self, now: int) -> float:
-        return (self.counted + (0 if self.running is None else max(0, now - self.running))) / _SECOND
+        return self._counted(now) / _SECOND
 
     def read(self, now: int) -> None:
         """Add what it counted until now."""
+        self.counted = self._counted(now)
         if self.running is not None:
-            self.counted += max(0, now - self.running)
             self.running = now
+
+    def _counted(self, now: int) -> int:
+        counted = self.counted if self.running is None else self.counted + max(0, now - self.running)
+        return counted if self.most is None else min(counted, self.most)
 
     @property
     def outlook(self) -> str:

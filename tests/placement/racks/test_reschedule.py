@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.placement.matching import PodClasses
-from ringwise.placement.racks.levels import Level, LevelTimes, reschedule_level
+from ringwise.placement.racks.levels import Level, LevelTimes
 from ringwise.placement.racks.model import (
     FreeRacks,
     RackBlock,
@@ -20,11 +20,13 @@ from ringwise.placement.racks.model import (
 from ringwise.placement.racks.previous import PlacedPod, PreviousRackBlock, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import select
+from ringwise.placement.superpods.reschedule import Release
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId
 
 SIZE = 64
 LATE = 60.0
+OUTLOOK = "other racks are tried after 3 s without a node"
 
 
 def slot(name: str) -> PreviousSlot:
@@ -65,7 +67,7 @@ def again(
 ) -> tuple[RackBlock, ...] | Reason:
     shape = RackShape(len(previous[0].slots), t, len(previous))
     request = RackRequest(shape, (), soft=soft, ub_memory=ub, minimum=minimum, classes=classes)
-    fault = RackFault(set(running.split()), set(faulty.split()), level, seconds)
+    fault = RackFault(set(running.split()), set(faulty.split()), level, OUTLOOK, Release(seconds))
     return reschedule(
         previous, free_of(free), request, fault, SIZE, lambda left, asked: select(left, asked, SIZE)
     )
@@ -90,7 +92,8 @@ def test_without_a_free_node_in_its_rack_the_job_waits_R3() -> None:
     answer = again(blocks_of("0/0/a 0/0/b"), "0/1/y 0/1/z", running="0/0/a", faulty="0/0/b")
     assert isinstance(answer, Reason)
     assert answer.code == "rack-wait-for-same-rack"
-    assert (answer.details["rack"], answer.details["missing"], answer.details["seconds"]) == (0, 1, 3)
+    assert (answer.details["rack"], answer.details["missing"]) == (0, 1)
+    assert answer.message.endswith(OUTLOOK)
 
 
 def test_a_healthy_place_gets_its_own_node_back_R3() -> None:
@@ -109,10 +112,6 @@ def test_a_faulty_node_is_used_again_only_where_nothing_else_fits_F3() -> None:
     previous = blocks_of("0/0/a 0/0/b")
     assert nodes(again(previous, "0/0/b 0/0/x", running="0/0/a", faulty="0/0/b")) == {0: "0/0/a 0/0/x"}
     assert nodes(again(previous, "0/0/b", running="0/0/a", faulty="0/0/b")) == {0: "0/0/a 0/0/b"}
-    elsewhere = again(
-        blocks_of("0/0/a 0/0/b"), "0/0/b 0/0/a 1/0/x 1/0/y", faulty="0/0/b", level=Level.BLOCK, t=2
-    )
-    assert nodes(elsewhere) == {0: "1/0/x 1/0/y"}
 
 
 def test_a_job_waits_for_its_healthy_nodes_for_ten_seconds_P7() -> None:
@@ -187,7 +186,8 @@ def test_another_superpod_is_not_tried_yet_R3() -> None:
     )
     assert isinstance(answer, Reason)
     assert answer.code == "rack-wait-for-same-superpod"
-    assert (answer.details["superpod"], answer.details["seconds"]) == (0, 6)
+    assert answer.details["superpod"] == 0
+    assert answer.message.endswith(OUTLOOK)
 
 
 def test_a_logical_rack_with_running_pods_is_completed_where_they_are_R3() -> None:
@@ -352,34 +352,8 @@ def test_a_replacement_gets_a_node_that_its_pod_can_take_P8() -> None:
     ],
 )
 def test_the_level_grows_with_the_seconds_F2(seconds: float, level: Level) -> None:
-    shape = RackShape(8, 2, 2)
-    assert reschedule_level(seconds, LevelTimes(), shape, {15}, pod_level=True) is level
-    assert reschedule_level(seconds * 10, LevelTimes(30, 60, 120), shape, {15}, pod_level=True) is level
-
-
-@pytest.mark.parametrize(
-    ("seconds", "faulty", "level"),
-    [
-        (0, {0, 9}, Level.JOB),
-        (0, {1}, Level.POD),
-        (3, {1}, Level.JOB),
-        (3, {2}, Level.RACK),
-        (6, {2}, Level.JOB),
-        (6, {8}, Level.BLOCK),
-    ],
-)
-def test_a_fault_that_reaches_rank_0_restarts_the_job_R3(
-    seconds: float, faulty: set[int], level: Level
-) -> None:
-    assert reschedule_level(seconds, LevelTimes(), RackShape(8, 2, 2), faulty, pod_level=True) is level
-
-
-def test_labels_limit_the_level_R3() -> None:
-    shape, times = RackShape(8, 2, 2), LevelTimes()
-    assert reschedule_level(0, times, shape, {9}, pod_level=False) is Level.JOB
-    assert reschedule_level(60, times, shape, {9}, pod_level=False, process_level=True) is Level.RACK
-    assert reschedule_level(60, times, shape, {9}, pod_level=True, only_pods=True) is Level.POD
-    assert reschedule_level(60, times, shape, {0}, pod_level=True, only_pods=True) is Level.POD
+    assert LevelTimes().level_at(seconds) is level
+    assert LevelTimes(30, 60, 120).level_at(seconds * 10) is level
 
 
 # -- the map in the pods

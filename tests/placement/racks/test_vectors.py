@@ -78,7 +78,6 @@ def after_fault(case: dict[str, Any], request: RackRequest, size: int) -> tuple[
         running={slot["node"] for slot in every if not slot["lost"]},
         faulty={slot["node"] for slot in every if slot["lost"]},
         level=LEVELS[stage],
-        seconds=SECONDS[stage],
     )
     return reschedule(
         previous, free_of(case), request, fault, size, lambda free, asked: select(free, asked, size)

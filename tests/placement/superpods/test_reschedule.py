@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ringwise.placement.superpods.blocks import Block, BlockPlan, Origin, blocks_by_rank
 from ringwise.placement.superpods.packing import SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import BlockMember, PreviousBlock, previous_blocks
-from ringwise.placement.superpods.reschedule import Rescheduled, must_wait, reschedule
+from ringwise.placement.superpods.reschedule import Release, Rescheduled, must_wait, reschedule
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
@@ -45,7 +45,7 @@ def again(
         nodes_per_block=s or max(len(block.nodes) for block in old),
         soft=soft,
         settings=rules or SuperPodSettings(48, 0),
-        seconds_since_fault=seconds,
+        release=Release(seconds),
     )
 
 
@@ -88,7 +88,9 @@ def test_worked_block_P7(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", cases("seconds_since_reschedule"), ids=lambda case: case["id"])
 def test_worked_wait_P7(case: dict[str, Any]) -> None:
-    reason = must_wait(case["seconds_since_reschedule"], set(case["normal_nodes"]), set(case["candidates"]))
+    reason = must_wait(
+        Release(case["seconds_since_reschedule"]), set(), set(case["normal_nodes"]), set(case["candidates"])
+    )
     assert ("proceed" if reason is None else "wait") == case["expect"]
 
 

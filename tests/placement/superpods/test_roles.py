@@ -12,7 +12,7 @@ from ringwise.placement.superpods.blocks import BlockPlan, Free, Origin
 from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import PreviousBlock
-from ringwise.placement.superpods.reschedule import Rescheduled, reschedule
+from ringwise.placement.superpods.reschedule import Release, Rescheduled, reschedule
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
 from tests.placement.superpods import reference
@@ -180,7 +180,7 @@ def again(
         nodes_per_block=2,
         soft=False,
         settings=SETTINGS,
-        seconds_since_fault=60,
+        release=Release(60),
         minimum=minimum,
     )
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.document import LARGEST_DOCUMENT as DOCUMENT
@@ -38,13 +39,10 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
         "default/owner",
         since,
         State.DELETING,
-        Level.BLOCK,
         {"uid": FaultyPod("uid", "train-1", "n1", place, fault)},
         {0: Position(0, master=True)},
         {"uid": Deletion("train-1", place, sent=True)},
         7,
-        9,
-        11,
         blocked="",
     )
 
@@ -52,8 +50,12 @@ def job(number: int = 0, since: int = 5) -> FaultJob:
 def test_F1_everything_is_read_back() -> None:
     budgets = {"default/owner": RetryBudget("default/train-0", 1, 3)}
     placement = {"owner": "o", "until": 4, "ranks": {}}
-    found = read(write([job()], budgets, [placement]).text)
+    clocks = {
+        "default/train-0": RescheduleClock("default/owner", 5, Level.BLOCK, 7_000_000_000, recovery="on")
+    }
+    found = read(write([job()], clocks, budgets, [placement]).text)
     assert found.jobs == (job(),)
+    assert dict(found.clocks) == clocks
     assert found.retries == (("default/owner", budgets["default/owner"]),)
     assert found.placements == (placement,)
     assert found.problem == ""
@@ -61,7 +63,7 @@ def test_F1_everything_is_read_back() -> None:
 
 def test_F1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
     many = [job(number, since=number) for number in range(1000)]
-    document = write(many, {}, [], largest=5_000)
+    document = write(many, {}, {}, [], largest=5_000)
     assert len(document.text.encode()) <= 5_000
     kept = [one.since for one in read(document.text).jobs]
     assert kept == sorted(kept, reverse=True)
@@ -71,8 +73,8 @@ def test_F1_the_document_is_bounded_and_the_oldest_jobs_are_left_out() -> None:
 
 def test_F1_a_large_document_is_compressed_and_nothing_is_lost() -> None:
     many = [job(number, since=number) for number in range(100)]
-    plain = write(many, {}, []).text
-    document = write(many, {}, [], largest=len(plain) // 3)
+    plain = write(many, {}, {}, []).text
+    document = write(many, {}, {}, [], largest=len(plain) // 3)
     assert len(document.text) <= len(plain) // 3
     assert document.left_out == 0
     assert read(document.text) == read(plain)
@@ -82,7 +84,7 @@ def test_F1_retries_are_in_the_bound_and_those_used_last_are_kept() -> None:
     budgets = RetryBudgets()
     for number in range(4000):
         budgets.use(f"team/{sha256(str(number).encode()).hexdigest()}", f"team/{number}", 3)
-    document = write([job()], budgets.owners, [], largest=100_000)
+    document = write([job()], {}, budgets.owners, [], largest=100_000)
     assert len(document.text) <= 100_000
     found = read(document.text)
     assert found.jobs == (job(),)
@@ -121,7 +123,7 @@ def test_F1_a_job_of_ten_thousand_pods_is_kept() -> None:
     kept["leaving"] = {
         uid: [number, f"worker-node-{number}.rack-7.example", *leaving[2:]] for number, uid in enumerate(uids)
     }
-    document = write([handled], {}, [kept])
+    document = write([handled], {}, {}, [kept])
     assert (len(document.text) <= DOCUMENT, document.left_out) == (True, 0)
     found = read(document.text)
     assert len(found.jobs[0].deletions) == len(found.placements[0]["leaving"]) == 10_000
@@ -143,7 +145,7 @@ def test_F1_a_document_that_cannot_be_read_is_as_none(text: str) -> None:
 
 
 def test_F1_one_bad_entry_costs_no_other() -> None:
-    document = json.loads(write([job(1), job(2)], {}, []).text)
+    document = json.loads(write([job(1), job(2)], {}, {}, []).text)
     document["jobs"][0]["state"] = "Recovered"
     document["retries"] = {"a": ["default/x", 1, 2], "b": [1]}
     found = read(json.dumps(document))
@@ -159,13 +161,13 @@ JSON = st.recursive(
 )
 
 
-KEYS = sorted(json.loads(write([job()], {}, []).text)["jobs"][0])
+KEYS = sorted(json.loads(write([job()], {}, {}, []).text)["jobs"][0])
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["jobs", "retries", "placements"]), JSON, st.sampled_from(KEYS), JSON)
 def test_F1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
-    document = json.loads(write([job()], {}, []).text)
+    document = json.loads(write([job()], {}, {}, []).text)
     document["jobs"][0][key] = value
     read(json.dumps(document))
     document[part] = content

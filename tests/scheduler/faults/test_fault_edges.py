@@ -103,7 +103,7 @@ def test_F1_tolerated_faults_of_nodes_that_were_deleted_meanwhile_are_forgotten(
 
 
 def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:
-    good = write((), {}, (), {"n1": [[0, "80E01801", 7]]}).text
+    good = write((), {}, {}, (), {"n1": [[0, "80E01801", 7]]}).text
     bad = good.replace('"tolerated":[', '"tolerated":[["n2",[]],["n3",[[0,1,2]]],7,')
     found = read(bad)
     assert found.tolerated == {"n1": {(0, "80E01801"): 7}}

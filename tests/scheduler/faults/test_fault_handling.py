@@ -8,7 +8,6 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Bind, DeletePod, TellJob
-from ringwise.scheduler.faults.handler import WATCHED_FOR
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
 from tests.scheduler.faults.fault_rig import (
@@ -228,7 +227,7 @@ def test_a_refused_deletion_is_repeated_later() -> None:
     assert deletions(rig.step(5)) == {hit: 0}
 
 
-def test_a_job_that_never_recovers_is_forgotten() -> None:
+def test_F2_a_job_that_does_not_recover_is_not_forgotten_while_it_exists() -> None:
     rig = Rig(2, grace_over_time=10)
     rig.submit("train", pods=2, chips=8, labels={"fault-scheduling": "force"})
     rig.run()
@@ -237,10 +236,13 @@ def test_a_job_that_never_recovers_is_forgotten() -> None:
     finish(rig)
     rig.run()
     assert state_of(rig) is State.WAITING
+    rig.step(100_000)
+    assert state_of(rig) is State.WAITING
     assert rig.reason("train") is not None
-    rig.step(WATCHED_FOR + 10)
+    rig.tell(ev.PodGroupGone("default/train"), *(ev.PodGone(pod.uid) for pod in rig.pods.values()))
+    rig.step()
     assert state_of(rig) is None
-    assert rig.reason("train") is not None
+    assert not rig.machine._faults.clocks.by_job
 
 
 @pytest.mark.parametrize("labels", [{"pod-rescheduling": "on"}, {}], ids=["pod level", "whole job"])

@@ -13,8 +13,15 @@ from ringwise.scheduler.faults.policy import (
     SubHealth,
     read_fault_policy,
 )
-from ringwise.scheduler.faults.scope import Position, effective_level, is_in_scope, level_after
-from ringwise.scheduler.faults.scope import next_level_after as following
+from ringwise.scheduler.faults.scope import (
+    LostParts,
+    Position,
+    effective_level,
+    is_in_scope,
+    level_after,
+    level_now,
+    next_level,
+)
 
 ON = {"fault-scheduling": "force"}
 TIMES = LevelTimes(3, 6, 12)
@@ -127,7 +134,8 @@ def test_a_code_beats_a_level() -> None:
         (FaultPolicy(only_pods=True, pod_level=True), 99, True, True, Level.POD),
         (FaultPolicy(process_recovery=ProcessRecovery.ON), 99, True, True, Level.RACK),
         (FaultPolicy(process_recovery=ProcessRecovery.ON), 99, True, False, Level.POD),
-        (FaultPolicy(process_recovery=ProcessRecovery.PAUSE), 0, True, True, Level.JOB),
+        (FaultPolicy(process_recovery=ProcessRecovery.PAUSE), 0, True, True, Level.POD),
+        (FaultPolicy(process_recovery=ProcessRecovery.PAUSE), 6, True, True, Level.BLOCK),
     ],
 )
 def test_F2_the_level_grows_with_the_seconds(
@@ -136,12 +144,56 @@ def test_F2_the_level_grows_with_the_seconds(
     assert level_after(policy, TIMES, seconds, blocks=blocks, racks=racks) is level
 
 
-def test_F2_the_next_level_is_the_next_one_that_the_job_has() -> None:
-    assert following(POD_LEVEL, TIMES, 0, blocks=False, racks=False) == 12
-    assert following(POD_LEVEL, TIMES, 0, blocks=True, racks=False) == 6
-    assert following(POD_LEVEL, TIMES, 4, blocks=True, racks=True) == 6
-    assert following(POD_LEVEL, TIMES, 12, blocks=True, racks=True) is None
-    assert following(WHOLE, TIMES, 0, blocks=True, racks=True) is None
+def parts(pods: int, *lost: int, block: int = 0, rack: int = 0) -> LostParts:
+    """A job of so many pods in blocks and logical racks of these sizes; 0: it has none."""
+    places = [
+        Position(rank, rank // block if block else -1, rank // rack if rack else -1, rank == 0)
+        for rank in range(pods)
+    ]
+    return LostParts(
+        tuple(places[rank] for rank in lost),
+        tuple(place for place in places if place.rank not in lost),
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "seconds", "lost", "reached", "following"),
+    [
+        (POD_LEVEL, 0, parts(8, 7), Level.POD, (12, Level.JOB)),
+        (POD_LEVEL, 0, parts(8, 7, block=4), Level.POD, (6, Level.BLOCK)),
+        (POD_LEVEL, 4, parts(8, 7, block=4, rack=2), Level.RACK, (6, Level.BLOCK)),
+        (POD_LEVEL, 4, parts(8, 2, block=4, rack=2), Level.RACK, (6, Level.JOB)),
+        (POD_LEVEL, 12, parts(8, 7, block=4, rack=2), Level.JOB, None),
+        (POD_LEVEL, 0, parts(8, 7, block=4, rack=2), Level.JOB, None),
+        (WHOLE, 0, parts(8, 7, block=4, rack=2), Level.JOB, None),
+        (FaultPolicy(process_recovery=ProcessRecovery.ON), 3, parts(8, 7, block=4, rack=2), Level.RACK, None),
+    ],
+)
+def test_F2_the_next_level_is_the_next_one_that_the_job_has(
+    policy: FaultPolicy,
+    seconds: float,
+    lost: LostParts,
+    reached: Level,
+    following: tuple[float, Level] | None,
+) -> None:
+    assert next_level(policy, TIMES, seconds, lost, reached) == following
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lost", "level"),
+    [
+        (0, (0, 9), Level.JOB),
+        (0, (1,), Level.POD),
+        (3, (1,), Level.JOB),
+        (3, (2,), Level.RACK),
+        (6, (2,), Level.JOB),
+        (6, (8,), Level.BLOCK),
+    ],
+)
+def test_R3_a_fault_that_reaches_rank_0_restarts_the_job(
+    seconds: float, lost: tuple[int, ...], level: Level
+) -> None:
+    assert level_now(POD_LEVEL, TIMES, seconds, parts(16, *lost, block=8, rack=2)) is level
 
 
 LOST = Position(5, block=2, rack=3)

@@ -30,7 +30,6 @@ def test_every_state_can_be_reached_and_ends() -> None:
     assert reached == set(State)
     for state in set(State) - ENDED - {State.HEALTHY}:
         assert next_state(state, Happened.JOB_GONE) is State.FORGOTTEN
-        assert next_state(state, Happened.TOO_OLD) is State.FORGOTTEN
 
 
 def test_F1_every_state_that_is_kept_has_its_recovery() -> None:

@@ -301,7 +301,32 @@ def test_p7_a_broken_block_is_refilled_in_its_superpod_and_intact_blocks_stay() 
 
 
 def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> None:
-    """Its node is healthy but another pod took it: after ten seconds it is placed elsewhere."""
+    """Its node is healthy but cannot be had: after ten seconds it is placed elsewhere. No pod of it runs."""
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = by_rank(rig)
+    names = [pod_on(rig, node) for node in before.values()]
+    for name in names:
+        rig.change(name, phase="Failed")
+    rig.step()
+    number = int(before[3][1:])
+    rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.replacement(name)
+    rig.run()
+    assert rig.reason("model") == "superpod-wait-for-old-nodes"
+    deadline = rig.machine.next_deadline()
+    assert deadline is not None
+    assert deadline <= rig.now + 10 * SECOND + 1
+    rig.step((deadline - rig.now) / SECOND)
+    rig.run()
+    after = by_rank(rig)
+    assert len(after) == 4
+    assert after[3] != before[3]
+
+
+def test_p7_nothing_is_waited_for_while_pods_of_the_job_run() -> None:
     rig = superpod_rig()
     blocks_job(rig)
     before = by_rank(rig)
@@ -313,15 +338,46 @@ def test_p7_a_superpod_job_waits_for_its_own_node_and_then_takes_another() -> No
     rig.tell(ev.PodGone(rig.pods[name].uid))
     rig.replacement(name)
     rig.run()
-    assert rig.reason("model") == "superpod-wait-for-old-nodes"
-    deadline = rig.machine.next_deadline()
-    assert deadline is not None
-    assert deadline <= rig.now + 10 * SECOND + 1
-    rig.step((deadline - rig.now) / SECOND)
-    rig.run()
     after = by_rank(rig)
-    assert len(after) == 4
     assert after[3] != before[3]
+    assert {rank: after[rank] for rank in range(3)} == {rank: before[rank] for rank in range(3)}
+
+
+def all_terminate(rig: Rig) -> dict[int, str]:
+    """Every pod of the job is deleted, and one node is cordoned: it is waited for in vain."""
+    before = by_rank(rig)
+    number = int(before[3][1:])
+    rig.node(f"n{number}", chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
+    for node in before.values():
+        rig.change(pod_on(rig, node), deleting=True)
+    rig.step()
+    return before
+
+
+def come_back(rig: Rig, *names: str) -> None:
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        rig.replacement(name)
+    rig.run()
+
+
+def test_p7_the_wait_counts_from_when_the_last_pod_on_a_healthy_node_is_gone() -> None:
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = all_terminate(rig)
+    names = [pod_on(rig, node) for node in before.values()]
+    for index, name in enumerate(names):
+        rig.step(8)
+        # The gang cannot start before the last one: its pods still terminate.
+        come_back(rig, name)
+        assert len(by_rank(rig)) < 4 or index == 3
+    assert rig.reason("model") == "superpod-wait-for-old-nodes"
+    rig.step(10)
+    assert rig.reason("model") == "superpod-wait-for-old-nodes"
+    rig.step(0.1)
+    rig.run()
+    assert rig.reason("model") is None
+    assert by_rank(rig)[3] != before[3]
 
 
 def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:

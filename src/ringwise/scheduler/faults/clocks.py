@@ -98,10 +98,10 @@ class Clocks:
 
     def _note_recovery(self, job: Job, clock: RescheduleClock, policy: FaultPolicy, now: int) -> None:
         recovery = policy.process_recovery
-        if recovery is ProcessRecovery.ON:
-            # Held below block level.
-            most = int(level_times(self._configuration.settings).block * _SECOND) - 1
-            clock.counted = max(0, min(clock.counted, most))
+        held = recovery is ProcessRecovery.ON
+        block = level_times(self._configuration.settings).block
+        # Held below block level.
+        clock.most = max(0, int(block * _SECOND) - 1) if held else None
         if clock.recovery != recovery.value:
             if recovery is ProcessRecovery.PAUSE and clock.recovery:
                 # Once for each change of the label, also where another scheduler leads by then.
