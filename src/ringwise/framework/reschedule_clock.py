@@ -52,7 +52,7 @@ class RescheduleClock:
     def outlook(self) -> str:
         """What time alone will change for a lost pod that finds no node."""
         if self.next_after is None:
-            return self.stays
+            return self.stays if self.level is not Level.JOB else ""
         return f"{_NEXT[self.next_level]} after {self.next_after:g} s without a node"
 
 

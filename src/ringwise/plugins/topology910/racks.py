@@ -7,13 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from ringwise.framework.cool_down import cooling_nodes
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.job import Job
-from ringwise.framework.placed_pods import needed_pods, placed_pods
 from ringwise.framework.policy import ChipPolicy, RackPolicy
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.inference import select_for_service
-from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Slot
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
@@ -26,6 +24,7 @@ from ringwise.plugins.topology910.superpods import (
     dense_ranks,
     fewest_pods,
     known_places,
+    level_of,
     release_of,
 )
 from ringwise.reasons import Reason
@@ -135,7 +134,7 @@ class RackPlanner:
     ) -> tuple[RackBlock, ...] | Reason:
         session = self._session
         state = session.state
-        level, outlook = _level(session, job)
+        level, outlook = level_of(session, job)
         fault = RackFault(
             running=self._running_nodes(job),
             faulty={
@@ -227,18 +226,6 @@ class _Candidates:
         self.classes = PodClasses(of_rank, masks) if len(found.names) > 1 else None
         #: Why candidates are in no rack.
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
-
-
-def _level(session: Session, job: Job) -> tuple[Level, str]:
-    """F2: how far lost pods may go now, and what time alone will change."""
-    clock = job.clock
-    if clock is not None:
-        return clock.level, clock.outlook
-    if placed_pods(session.state, job) >= needed_pods(job):
-        least = counted(needed_pods(job), "pod")
-        return Level.POD, f"the job has its {least} of minAvailable, so lost pods wait at pod level"
-    # It was never complete: no pod is lost.
-    return Level.JOB, ""
 
 
 def _placed(rank: int, node: int, annotations: Mapping[str, str], racks: Racks) -> PlacedPod:

@@ -9,11 +9,14 @@ from ringwise.framework.cool_down import cooling_nodes, may_use_all
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gang_placement import missing_pods
 from ringwise.framework.job import Job
+from ringwise.framework.placed_pods import needed_pods, placed_pods
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.ranks import block_pod_count, ranks_of
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.matching import PodClasses
+from ringwise.placement.racks.levels import Level
+from ringwise.placement.reasons import BLOCK_CANNOT_REFILL
 from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
 from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
@@ -32,10 +35,13 @@ from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
+from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
 _SECOND = 1_000_000_000
+#: Nodes that one reason names.
+_NAMED = 4
 
 
 class SuperPodPlanner:
@@ -69,6 +75,9 @@ class SuperPodPlanner:
 
         answer: BlockPlan | Rescheduled | Reason = avoiding(session, job, answer_without, again=bool(placed))
         if isinstance(answer, Reason):
+            _, outlook = level_of(session, job)
+            if outlook and answer.code == BLOCK_CANNOT_REFILL.code:
+                answer = answer.with_hints([outlook])
             if classes is not None:
                 least = len(pending) if least is None else max(1, least)
                 answer = found.explain(answer, nodes, least, "of SuperPoDs")
@@ -178,7 +187,7 @@ def avoiding(
         stages.insert(0, cooling_nodes(session, job))
     if broke_again and may_use_all(job):
         stages.append(set())
-    first: Answer | Reason | None = None
+    first: Reason | None = None
     for number, avoided in enumerate(stages):
         if avoided in stages[:number]:
             continue
@@ -186,8 +195,24 @@ def avoiding(
         if not isinstance(found, Reason):
             return found
         first = first or found
-    assert first is not None
-    return first
+    assert isinstance(first, Reason)
+    left_out = sorted((session.state.names[node] for node in broke_again), key=natural_key)
+    if not left_out or may_use_all(job):
+        return first
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    return first.with_hints([f"nodes that broke it again are left out: {', '.join(left_out[:_NAMED])}{more}"])
+
+
+def level_of(session: Session, job: Job) -> tuple[Level, str]:
+    """F2: how far lost pods may go now, and what time alone will change."""
+    clock = job.clock
+    if clock is not None:
+        return clock.level, clock.outlook
+    if placed_pods(session.state, job) >= needed_pods(job):
+        least = counted(needed_pods(job), "pod")
+        return Level.POD, f"the job has its {least} of minAvailable, so lost pods wait at pod level"
+    # It was never complete: no pod is lost.
+    return Level.JOB, ""
 
 
 def release_of(session: Session, job: Job) -> Release:
