@@ -114,6 +114,53 @@ def test_a_faulty_node_is_used_again_only_where_nothing_else_fits_F3() -> None:
     assert nodes(again(previous, "0/0/b", running="0/0/a", faulty="0/0/b")) == {0: "0/0/a 0/0/b"}
 
 
+@pytest.mark.parametrize("level", list(Level))
+def test_the_own_rack_with_a_healed_node_comes_before_other_racks_F3(level: Level) -> None:
+    previous = blocks_of("0/0/a 0/0/b")
+    free = "0/0/b 0/1/x 0/1/y 1/0/x 1/0/y"
+    assert nodes(again(previous, free, running="0/0/a", faulty="0/0/b", level=level)) == {0: "0/0/a 0/0/b"}
+    # A free node of the own rack that broke nothing comes first, also where pods differ.
+    healthy = f"0/0/x {free}"
+    assert nodes(again(previous, healthy, running="0/0/a", faulty="0/0/b", level=level)) == {0: "0/0/a 0/0/x"}
+
+
+def test_pods_that_differ_take_no_healed_node_while_others_hold_them_F3() -> None:
+    """Both lost places fit the two healthy nodes, but only one way round."""
+    classes = PodClasses({0: 0, 1: 0, 2: 1}, {"0/0/x": 0b11, "0/0/y": 0b01, "0/0/c": 0b10})
+    answer = again(
+        blocks_of("0/0/a 0/0/b 0/0/c"),
+        "0/0/x 0/0/y 0/0/c",
+        running="0/0/a",
+        faulty="0/0/b 0/0/c",
+        classes=classes,
+    )
+    assert nodes(answer) == {0: "0/0/a 0/0/y 0/0/x"}
+
+
+@pytest.mark.parametrize("running", ["", "0/0/c"])
+def test_nothing_is_waited_for_while_pods_run_P7(running: str) -> None:
+    previous = blocks_of("0/0/a 0/0/b", "0/0/c 0/0/d")
+    answer = again(
+        previous, "0/0/a 0/0/d 0/0/x", running=running, faulty="" if running else "0/0/c", seconds=0
+    )
+    assert isinstance(answer, Reason) is (not running)
+
+
+def test_a_node_whose_pod_terminates_too_long_is_not_waited_for_P7() -> None:
+    request = RackRequest(RackShape(2, 1, 1), ())
+    for given_up, waits in ((set[NodeId](), True), ({"0/0/b"}, False)):
+        fault = RackFault(set(), set(), Level.POD, "", Release(0, given_up))
+        answer = reschedule(
+            blocks_of("0/0/a 0/0/b"),
+            free_of("0/0/a 0/0/x"),
+            request,
+            fault,
+            SIZE,
+            lambda left, asked: select(left, asked, SIZE),
+        )
+        assert isinstance(answer, Reason) is waits
+
+
 def test_a_job_waits_for_its_healthy_nodes_for_ten_seconds_P7() -> None:
     previous = blocks_of("0/0/a 0/0/b")
     waiting = again(previous, "0/0/a 0/0/x", seconds=9.0)

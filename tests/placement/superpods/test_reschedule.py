@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.placement.superpods.blocks import Block, BlockPlan, Origin, blocks_by_rank
+from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import SuperPodSettings, plan
 from ringwise.placement.superpods.previous_blocks import BlockMember, PreviousBlock, previous_blocks
 from ringwise.placement.superpods.reschedule import Release, Rescheduled, must_wait, reschedule
@@ -103,6 +104,37 @@ def test_the_wait_ends_after_ten_seconds() -> None:
     assert isinstance(waiting, Reason)
     assert waiting.message == "waits up to 10 s for its healthy nodes to be released, 10 s have passed: b"
     assert where(again(TWO, free, seconds=10.1))[0] == (0, 2, ("x", "y"), Origin.QUEUE_1)
+
+
+def test_nothing_is_waited_for_while_pods_of_the_job_run_P7() -> None:
+    free: dict[SuperPodId, Sequence[NodeId]] = {0: ["a", "x"], 1: ["d"]}
+    assert isinstance(again(TWO, free, seconds=0), Reason)
+    assert where(again(TWO, free, running=["c"], seconds=0)) == [
+        (0, 0, ("a", "x"), Origin.REFILLED),
+        (1, 1, ("c", "d"), Origin.KEPT),
+    ]
+
+
+def test_a_node_whose_pod_terminates_too_long_is_not_waited_for_P7() -> None:
+    old, candidates = {"a", "b"}, {"a"}
+    assert must_wait(Release(0), set(), old, candidates) is not None
+    assert must_wait(Release(0, {"b"}), set(), old, candidates) is None
+
+
+def test_pods_that_differ_take_no_healed_node_while_others_hold_them_F3() -> None:
+    """Both lost positions fit the two healthy nodes, but only one way round."""
+    answer = reschedule(
+        (PreviousBlock(0, 0, ("a", "b", "c")),),
+        {0: ["x", "y", "c"]},
+        running={"a"},
+        faulty={"b", "c"},
+        nodes_per_block=3,
+        soft=False,
+        settings=SuperPodSettings(48, 0),
+        release=Release(),
+        pods=BlockPods({0: [0, 0, 1]}, {"x": 0b11, "y": 0b01, "c": 0b10}),
+    )
+    assert done(answer).blocks[0].nodes == ("a", "y", "x")
 
 
 def test_no_job_waits_for_a_faulty_node_P7() -> None:

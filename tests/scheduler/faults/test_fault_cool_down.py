@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown
 from ringwise.messages import events as ev
+from ringwise.scheduler.faults.cool_downs import CoolDowns
 from tests.scheduler.faults.test_restarts import (
     VCJOB,
     break_chip,
@@ -119,6 +121,76 @@ def test_F3_the_chip_is_used_again_where_no_other_is_free() -> None:
     rig.replacement("train-0")
     rig.run()
     assert rig.places("train")["train-0"] == ("n1", chips)
+
+
+# -- a chip that breaks the same job again ---------------------------------------------------------------
+
+
+def break_and_heal(rig: Rig, name: str, chip: int) -> None:
+    """The chip breaks under the pod, and is healthy again when the pod is recreated."""
+    node = rig.pods[name].node
+    assert node is not None
+    rig.sick(node, 1 << chip)
+    rig.step(1)
+    assert rig.pods[name].deleting
+    rig.sick(node, 0)
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement(name)
+    rig.run()
+
+
+def test_F3_a_chip_that_broke_the_job_twice_comes_after_one_that_did_so_once() -> None:
+    rig = Rig(2)
+    rig.submit("other", chips=8)
+    rig.submit("train", chips=8, labels=LABELS)
+    rig.run()
+    (own,) = rig.nodes_of("train")
+    (taken,) = rig.nodes_of("other")
+    break_and_heal(rig, "train-0", 0)
+    assert rig.nodes_of("train") == [own]
+    rig.gone("other-0")
+    rig.run()
+    break_and_heal(rig, "train-0", 0)
+    assert rig.nodes_of("train") == [taken]
+    # The other node broke it once: it is better than the one that did so twice.
+    break_and_heal(rig, "train-0", 0)
+    assert rig.nodes_of("train") == [taken]
+    # Both did so twice now: nothing else fits anywhere.
+    break_and_heal(rig, "train-0", 0)
+    assert len(rig.nodes_of("train")) == 1
+
+
+@pytest.mark.parametrize(("after", "times"), [(599, 2), (601, 1)])
+def test_F3_only_faults_within_the_cool_down_are_counted_together(after: int, times: int) -> None:
+    cool_downs = CoolDowns()
+    chip = BrokenChip("n1", 3)
+    cool_downs.add("owner", [chip], 0, 600)
+    found = cool_downs.add("owner", [chip], after, after + 600)
+    assert found[chip] == CoolDown(after + 600, times)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "times"),
+    [(3, 3, 2), (3, 4, 1), (WHOLE_NODE, 3, 2), (3, WHOLE_NODE, 2), (WHOLE_NODE, WHOLE_NODE, 2)],
+)
+def test_F3_a_node_stands_for_each_of_its_chips(first: int, second: int, times: int) -> None:
+    cool_downs = CoolDowns()
+    cool_downs.add("owner", [BrokenChip("n1", first), BrokenChip("n2", second)], 0, 600)
+    found = cool_downs.add("owner", [BrokenChip("n1", second)], 5, 605)
+    assert found[BrokenChip("n1", second)].times == times
+
+
+def test_F1_F3_the_next_leader_knows_how_often_a_chip_broke_the_job() -> None:
+    written = CoolDowns()
+    chip, other = BrokenChip("n1", 3), BrokenChip("n2", WHOLE_NODE)
+    written.add("default/train", [chip, other], 0, 600)
+    written.add("default/train", [chip], 5, 605)
+    read = CoolDowns()
+    read.read(written.document(), 10, 700)
+    assert read.document() == written.document()
+    old = CoolDowns()
+    old.read('{"default/train":[["n1",3,605],["n2",-1,600,"x"]]}', 10, 700)
+    assert old.add("default/train", [chip], 20, 620)[chip].times == 2
 
 
 # -- jobs that are placed as a whole -------------------------------------------------------------------

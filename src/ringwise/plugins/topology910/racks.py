@@ -16,6 +16,7 @@ from ringwise.placement.racks.model import FreeRacks, RackBlock, RackRequest, Sl
 from ringwise.placement.racks.previous import PlacedPod, PreviousSlot, previous_blocks
 from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
+from ringwise.placement.superpods.reschedule import Release
 from ringwise.plugins.topology910.annotations import rack_annotations
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
@@ -70,12 +71,14 @@ class RackPlanner:
             return PODS_MISSING(pods=len(waiting), all=job.chip_pod_count)
 
         def answer_without(avoided: Set[NodeId]) -> tuple[RackBlock, ...] | Reason:
-            free = {
-                superpod: {
-                    rack: [one for one in nodes if one not in avoided] for rack, nodes in racks.items()
+            free = found.free
+            if avoided:
+                free = {
+                    superpod: {
+                        number: [one for one in nodes if one not in avoided] for number, nodes in of.items()
+                    }
+                    for superpod, of in found.free.items()
                 }
-                for superpod, racks in found.free.items()
-            }
             if placed:
                 return self._again(job, policy, rack, request, free, placed)
             problem = check_sizes(free, session.settings.super_pod_size)
@@ -135,8 +138,9 @@ class RackPlanner:
         session = self._session
         state = session.state
         level, outlook = level_of(session, job)
+        running = self._running_nodes(job)
         fault = RackFault(
-            running=self._running_nodes(job),
+            running=running,
             faulty={
                 state.node_id[previous.node]
                 for previous in job.previous_nodes.values()
@@ -145,7 +149,7 @@ class RackPlanner:
             | cooling_nodes(session, job),
             level=level,
             outlook=outlook,
-            release=release_of(session, job),
+            release=Release() if running else release_of(session, job),
         )
         return reschedule(
             previous_blocks(placed, rack.shape),

@@ -66,9 +66,12 @@ class SuperPodPlanner:
             return PODS_MISSING(pods=len(pending), all=job.chip_pod_count)
 
         def answer_without(avoided: Set[NodeId]) -> BlockPlan | Rescheduled | Reason:
-            left = {
-                superpod: [one for one in members if one not in avoided] for superpod, members in free.items()
-            }
+            left: Mapping[SuperPodId, list[NodeId]] = free
+            if avoided:
+                left = {
+                    superpod: [node for node in members if node not in avoided]
+                    for superpod, members in free.items()
+                }
             if placed:
                 return self._again(job, policy, left, placed, classes, least)
             return self._fresh(policy, left, classes, least)
@@ -152,7 +155,7 @@ class SuperPodPlanner:
             if previous.faulty and previous.node in state.node_id
         } | cooling_nodes(session, job)
         first = first_ranks(old)
-        release = release_of(session, job)
+        release = Release() if running else release_of(session, job)
         return reschedule(
             old,
             free,

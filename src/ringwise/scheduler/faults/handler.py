@@ -376,8 +376,11 @@ class FaultHandler:
 
     def _look_at_blocked(self, handled: FaultJob, job: Job, policy: FaultPolicy) -> None:
         if not handled.faulty:
-            handled.happened(Happened.ALLOWED if handled.is_incomplete else Happened.FAULT_GONE)
-            self._told.append(job_events.fault_gone(job))
+            if handled.is_incomplete:
+                handled.happened(Happened.ALLOWED)
+            else:
+                handled.happened(Happened.FAULT_GONE)
+                self._told.append(job_events.fault_gone(job))
         elif not self._refusal(handled, policy):
             handled.happened(Happened.FAULT_FOUND)
 
