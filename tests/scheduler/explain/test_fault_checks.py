@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.faults.states import State
 from ringwise.state.model import NodeReport
+from tests.scheduler.faults.fault_rig import state_of
 from tests.scheduler.rig import Rig
 
 
@@ -46,3 +48,7 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     assert codes(rig) == set()
     rig.step(21)
     assert ("pod-does-not-end", "job default/train") in codes(rig)
+    # Nothing waits for it any more; that it is there is still told.
+    rig.step(100)
+    assert ("pod-does-not-end", "job default/train") in codes(rig)
+    assert state_of(rig) is State.WAITING

@@ -293,7 +293,7 @@ class EventHandlers:
         self._inventory.pods_changed(placement.node)
         if placed[0] >= 0 and placement.node < 0:
             self._placement_ended(job, held, failed=failed)
-            self._previous.stays(pod.uid)
+            self._previous.stays(pod.uid, terminates=pod.deleting)
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
             # Another scheduler bound it elsewhere than we assumed.
             self._triggers.add(Trigger.CHIPS_FREED)

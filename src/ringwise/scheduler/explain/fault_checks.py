@@ -27,14 +27,13 @@ def fault_findings(view: SchedulerView) -> Iterator[Finding]:
                 f"a fault hit it, and no pod is restarted: {handled.blocked}",
                 "delete its faulty pods or the job, or change what forbids it",
             )
-        if handled.state is State.DELETING and not handled.external:
-            for one in handled.deletions.values():
-                if one.forced:
-                    yield Finding(
-                        WARNING,
-                        "pod-does-not-end",
-                        f"job {key}",
-                        f"pod {one.name} was deleted by force because of a fault and is still there; "
-                        "it keeps its chips until it is gone",
-                        "remove what keeps it: a finalizer, or an API server that refuses the deletion",
-                    )
+        going = handled.deletions.values() if handled.state is State.DELETING and not handled.external else ()
+        for name in (*handled.given_up.values(), *(one.name for one in going if one.forced)):
+            yield Finding(
+                WARNING,
+                "pod-does-not-end",
+                f"job {key}",
+                f"pod {name} was deleted by force because of a fault and is still there; "
+                "it keeps its chips until it is gone",
+                "remove what keeps it: a finalizer, or an API server that refuses the deletion",
+            )

@@ -69,6 +69,8 @@ class FaultJob:
     used_retry: bool = False
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
+    #: By uid: names of pods that do not end although they were deleted by force.
+    given_up: dict[str, str] = field(default_factory=dict)
 
     def happened(self, what: Happened) -> None:
         self.state = next_state(self.state, what)
@@ -114,9 +116,10 @@ class FaultJob:
         """Pods that do not end although they were deleted by force: nothing waits for them. Are there any?"""
         endless = [uid for uid, one in self.deletions.items() if one.forced and is_given_up(uid)]
         for uid in endless:
-            place = self.deletions.pop(uid).position
+            one = self.deletions.pop(uid)
             self.faulty.pop(uid, None)
-            self.missing[place.rank] = place
+            self.missing[one.position.rank] = one.position
+            self.given_up[uid] = one.name
         return bool(endless)
 
     @property
@@ -133,6 +136,8 @@ class FaultJob:
             for uid in [uid for uid in pods if uid not in job.pods]:
                 gone = pods.pop(uid)
                 self.missing[gone.position.rank] = gone.position
+        for uid in [uid for uid in self.given_up if uid not in job.pods]:
+            del self.given_up[uid]
         if self.missing:
             for uid, rank in ranks_of(job).items():
                 if rank in self.missing and is_placed(job.pods[uid]):

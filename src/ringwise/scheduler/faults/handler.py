@@ -6,11 +6,11 @@ that was recreated meanwhile is never hit. The states are those of `states.py`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level
@@ -325,7 +325,8 @@ class FaultHandler:
             self.changed = True
         elif handled.state is State.BLOCKED and found != handled.faulty:
             # Also where the same pods are faulty for another reason: it may need no retries.
-            self._cool_down(job, (pod for uid, pod in found.items() if pod != handled.faulty[uid]), now)
+            before = broken_hardware(handled.faulty.values())
+            self._cool_down(job, found.values(), now, before)
             for uid in handled.faulty.keys() - found.keys():
                 self._runs_on(job, job.pods[uid])
             handled.faulty = found
@@ -344,9 +345,14 @@ class FaultHandler:
             self.retries.give_back(handled.owner)
             handled.used_retry = False
 
-    def _cool_down(self, job: Job, faulty: Iterable[FaultyPod], now: int) -> None:
-        """F3: the job avoids broken hardware for a while, also when it is healthy again."""
-        broken = broken_hardware(faulty)
+    def _cool_down(
+        self, job: Job, faulty: Iterable[FaultyPod], now: int, known: Collection[BrokenChip] = ()
+    ) -> None:
+        """F3: the job avoids broken hardware for a while, also when it is healthy again.
+
+        What is `known` is broken already: it does not break the job again.
+        """
+        broken = [chip for chip in broken_hardware(faulty) if chip not in known]
         if not broken:
             return
         until = now + self._configuration.settings.fault_cool_down * _SECOND

@@ -251,10 +251,10 @@ class PreviousPlacements:
             job.previous_nodes = kept.nodes
             self._reserve(kept)
 
-    def stays(self, uid: str) -> None:
-        """The pod is gone and remembered, or its deletion failed."""
+    def stays(self, uid: str, *, terminates: bool = False) -> None:
+        """The pod is gone and remembered, or its deletion failed; or it ended and is still being deleted."""
         job = self._book.job_of(uid)
-        if job is not None:
+        if job is not None and not terminates:
             job.terminating.pop(uid, None)
         pod = self._leaving.pop(uid, None)
         if pod is not None:
