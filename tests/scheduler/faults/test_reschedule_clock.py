@@ -14,6 +14,7 @@ from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.messages import events as ev
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.faults.states import State
 from ringwise.state.model import DeviceReport, Owner
 from tests.scheduler.faults.fault_rig import (
     POD_LEVEL,
@@ -262,6 +263,60 @@ def test_F2_recover_policy_path_pod_promises_no_other_rack() -> None:
     assert "other racks" not in reason.message
     assert "healthy pods of this job are never restarted" in reason.message
     assert "healthy pods of this job are never restarted" in waits(rig)
+
+
+def annotate(rig: Rig, **annotations: str) -> None:
+    group = rig.groups["default/train"]
+    rig.groups[group.key] = replace(group, annotations=annotations)
+    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+
+
+def test_F2_a_refused_fault_that_heals_does_not_make_the_job_forget_the_pods_it_lacks() -> None:
+    rig, hit = waiting_for_a_node()
+    rig.step(5)
+    annotate(rig, ProcessRecoverStrategy="recover")
+    rig.sick("n2", 1)
+    assert deletions(rig.step()) == {}
+    assert state_of(rig) is State.BLOCKED
+    rig.sick("n2", 0)
+    rig.step()
+    assert state_of(rig) is State.WAITING
+    annotate(rig)
+    rig.step()
+    assert sorted(deletions(rig.step(12))) == sorted(rig.pods.keys() - {hit})
+
+
+def test_F3_a_chip_that_is_reported_with_more_faults_breaks_the_job_once() -> None:
+    rig = running(POD_LEVEL, annotations={"ProcessRecoverStrategy": "recover"})
+    for mask in (1, 3):
+        rig.sick("n3", mask)
+        rig.step(1)
+    cooling = rig.machine.view.jobs["default/train"].cooling
+    assert {broken.chip: one.times for broken, one in cooling.items()} == {0: 1, 1: 1}
+
+
+@pytest.mark.parametrize(
+    ("labels", "rank", "level"),
+    [
+        ({"pod-rescheduling": "on"}, 7, Level.POD),
+        ({"pod-rescheduling": "on"}, 0, Level.JOB),
+        ({}, 7, Level.JOB),
+    ],
+)
+def test_F2_R3_a_rack_job_without_fault_scheduling_has_the_clock_too(
+    labels: dict[str, str], rank: int, level: Level
+) -> None:
+    """Rank 0 or a missing `pod-rescheduling` sets its level at once. Nothing healthy is deleted."""
+    rig = rack_rig({(0, 0): 8, (0, 1): 1})
+    submit(rig, 8, 64, 16, **labels)
+    name = next(name for name, pod in rig.pods.items() if pod.node == by_rank(rig)[rank])
+    rig.node(by_rank(rig)[rank], superpod=0, rack=0, unschedulable=True)
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement(name)
+    rig.run()
+    assert clock(rig).level is level
+    assert deletions(rig.step(60)) == {}
+    assert clock(rig).level is Level.JOB
 
 
 # -- minAvailable
