@@ -231,8 +231,10 @@ OWNED_ANNOTATIONS = frozenset(
 
 # -- Annotations of pods: hot switch to a backup pod. Huawei's components. ----------------------------
 
-#: Prefix of backupNewPodName and backupSourcePodName: which pods replace each other.
-BACKUP_PREFIX = "backup"
+#: On the pod that is to be replaced: the name of its backup. Operator.
+BACKUP_NEW_POD = "backupNewPodName"
+#: On the backup, until it has taken over: the name of the pod that it replaces. Operator.
+BACKUP_SOURCE_POD = "backupSourcePodName"
 #: `delete`: the scheduler shall delete the pod.
 NEED_VOLCANO_OPERATION = "needVolcanoOpe"
 #: The pod takes part in a hot switch.

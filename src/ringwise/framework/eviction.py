@@ -234,7 +234,8 @@ class VictimSearch:
     def _spare(self, job: Job) -> int:
         """How many pods the job can lose and still have its minimum."""
         done = sum(1 for pod in job.pods.values() if pod.phase == "Succeeded")
-        return len(self._running(job)) + done - job.min_available
+        members = sum(uid not in job.backups for uid in self._running(job))
+        return members + done - job.min_available
 
     def _running(self, job: Job) -> list[str]:
         placements = self._session.state.pods

@@ -32,9 +32,13 @@ from ringwise.state.model import Pod
 def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
     """The job's pods that wait for a node, in the order in which they are placed.
 
-    Pods that request nothing (best effort) are placed separately, by backfill.
+    Pods that request nothing (best effort) are placed separately, by backfill. Backup pods (hot switch) come
+    last, when the gang runs: they must not keep a pod of it waiting.
     """
     pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
+    if job.backups:
+        members = [pod for pod in pods if pod.uid not in job.backups]
+        pods = members if members or missing_pods(session, job) else pods
     if len(pods) > 1 and session.registered(TASK_ORDER):
         pods.sort(key=session.pod_key)
     return pods
@@ -42,9 +46,11 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
 
 def started_pods(session: Session, job: Job) -> int:
     """Pods that count for the gang: they have a node and are not being deleted, or have succeeded."""
-    placements = session.state.pods
+    placements, backups = session.state.pods, job.backups
     count = 0
     for uid, pod in job.pods.items():
+        if uid in backups:
+            continue
         if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting):
             count += 1
     return count

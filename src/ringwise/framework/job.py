@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import BACKUP_SOURCE_POD
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +128,10 @@ class Job:
     #: Replicas that its vcjob orders in tasks with chips and in tasks without; 0 where it has no vcjob.
     ordered_chip_pods: int = 0
     ordered_other_pods: int = 0
-    #: Caches: uids in natural order of the pods' names, and ranks by uid.
+    #: Caches: uids in natural order of the pods' names, ranks by uid, and backup pods with their sources.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
+    sources: dict[str, str] | None = None
     _seniority: tuple[object, ...] = ()
 
     @property
@@ -156,19 +158,41 @@ class Job:
 
     @property
     def chip_pods(self) -> list[Pod]:
-        """The pods that request chips; failed ones and those that another pod replaces do so no more."""
+        """The pods that request chips; failed ones and those that another pod replaces do so no more.
+
+        Backup pods do not yet: they replace pods that are counted.
+        """
+        backups = self.backups
         return [
             pod
             for pod in self.in_order
-            if pod.cls.chips and pod.phase != "Failed" and not (pod.deleting and self.is_replaced(pod))
+            if pod.cls.chips
+            and pod.phase != "Failed"
+            and pod.uid not in backups
+            and not (pod.deleting and self.is_replaced(pod))
         ]
+
+    @property
+    def backups(self) -> Mapping[str, str]:
+        """Hot switch: pods that stand by to replace another one which runs, with that one, by uid.
+
+        They are no part of the gang, and have the rank of the other, until that one ends. Then they are pods
+        like any other.
+        """
+        if self.sources is None:
+            marked = [pod for pod in self.pods.values() if BACKUP_SOURCE_POD in pod.annotations]
+            self.sources = _sources(marked, self.pods) if marked else {}
+        return self.sources
 
     @property
     def rank_table(self) -> dict[str, int]:
         """The rank of every pod, by uid (see `ranks_of`)."""
         if self.ranks is None:
             size = max(min(self.min_available, MOST_PODS), self.ordered_chip_pods + self.ordered_other_pods)
-            self.ranks = assign_ranks(self.in_order, size)
+            backups = self.backups
+            members = [pod for pod in self.in_order if pod.uid not in backups] if backups else self.in_order
+            self.ranks = assign_ranks(members, size)
+            self.ranks.update((uid, self.ranks[source]) for uid, source in backups.items())
         return self.ranks
 
     def is_replaced(self, pod: Pod) -> bool:
@@ -230,7 +254,31 @@ class Job:
         self.asked_total = None
         self.ordered = None
         self.ranks = None
+        self.sources = None
         self._seniority = ()
+
+
+def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
+    """Backups and the pods that they stand by for. Anyone may write the mark: only what fits is believed."""
+    running = {
+        pod.name: pod
+        for pod in pods.values()
+        if pod.node is not None and pod.live and not pod.deleting and BACKUP_SOURCE_POD not in pod.annotations
+    }
+    found: dict[str, str] = {}
+    served: set[str] = set()
+    for pod in sorted(marked, key=pod_order):
+        source = running.get(pod.annotations[BACKUP_SOURCE_POD])
+        asked = pod.cls.resource, pod.cls.chips
+        if source is None or not pod.cls.chips or asked != (source.cls.resource, source.cls.chips):
+            continue
+        ends = pod.deleting or not pod.live
+        # A second backup of the same pod would be a further pod of the job.
+        if ends or source.uid not in served:
+            found[pod.uid] = source.uid
+        if not ends:
+            served.add(source.uid)
+    return found
 
 
 def is_awaiting_pods(job: Job) -> bool:

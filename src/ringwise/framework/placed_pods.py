@@ -1,4 +1,7 @@
-"""F2: how many pods of a job have their place, and how many wait for one."""
+"""F2: how many pods of a job have their place, and how many wait for one.
+
+A backup pod of a hot switch is no part of the gang before it takes over.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ def is_placed(state: ClusterState, pod: Pod) -> bool:
 
 
 def placed_pods(state: ClusterState, job: Job) -> int:
-    return sum(is_placed(state, pod) for pod in job.pods.values())
+    return sum(is_placed(state, pod) for uid, pod in job.pods.items() if uid not in job.backups)
 
 
 def waiting_pods(state: ClusterState, job: Job) -> int:
@@ -21,6 +24,7 @@ def waiting_pods(state: ClusterState, job: Job) -> int:
     return sum(
         pod.live and not pod.deleting and not pod.gated and state.pods[uid].node < 0
         for uid, pod in job.pods.items()
+        if uid not in job.backups
     )
 
 

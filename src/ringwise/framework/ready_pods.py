@@ -77,7 +77,7 @@ class ReadyPods:
         placements = self._session.state.pods
         for uid, pod in job.pods.items():
             row = counts.by_task.get(pod.task)
-            if row is None:
+            if row is None or uid in job.backups:
                 continue
             has_node = placements[uid].node >= 0 and not pod.deleting
             if has_node or pod.phase == "Succeeded" or self._waits_for_nothing(pod):
@@ -95,7 +95,7 @@ class ReadyPods:
 
     def _change(self, job: Job, pod: Pod, by: int) -> None:
         counts = self._counts.get(job.key)
-        if counts is None or pod.deleting:
+        if counts is None or pod.deleting or pod.uid in job.backups:
             return
         counts.started += by
         if pod.cls.best_effort and pod.phase == "Pending":

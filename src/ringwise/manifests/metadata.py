@@ -13,7 +13,8 @@ from ringwise.manifests.wire import MetaWire, OwnerReferenceWire, Texts
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Owner
 from ringwise.wellknown import (
-    BACKUP_PREFIX,
+    BACKUP_NEW_POD,
+    BACKUP_SOURCE_POD,
     CHIP_RESOURCE_PREFIX,
     DISTRIBUTED_JOB,
     HCCL_PREFIX,
@@ -59,7 +60,6 @@ _KEPT_PREFIXES = (
     RACK_REQUEST_PREFIX,
     SUPER_POD_PREFIX,
     TOR_AFFINITY,
-    BACKUP_PREFIX,
 )
 _KEPT = frozenset(
     {
@@ -77,6 +77,8 @@ _KEPT = frozenset(
         WAIT_RESCHEDULE_TIMEOUT,
         PROCESS_RECOVER_STRATEGY,
         NEED_VOLCANO_OPERATION,
+        BACKUP_NEW_POD,
+        BACKUP_SOURCE_POD,
         IN_HOT_SWITCH,
         POD_TYPE,
         RESET_INFO,

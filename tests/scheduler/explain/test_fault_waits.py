@@ -225,7 +225,8 @@ def test_many_tolerated_faults_are_counted() -> None:
 
 AWAITS = (
     "subHealthyStrategy: hotSwitch waits until ClusterD sets the annotation needVolcanoOpe: delete on the "
-    "pod; to replace it now, set this annotation or the label subHealthyStrategy: forceExit on the PodGroup"
+    "pod; to replace it now without a backup, set this annotation or the label subHealthyStrategy: forceExit "
+    "on the PodGroup"
 )
 
 
@@ -237,7 +238,9 @@ def test_hot_switch_says_whose_word_is_awaited_and_what_an_operator_can_do() -> 
     assert waits(rig) == [f"fault: {hit}: Ascend910-2 of n3 is sub-healthy; {AWAITS}"]
     rig.change(hit, annotations={**rig.pods[hit].annotations, "needVolcanoOpe": "delete"})
     assert deletions(rig.step()) == {hit: 0}
-    assert waits(rig)[0] == f"fault: {hit}: ClusterD replaced the pod by a backup (hot switch)"
+    assert waits(rig)[0] == (
+        f"fault: {hit}: ClusterD wants the pod on sub-healthy hardware to be deleted, without a backup"
+    )
     assert not any("waits until ClusterD" in line for line in waits(rig))
 
 

@@ -291,7 +291,8 @@ def test_hot_switch_the_word_of_clusterd_is_enough() -> None:
     rig.tell(ev.ReportSeen(DeviceReport("n6", CHIP, network_unhealthy=0, aggregated=True)))
     rig.step()
     pod = rig.pods["train-2"]
-    rig.change("train-2", annotations={**pod.annotations, "needVolcanoOpe": "delete"})
+    marks = {"needVolcanoOpe": "delete", "backupNewPodName": "train-2-backup"}
+    rig.change("train-2", annotations={**pod.annotations, **marks})
     assert [c.pod for c in rig.step() if isinstance(c, DeletePod)] == ["train-2"]
 
 

@@ -35,6 +35,7 @@ from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.plugins.topology910.backups import Near, plan_backups
 from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, NODE_SUB_HEALTHY, TOO_FEW_FREE_CHIPS
 from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
@@ -143,6 +144,14 @@ class Topology910:
         policy = job.policy
         if policy is None:
             return None
+        if job.backups and pods and all(pod.uid in job.backups for pod in pods):
+            near: Near | None = None
+            if policy.rack is not None:
+                near = self._rack_planner().near(policy.rack)
+            elif policy.block_nodes is not None:
+                near = self._superpod_planner().near()
+            if near is not None:
+                return plan_backups(self._session, job, pods, near)
         if policy.rack is not None:
             return self._rack_planner().plan(job, policy, policy.rack, pods)
         if policy.block_nodes is not None:

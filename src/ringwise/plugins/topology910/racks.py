@@ -18,6 +18,7 @@ from ringwise.placement.racks.reschedule import RackFault, reschedule
 from ringwise.placement.racks.selection import check_sizes, fullest_nodes, select
 from ringwise.placement.superpods.reschedule import Release
 from ringwise.plugins.topology910.annotations import rack_annotations
+from ringwise.plugins.topology910.backups import Near
 from ringwise.plugins.topology910.candidates import candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.plugins.topology910.superpods import (
@@ -88,6 +89,24 @@ class RackPlanner:
         if isinstance(blocks, Reason):
             return _hinting(blocks, found.outside)
         return self._as_plan(job, rack, blocks, waiting)
+
+    def near(self, policy: RackPolicy) -> Near:
+        """R3: the rack of a node; also other racks of its SuperPoD where a logical rack is one pod."""
+        session = self._session
+        racks = session.topology.racks(session.state, session.settings.super_pod_size)
+        anywhere = policy.shape.nodes_per_group == 1 and not policy.ub_memory
+
+        def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
+            if node not in racks.rack_of:
+                return "its rack", ()
+            superpod, rack = racks.rack_of[node]
+            members = racks.nodes_of[superpod]
+            if not anywhere:
+                return f"rack {rack} of SuperPoD {superpod}", members[rack]
+            others = (one for other, nodes in members.items() if other != rack for one in nodes)
+            return f"SuperPoD {superpod}", (*members[rack], *others)
+
+        return of
 
     def _select(
         self, job: Job, policy: ChipPolicy, rack: RackPolicy, free: FreeRacks, request: RackRequest

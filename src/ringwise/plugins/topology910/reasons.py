@@ -53,6 +53,13 @@ PODS_DIFFER = ReasonKind(
     ("free nodes that {short} can take", "change the node selectors or the requests of {short}"),
     CAPACITY | SPECIFICATION | {Trigger.TOPOLOGY_CHANGED},
 )
+BACKUP_WAITS = ReasonKind(
+    "backup-pod-waits",
+    Stage.PLAN,
+    "no free node of {where} can take {pod}, which is to replace {source} there",
+    ("free a node of {where}",),
+    CAPACITY | {Trigger.TOPOLOGY_CHANGED},
+)
 PODS_MISSING = ReasonKind(
     "pods-missing",
     Stage.PLAN,

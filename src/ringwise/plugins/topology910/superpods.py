@@ -30,6 +30,7 @@ from ringwise.placement.superpods.reschedule import (
     reschedule,
 )
 from ringwise.plugins.topology910.annotations import block_annotations
+from ringwise.plugins.topology910.backups import Near
 from ringwise.plugins.topology910.candidates import Candidates, candidates
 from ringwise.plugins.topology910.reasons import PODS_MISSING
 from ringwise.reasons import Reason
@@ -86,6 +87,18 @@ class SuperPodPlanner:
                 answer = found.explain(answer, nodes, least, "of SuperPoDs")
             return _hinting(answer, superpods)
         return _as_plan(answer, pending, ranks, session)
+
+    def near(self) -> Near:
+        """P7: the SuperPoD of a node."""
+        session = self._session
+        superpods = session.topology.superpods(session.state, session.settings.super_pod_size)
+
+        def of(node: NodeId) -> tuple[str, Sequence[NodeId]]:
+            superpod = superpods.superpod_of.get(node)
+            nodes = () if superpod is None else superpods.nodes_of[superpod]
+            return f"SuperPoD {superpod}", nodes
+
+        return of
 
     # -- first time --------------------------------------------------------------------
 
@@ -295,7 +308,7 @@ def known_places(
     places: dict[int, tuple[int, Mapping[str, str]]] = {}
     replaced: list[Pod] = []
     for uid, pod in job.pods.items():
-        if not pod.cls.chips or state.pods[uid].node < 0:
+        if not pod.cls.chips or state.pods[uid].node < 0 or uid in job.backups:
             continue
         if uid in ranks:
             places[ranks[uid]] = (state.pods[uid].node, pod.annotations)

@@ -70,7 +70,8 @@ class SwitchPlanner:
         ranks = ranks_of(job)
         pending.sort(key=lambda pod: ranks[pod.uid])
         found = candidates(session, job, pending)
-        seats = self._survivors(job, resolved, ranks)
+        replaced = {job.backups[pod.uid] for pod in pending if pod.uid in job.backups}
+        seats = self._survivors(job, resolved, ranks, replaced)
         kept = self._previous_nodes(job, ranks, pending, found, resolved)
         answer = self._answer(job, policy, resolved, pending, ranks, found, seats, kept)
         if isinstance(answer, Reason) and kept and not seats and session.reach is Reach.ANY:
@@ -95,7 +96,7 @@ class SwitchPlanner:
         held = {node for node, _ in kept.values()}
         missing = [pod for pod in pending if pod.uid not in kept]
         staying = [*seats, *(seat for _, seat in kept.values())]
-        failed = [self._lost_seat(job, resolved, ranks[pod.uid]) for pod in missing]
+        failed = [self._lost_seat(job, resolved, pod, ranks[pod.uid]) for pod in missing]
         free = found.open_to(missing) - held
         if staying and self._session.reach is Reach.OWN:
             own = {seat.switch for seat in (*staying, *failed)}
@@ -154,12 +155,19 @@ class SwitchPlanner:
 
     # -- after a fault (S9) -------------------------------------------------------------------
 
-    def _survivors(self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int]) -> list[PodPosition]:
+    def _survivors(
+        self, job: Job, resolved: ResolvedTopology, ranks: dict[str, int], replaced: Collection[str]
+    ) -> list[PodPosition]:
+        """Pods that stay: not those that a backup is placed for now (hot switch), nor other backups."""
         state = self._session.state
         return [
             self._seat(resolved, state.names[state.pods[uid].node], ranks[uid], self._mark(pod))
             for uid, pod in job.pods.items()
-            if pod.cls.chips and state.pods[uid].node >= 0 and not pod.deleting
+            if pod.cls.chips
+            and state.pods[uid].node >= 0
+            and not pod.deleting
+            and uid not in replaced
+            and uid not in job.backups
         ]
 
     def _previous_nodes(
@@ -183,7 +191,11 @@ class SwitchPlanner:
                 returned.add(node)
         return kept
 
-    def _lost_seat(self, job: Job, resolved: ResolvedTopology, rank: int) -> PodPosition:
+    def _lost_seat(self, job: Job, resolved: ResolvedTopology, pod: Pod, rank: int) -> PodPosition:
+        source = job.backups.get(pod.uid)
+        if source is not None:
+            node = self._session.state.names[self._session.state.pods[source].node]
+            return self._seat(resolved, node, rank, self._mark(job.pods[source]))
         previous = job.previous_nodes.get(rank)
         if previous is None:
             return PodPosition(rank)

@@ -60,7 +60,8 @@ def plain_key(job: Job) -> tuple[int, int] | None:
 
 def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     """How the job's chips are chosen; None for a job without chips; a reason for an invalid one."""
-    pods = [pod for pod in job.in_order if pod.phase != "Failed"]
+    backups = [job.pods[uid] for uid in job.backups]
+    pods = [pod for pod in job.in_order if pod.phase != "Failed" and pod.uid not in job.backups]
     asking = job.chip_pods
     label = job.labels.get(TOR_AFFINITY)
     if not asking:
@@ -68,7 +69,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     resources = sorted({pod.cls.resource for pod in asking if pod.cls.resource is not None})
     if len(resources) > 1:
         return MIXED_RESOURCES(resources=resources)
-    for pod in asking:
+    for pod in (*asking, *backups):
         if pod.chip_containers > 1:
             return TOO_MANY_CHIP_CONTAINERS(containers=pod.chip_containers, pod=pod.name, chips=pod.cls.chips)
         if pod.cls.chips_before_start:
@@ -81,7 +82,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     combined = check_not_combined(label, sp_block)
     if combined is not None:
         return combined
-    board = _select_board(job, resources[0], asking, session)
+    board = _select_board(job, resources[0], [*asking, *backups], session)
     if isinstance(board, Reason):
         return board
     if board.rack_nodes:

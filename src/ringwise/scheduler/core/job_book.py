@@ -174,7 +174,9 @@ class JobBook:
         old = job.pods.get(pod.uid)
         job.pods[pod.uid] = pod
         self._state.changes.job(job.key)
-        if old is None or differs_for_job(old, pod):
+        # A backup pod takes over when the other one ends.
+        ends = old and job.sources and (old.deleting, old.phase) != (pod.deleting, pod.phase)
+        if old is None or ends or differs_for_job(old, pod):
             self._touch(job)
 
     def drop_pod(self, uid: str) -> Job | None:

@@ -142,7 +142,8 @@ class StatusReporter:
                 failed += 1
             elif placements[uid].node >= 0 and not placements[uid].assumed:
                 # A binding that is not confirmed may still fail; the group runs once it is.
-                scheduled += 1
+                # A backup pod replaces one that is counted.
+                scheduled += uid not in job.backups
                 running += pod.phase == "Running"
             else:
                 waiting += 1

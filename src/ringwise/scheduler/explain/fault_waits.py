@@ -75,8 +75,8 @@ def _hot_switches(view: SchedulerView, job: Job, pods: list[Pod], policy: FaultP
     for pod, why in found[:_NAMED]:
         yield (
             f"fault: {pod.name}: {why}; {SUB_HEALTHY_STRATEGY}: hotSwitch waits until ClusterD sets the "
-            f"annotation {NEED_VOLCANO_OPERATION}: delete on the pod; to replace it now, set this annotation "
-            f"or the label {SUB_HEALTHY_STRATEGY}: forceExit on {_has_labels(job)}"
+            f"annotation {NEED_VOLCANO_OPERATION}: delete on the pod; to replace it now without a backup, "
+            f"set this annotation or the label {SUB_HEALTHY_STRATEGY}: forceExit on {_has_labels(job)}"
         )
     if len(found) > _NAMED:
         more = agrees(len(found) - _NAMED, "pod waits", "pods wait")

@@ -16,7 +16,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
 from ringwise.topology.chips import chip_names, chips_of, mask_of
-from ringwise.wellknown import FAULT_TYPE, NEED_VOLCANO_OPERATION
+from ringwise.wellknown import BACKUP_NEW_POD, FAULT_TYPE, NEED_VOLCANO_OPERATION
 
 #: Levels of chip faults that never make a chip unhealthy for the pod that has it.
 HARMLESS_LEVELS = frozenset(
@@ -322,6 +322,10 @@ class FaultDetector:
             # ClusterD prepares a backup pod first, and says when this one goes; its word is enough.
             if pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
                 return HEALTHY
+            if BACKUP_NEW_POD not in pod.annotations:
+                # The hot switch failed: the job restarts as after any fault.
+                why = "ClusterD wants the pod on sub-healthy hardware to be deleted, without a backup"
+                return Examined(PodFault(FaultType.SUB_HEALTH, why))
             why = "ClusterD replaced the pod by a backup (hot switch)"
             return Examined(PodFault(FaultType.SUB_HEALTH, why, hot_switch=True))
         weak = self._weak(name, pod.cls.resource or "", chips)

@@ -299,6 +299,9 @@ class FaultHandler:
             known = uid in handled.deletions or self.clocks.is_given_up(job, uid, now)
             if known or pod.node is None or not self._book.is_ours(pod):
                 continue
+            if uid in job.backups:
+                # The job runs without it: ClusterD gives it up, or makes it a pod of the job.
+                continue
             if over and not handled.faulty:
                 # The job has ended: whether its owner begins it again is no question of hardware.
                 continue

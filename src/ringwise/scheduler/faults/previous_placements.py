@@ -120,6 +120,8 @@ class PreviousPlacements:
         if placement is None or placement.node < 0 or not placement.chips:
             return None
         job = self._book.job_of(uid)
+        if job is not None and uid in job.backups:
+            return None  # The pod that it was to replace runs on.
         pod = placement.pod
         is_held = job is not None and self._is_held(job, pod, failed)
         if job is None or not (is_held or failed or self._prefers_previous_node(pod)):
