@@ -147,8 +147,6 @@ class Pods(Protocol):
     def phase(self, name: str) -> str | None:
         """None: there is no such pod."""
 
-    def annotations(self, name: str) -> Mapping[str, str]: ...
-
     def patch(
         self, name: str, annotations: Mapping[str, str | None], labels: Mapping[str, str] | None = None
     ) -> None:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ringwise.device.report import check_code
+
 Object = dict[str, Any]
 
 CHIP = "huawei.com/Ascend910"
@@ -188,24 +190,35 @@ def switch_topology(switches: Mapping[str, Sequence[str]]) -> Object:
 
 
 def node_report(
-    node: str, free: Sequence[int], *, unhealthy: Sequence[int] = (), superpod: int = -2, index: int = 0
+    node: str,
+    free: Sequence[int],
+    *,
+    unhealthy: Sequence[int] = (),
+    sub_healthy: Sequence[int] = (),
+    superpod: int = -2,
+    index: int = 0,
 ) -> Object:
     """The ConfigMap of a node's device plugin."""
 
     def named(chips: Sequence[int]) -> str:
         return ",".join(f"Ascend910-{chip}" for chip in chips)
 
+    faults = [
+        {"npu_name": f"Ascend910-{chip}", "fault_code": "80F78006", "fault_level": "SubHealthFault"}
+        for chip in sub_healthy
+    ]
+    lists = {
+        CHIP: named(free),
+        f"{CHIP}-Unhealthy": named(unhealthy),
+        f"{CHIP}-NetworkUnhealthy": "",
+        f"{CHIP}-Fault": json.dumps(faults),
+    }
+    updated = 1_760_000_000
     report = {
-        "DeviceInfo": {
-            "DeviceList": {
-                CHIP: named(free),
-                f"{CHIP}-Unhealthy": named(unhealthy),
-                f"{CHIP}-NetworkUnhealthy": "",
-            },
-            "UpdateTime": 1_760_000_000,
-        },
+        "DeviceInfo": {"DeviceList": lists, "UpdateTime": updated},
         "SuperPodID": superpod,
         "ServerIndex": index,
+        "CheckCode": check_code(lists, updated),
     }
     return {
         "apiVersion": "v1",

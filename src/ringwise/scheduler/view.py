@@ -7,7 +7,7 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -172,7 +172,7 @@ class SchedulerView:
         detector: FaultDetector,
         fault_jobs: dict[str, FaultJob],
         clocks: Clocks,
-        reported_by_clusterd: Set[str],
+        clusterd_runs: Callable[[int], bool],
         history: History,
         what_if: WhatIf,
         containment: Containment,
@@ -190,7 +190,7 @@ class SchedulerView:
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
         self.clocks = clocks
-        self._reported_by_clusterd = reported_by_clusterd
+        self._clusterd_runs = clusterd_runs
         self._history = history
         #: Pods of these schedulers are ours.
         self.scheduler_names = scheduler_names
@@ -384,10 +384,9 @@ class SchedulerView:
         """F1: entries about jobs that are being rescheduled that no other leader would know."""
         return self._publisher.left_out
 
-    @property
-    def has_clusterd(self) -> bool:
+    def has_clusterd(self, now: int) -> bool:
         """Whether Huawei's ClusterD runs: it reports the chips of nodes."""
-        return bool(self._reported_by_clusterd)
+        return self._clusterd_runs(now)
 
     def tolerated_faults(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
         """Faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""

@@ -31,9 +31,6 @@ class RigPods:
         pod = self._rig.pods.get(name)
         return None if pod is None else pod.phase
 
-    def annotations(self, name: str) -> Mapping[str, str]:
-        return self._rig.pods[name].annotations
-
     def patch(
         self, name: str, annotations: Mapping[str, str | None], labels: Mapping[str, str] | None = None
     ) -> None:

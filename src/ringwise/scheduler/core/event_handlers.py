@@ -216,13 +216,13 @@ class EventHandlers:
     def _report_seen(self, event: ev.ReportSeen) -> None:
         self._state.put_report(event.report)
         if event.report.aggregated:
-            self._faults.aggregated.add(event.report.node)
+            self._faults.clusterd.seen(event.report.node)
         self._chips_reported(event.report.node)
 
     def _report_gone(self, event: ev.ReportGone) -> None:
         self._state.drop_report(event.node, event.aggregated)
         if event.aggregated:
-            self._faults.aggregated.discard(event.node)
+            self._faults.clusterd.gone(event.node, self._now)
         self._chips_reported(event.node)
 
     def _chips_reported(self, node: str) -> None:

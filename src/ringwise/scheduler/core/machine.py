@@ -188,7 +188,7 @@ class Scheduler:
             detector=detector,
             fault_jobs=self._faults.jobs,
             clocks=self._faults.clocks,
-            reported_by_clusterd=self._faults.aggregated,
+            clusterd_runs=self._faults.clusterd.runs,
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),
             containment=self._containment,

@@ -33,7 +33,7 @@ _NAMED = 3
 def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     """One sentence for each wait; none for a job that no fault hit."""
     handled = view.fault_jobs.get(job.key)
-    policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd)
+    policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd(now))
     found = [] if handled is None else [*_state(view, handled, now)]
     if handled is None or handled.state is State.WAITING:
         found += _clock(view, handled, job, policy, now)

@@ -18,6 +18,7 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
+from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
 from ringwise.scheduler.faults.detection import FaultDetector, FaultType, earliest
 from ringwise.scheduler.faults.document import ReadDocument
@@ -77,8 +78,7 @@ class FaultHandler:
         self.records = RescheduleRecords()
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
-        #: Nodes of which ClusterD reports the chips: it runs while there are any.
-        self.aggregated: set[str] = set()
+        self.clusterd = ClusterDPresence()
         #: F3.
         self.cool_downs = CoolDowns()
         #: Jobs to look at: now, and when time alone changes something.
@@ -169,7 +169,7 @@ class FaultHandler:
 
     def restarts_failed(self, job: Job) -> bool:
         """Whether a pod of the job that fails now is restarted."""
-        policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
+        policy = read_fault_policy(job.labels, job.annotations)
         handled = job.key in self.jobs or (policy.mode is not Mode.OFF and self._is_handled(job))
         return handled and policy.retries > 0
 
@@ -183,11 +183,14 @@ class FaultHandler:
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        return earliest(*self._due.values(), self._unmarked.deadline(), self.links_down.deadline())
+        others = self._unmarked.deadline(), self.links_down.deadline(), self.clusterd.deadline()
+        return earliest(*self._due.values(), *others)
 
     def review(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
         self.links_down.review(now)
+        for job in self._book.jobs.values() if self.clusterd.ended(now) else ():
+            self.policy_changed(job)  # Faults that were left to it are ours.
         for key in [key for key, due in self._due.items() if due <= now]:
             self._dirty[key] = None
         keys = list(self._dirty)
@@ -228,7 +231,7 @@ class FaultHandler:
                 handled.happened(Happened.JOB_GONE)
                 self._end(handled)
             return [] if job is None or over else self._review(key, now)
-        policy = read_fault_policy(job.labels, job.annotations, clusterd=bool(self.aggregated))
+        policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
         if job.has_independent_pods:  # The other replicas of a service go on serving.
             policy = replace(policy, only_pods=True)
         commands: list[Command] = []
