@@ -6,7 +6,7 @@ value is compared with the types of the struct here, to report every wrong field
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import GenericAlias
 from typing import Any, TypeVar
 
@@ -117,9 +117,16 @@ def decoded_entries(text: str, kind: type[Kind], path: str, found: Findings) -> 
         fitting: dict[str, Kind] = msgspec.json.decode(text, type=all_of_them)
         return fitting
     except (msgspec.DecodeError, ValueError, RecursionError):
-        fitting = {}
+        return read_entries(decoded(text, dict[str, msgspec.Raw], path, found) or {}, kind, path, found)
+
+
+def read_entries(
+    raws: Mapping[str, msgspec.Raw], kind: type[Kind], path: str, found: Findings
+) -> dict[str, Kind]:
+    """The same of entries that were told apart already."""
+    fitting: dict[str, Kind] = {}
     unexplained = 0
-    for key, raw in (decoded(text, dict[str, msgspec.Raw], path, found) or {}).items():
+    for key, raw in raws.items():
         try:
             fitting[key] = msgspec.json.decode(raw, type=kind)
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from ringwise.manifests.checking import decoded, decoded_entries, keyed
+from ringwise.manifests.checking import decoded, keyed, read_entries
 from ringwise.manifests.chips import chip_of, chips_in
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.metadata import identity
@@ -94,10 +94,18 @@ class _Info(WireStruct, rename=None):
     RackID: int | None = None
 
 
+#: What the entries of aggregates said last: name of the ConfigMap -> entry -> its text, and its reports.
+KnownEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
+
+
 def config_map_from_wire(
-    wire: ConfigMapWire, found: Findings
+    wire: ConfigMapWire, found: Findings, known: KnownEntries | None = None
 ) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
-    """Its device reports, or the ConfigMap itself for other readers; None when it is not used."""
+    """Its device reports, or the ConfigMap itself for other readers; None when it is not used.
+
+    An aggregate is written every few seconds, and few of its nodes change: the reports of the others are
+    taken from `known`, which is kept up to date.
+    """
     given = wire.metadata.namespace if wire.metadata else None
     who = identity(wire.metadata, "ConfigMap", found)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
@@ -106,7 +114,7 @@ def config_map_from_wire(
     if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
         return _of_node(who.name, data, found), None
     if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
-        return _of_cluster(who.name, data, found), None
+        return _of_cluster(who.name, data, found, {} if known is None else known), None
     return None
 
 
@@ -156,14 +164,23 @@ def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
     return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
 
 
-def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
+def _of_cluster(name: str, data: dict[str, str], found: Findings, known: KnownEntries) -> list[DeviceReport]:
     path = keyed("data", name)
+    before, entries = known.pop(name, {}), known.setdefault(name, {})
     # Chunks of the aggregate that are not used any more are empty.
     if not data.get(name, "").strip():
         return []
-    infos = decoded_entries(data[name], _Info, path, found)
+    raws = decoded(data[name], dict[str, msgspec.Raw], path, found) or {}
+    texts = {key: bytes(raw) for key, raw in raws.items()}
     reports: list[DeviceReport] = []
-    for key, info in infos.items():
+    changed: dict[str, msgspec.Raw] = {}
+    for key, text in texts.items():
+        if key in before and before[key][0] == text:
+            entries[key] = before[key]
+            reports += before[key][1]
+        else:
+            changed[key] = raws[key]
+    for key, info in read_entries(changed, _Info, path, found).items():
         if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
             found.wrong(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
             continue
@@ -171,6 +188,7 @@ def _of_cluster(name: str, data: dict[str, str], found: Findings) -> list[Device
         read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
         if len(found.errors) == wrong:
             reports += read
+            entries[key] = texts[key], read
     return reports
 
 

@@ -10,7 +10,7 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import ObjectReader
-from ringwise.manifests.device_info import aggregated_nodes, config_map_from_wire
+from ringwise.manifests.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.node_info import node_reports_of
@@ -24,6 +24,7 @@ from ringwise.wellknown import ISOLATION_CONFIG_MAP, SCHEDULER_CONFIG_KEY, TOR_N
 class ReportReader(ObjectReader[ConfigMapWire]):
     def __init__(self) -> None:
         super().__init__(ConfigMapWire)
+        self._entries: KnownEntries = {}
 
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         readable = self._readable(wire, found)
@@ -42,9 +43,12 @@ class ReportReader(ObjectReader[ConfigMapWire]):
         kept = [pair for pair in before if pair[0] not in readable and pair[0].rpartition("/")[2] in named]
         return (*readable.items(), *kept)
 
+    def forget(self, key: str) -> None:
+        self._entries.pop(key.rpartition("/")[2], None)
+
     def _readable(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects:
         """What can be read of it; the rest is in `found`."""
-        read = config_map_from_wire(wire, found)
+        read = config_map_from_wire(wire, found, self._entries)
         health = node_reports_of(wire, found)
         if read is None and health is None:
             # It carries the label but is not a report.

@@ -86,6 +86,8 @@ def _changed(old: WatchedObject | None, new: WatchedObject) -> Iterator[ev.Event
 
 
 def _changed_reports(old: NodeReports | None, new: NodeReports) -> Iterator[ev.Event]:
+    if old is not None and old.reports == new.reports:
+        return
     known = {report.resource: report for report in old.reports} if old is not None else {}
     if old is not None and known.keys() - {report.resource for report in new.reports}:
         # There is no event for one resource: all reports of the node are deleted and sent again.
