@@ -320,11 +320,11 @@ class ClusterState:
             self.sub_healthy[number] = f"node {name}"
 
     def drop_report(self, node: str, aggregated: bool) -> None:
-        for key in [key for key in self.reports if key[0] == node]:
-            found = self.reports[key]
-            found.pop(aggregated, None)
-            if not found:
-                del self.reports[key]
+        # By resource: an aggregate that goes takes the reports of all nodes with it.
+        for resource in self.fleets:
+            found = self.reports.get((node, resource))
+            if found is not None and found.pop(aggregated, None) is not None and not found:
+                del self.reports[node, resource]
         self._redescribe(node)
 
     def report_of(self, node: str, resource: str) -> DeviceReport | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,11 +12,12 @@ import pytest
 from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, change_events
 from ringwise.manifests.errors import Findings
+from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
 from tests.cluster.objects import node_report
 from tests.clusterd import ClusterD, Object, PublicFault
 from tests.scheduler.faults.fault_rig import POD_LEVEL, pod_node, running
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import CHIP, Rig
 
 ALL = tuple(range(8))
 
@@ -112,3 +114,24 @@ def test_a_clusterd_that_is_gone_leaves_its_jobs_to_us() -> None:
     assert deleted(rig) == []
     rig.step(1)
     assert sorted(deleted(rig)) == ["train-1", "train-3"]
+
+
+class NotWalked(dict[Any, Any]):
+    def __iter__(self) -> Iterator[Any]:
+        raise AssertionError("the reports of all nodes were walked over for one of them")
+
+
+def test_a_report_that_goes_costs_no_walk_over_all_nodes() -> None:
+    """An aggregate of thousands of nodes may go at once."""
+    rig = running(POD_LEVEL)
+    clusterd, watched = ClusterD(), Watched(rig)
+    own = reports(rig)
+    watched.put([*clusterd.aggregates(own), *own])
+    state = rig.machine._state
+    state.reports = NotWalked(state.reports)
+    rig.tell(*(ev.ReportGone(one, aggregated=True) for one in ("n1", "n2")))
+    rig.machine.handle(rig.events, rig.now)
+    rig.events.clear()
+    left = {key: list(found) for key, found in state.reports.items()}
+    assert left["n1", CHIP] == [False]
+    assert left["n3", CHIP] == [True, False]
