@@ -117,6 +117,14 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
             ("warning", "report-stale", "node n"),
         ),
         (
+            [
+                node("n", labels=ARM),
+                report("n", range(8), update_time=10**13),
+                report("n", range(8), update_time=10**12, aggregated=True),
+            ],
+            ("warning", "aggregate-behind", "ClusterD"),
+        ),
+        (
             [node("n", labels=ARM, internal_ip="10.0.0.1"), topology(4)],
             ("warning", "server-is-no-node", "ConfigMap basic-tor-node-cm"),
         ),
@@ -285,3 +293,12 @@ def test_once_the_chip_plugin_is_configured_the_pods_start() -> None:
     scheduler = scheduler_told(node("n1"), pod("chips", 8), configuration=without_chip_plugin())
     scheduler.handle([ev.ConfigurationSeen(default_configuration())], NOW)
     assert scheduler.view.cluster.pods["chips"].chips == 0xFF
+
+
+def test_a_clusterd_that_keeps_up_or_is_not_used_is_no_finding() -> None:
+    minute, default = 60 * 10**9, default_configuration()
+    unused = Configuration(default.actions, default.tiers, Settings(use_cluster_info_manager=False))
+    own = report("n", range(8), update_time=100 * minute)
+    for age, configuration in ((1, default), (50, unused)):
+        late = report("n", range(8), update_time=(100 - age) * minute, aggregated=True)
+        assert found(examined(node("n", labels=ARM), own, late, configuration=configuration)) == []

@@ -17,6 +17,8 @@ from ringwise.wellknown import ASCEND_REAL
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
+#: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
+_BEHIND_AFTER = 60 * 1_000_000_000
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
@@ -290,7 +292,31 @@ def _pods_holding(view: SchedulerView, resource: str, number: int, chips: int) -
     )
 
 
+def _behind(view: SchedulerView) -> Iterator[Finding]:
+    """N7: ClusterD's reports count, also where it does not run any more."""
+    state = view.cluster
+    both = [(kinds, state.report_of(*key)) for key, kinds in state.reports.items() if len(kinds) > 1]
+    late = [
+        (age, report)
+        for kinds, report in both
+        if report is not None and report.aggregated and report.update_time
+        if (age := kinds[False].update_time - report.update_time) > _BEHIND_AFTER
+    ]
+    if late:
+        age, worst = max(late, key=lambda one: (one[0], one[1].node))
+        yield Finding(
+            WARNING,
+            "aggregate-behind",
+            "ClusterD",
+            f"its reports of {counted(late, 'node')} are older than those of the device plugins, that of "
+            f"{worst.node} by {counted(age // 60_000_000_000, 'minute')}; faults since then are not seen",
+            "see whether ClusterD runs; without it, delete its ConfigMaps cluster-info-device-*, or write "
+            "useClusterInfoManager: false",
+        )
+
+
 def _reports(view: SchedulerView) -> Iterator[Finding]:
+    yield from _behind(view)
     state = view.cluster
     reports = [report for kinds in state.reports.values() for report in kinds.values()]
     newest = max((report.update_time for report in reports), default=0)
@@ -304,6 +330,8 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
                 f"reports chips of {report.resource} on {report.node}, which is no node of the cluster",
                 "delete the ConfigMap, or join the node",
             )
+        elif report.aggregated and False in state.reports[report.node, report.resource]:
+            continue  # `_behind` compares the two.
         elif report.update_time and newest - report.update_time > STALE_AFTER:
             minutes = (newest - report.update_time) // 60_000_000_000
             yield Finding(
