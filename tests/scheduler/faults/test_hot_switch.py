@@ -15,7 +15,7 @@ from ringwise.state.model import DeviceReport, ReportedFault
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.clusterd import HotSwitch
 from tests.scheduler.faults.fault_rig import state_of, successor
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import CHIP, Rig, gangs_may_end
 
 LABELS = {"fault-scheduling": "force", "subHealthyStrategy": "hotSwitch"}
 OWNED = ("predicate-time", CHIP, "huawei.com/AscendReal", "super-pod-rank", "super-pod-id", "isSharedTor")
@@ -342,3 +342,20 @@ def test_a_second_backup_of_a_pod_is_a_further_pod() -> None:
     rig.change("b-1", phase="Failed")
     rig.step()
     assert sorted(job.pods[uid].name for uid in job.backups) == ["b-1", "b-2"]
+
+
+@pytest.mark.parametrize("backup", ["a-backup", "z-backup"])
+def test_a_job_with_a_backup_has_no_pod_to_spare(backup: str) -> None:
+    """Three pods run and the gang needs two: preemption must not take one of the two for the third."""
+    rig = Rig(3, tiers=gangs_may_end())
+    rig.priority("high", 100)
+    rig.submit("train", pods=2, chips=8, labels=LABELS, preemptable=True)
+    rig.run()
+    sub_healthy(rig, rig.pods["train-1"].node or "")
+    switch = HotSwitch(RigPods(rig), "train-1", backup)
+    switch.begin()
+    rig.run()
+    assert switch.is_ready
+    rig.submit("urgent", pods=1, chips=8, priority="high")
+    rig.run()
+    assert set(rig.evictions()) in (set(), {"train-0", "train-1", backup})
