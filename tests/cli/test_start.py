@@ -32,6 +32,19 @@ finally:
 """
 
 
+#: Runs a command and prints how often garbage was collected, and whether any is looked for at the end.
+COLLECTIONS = """
+import gc, sys
+from ringwise.cli.main import main
+usual, found = gc.get_threshold(), []
+gc.callbacks.append(lambda phase, info: gc.get_threshold() != usual and found.append(phase))
+try:
+    main()
+finally:
+    print("\\n" + str((len(found), gc.get_freeze_count() == 0)), file=sys.stderr)
+"""
+
+
 def modules_loaded_by(*arguments: str) -> set[str]:
     ran = subprocess.run(
         [sys.executable, "-c", PROBE, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -45,6 +58,19 @@ def below(packages: tuple[str, ...], loaded: set[str]) -> set[str]:
     return {name for name in loaded if name.startswith(tuple(f"{package}." for package in packages))} | (
         loaded & set(packages)
     )
+
+
+@pytest.mark.process
+def test_a_short_command_collects_no_garbage() -> None:
+    """Its objects live until the end: one search among 50,000 of them took a twelfth of the time."""
+    ran = subprocess.run(
+        [sys.executable, "-c", COLLECTIONS, "place", "-f", EXAMPLE],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ran.stderr.splitlines()[-1] == "(0, False)"
 
 
 @pytest.mark.process

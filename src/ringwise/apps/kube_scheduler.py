@@ -50,6 +50,8 @@ _LOG = Logger()
 
 #: Seconds between two checks of the configuration file.
 CONFIGURATION_INTERVAL = 5.0
+#: New objects between two garbage collections of a component that decides.
+_GC_THRESHOLD = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,8 @@ def _freeze_memory() -> None:
         gc.unfreeze()
         gc.collect()
     gc.freeze()
+    # More would be a longer pause each time, and events wait for it.
+    gc.set_threshold(_GC_THRESHOLD)
     gc.enable()
 
 
