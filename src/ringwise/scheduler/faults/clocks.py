@@ -120,7 +120,9 @@ class Clocks:
         """It is complete, and the API server has confirmed it: a binding may still fail."""
         placements = self._state.pods
         placed = sum(
-            is_placed(self._state, pod) and not placements[uid].assumed for uid, pod in job.pods.items()
+            is_placed(self._state, pod) and not placements[uid].assumed
+            for uid, pod in job.pods.items()
+            if uid not in job.backups
         )
         return placed >= needed_pods(job)
 
