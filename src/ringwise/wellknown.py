@@ -331,8 +331,11 @@ MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
 #: Its data key with the device ids that kubelet lists for each pod (namespace/name) in its pod-resources API;
 #: empty: kubelet did not answer. The same.
 KUBELET_LISTING_KEY = "RingwiseKubeletDevices"
-#: Its data key with the chips that are separated because `ringwise isolate` asks for it. The same.
-ISOLATED_CHIPS_KEY = "RingwiseIsolatedChips"
+#: Its data key with the chips that `ringwise isolate` took out of use: no fault, and in no list of faults
+#: (rule F4). The same.
+ISOLATED_CHIPS_KEY = "RingwiseIsolation"
+#: The key of earlier versions for it, which had these chips in `ManuallySeparateNPU` as well.
+MIRRORED_CHIPS_KEY = "RingwiseIsolatedChips"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.

@@ -319,7 +319,7 @@ def test_chips_list(tmp_path: Path) -> None:
     async def test() -> None:
         lists = {
             RESOURCE: "Ascend910-0",
-            f"{RESOURCE}-Unhealthy": "Ascend910-2,Ascend910-3",
+            f"{RESOURCE}-Unhealthy": "Ascend910-2,Ascend910-4",
             f"{RESOURCE}-NetworkUnhealthy": "Ascend910-0",
             f"{RESOURCE}-Recovering": "",
             f"{RESOURCE}-Fault": json.dumps(
@@ -346,7 +346,8 @@ def test_chips_list(tmp_path: Path) -> None:
                     },
                     "data": {
                         "DeviceInfoCfg": json.dumps({"DeviceInfo": {"DeviceList": lists, "UpdateTime": 1}}),
-                        "ManuallySeparateNPU": "Ascend910-3",
+                        "ManuallySeparateNPU": "Ascend910-4",
+                        "RingwiseIsolation": "Ascend910-3",
                         "RingwiseMountedChips": json.dumps({pod["metadata"]["uid"]: "Ascend910-1"}),
                     },
                 },
@@ -362,6 +363,8 @@ def test_chips_list(tmp_path: Path) -> None:
                 "Ascend910-1": "used",
                 "Ascend910-2": "unhealthy",
                 "Ascend910-3": "isolated",
+                # Separated by Huawei's means: a fault.
+                "Ascend910-4": "unhealthy",
             }
             assert rows["Ascend910-1"]["pod"] == "default/train"
             assert rows["Ascend910-0"]["network_healthy"] is False

@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from ringwise.device.allocation import AllocationError
@@ -15,7 +16,11 @@ from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.fault_events import MOST_EVENTS
 from ringwise.device.report import REFRESH, check_code
 from ringwise.device.simulated_kubelet import AdmissionError
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, rig
+from ringwise.manifests.device_info import config_map_from_wire
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.wire import ConfigMapWire
+from ringwise.state.model import DeviceReport
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
 from tests.kube.harness import run
 
 REAL = "huawei.com/AscendReal"
@@ -119,25 +124,84 @@ def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
     run(test())
 
 
-def test_operators_isolate_and_release() -> None:
+def isolate(node: Rig, *chips: str) -> None:
+    """What `ringwise isolate` leaves; without chips, what `ringwise release` leaves."""
+    value = json.dumps({"by": "me", "at": "now", "reason": "noise"})
+    name = {"namespace": "kube-system", "name": "ringwise-isolation"}
+    data = {f"{NODE}_{chip}" if chip else NODE: value for chip in chips}
+    node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+
+
+def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> None:
     async def test() -> None:
         async with rig() as node:
-            data = {f"{NODE}_Ascend910-2": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
-            node.api.put(
-                CONFIG_MAPS,
-                {"metadata": {"namespace": "kube-system", "name": "ringwise-isolation"}, "data": data},
-            )
-            await node.devices(7)
-            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-2")
+            isolate(node, "Ascend910-2")
+            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2")
+            lists = node.device_list()
+            assert "Ascend910-2" not in lists[RESOURCE].split(",")
+            assert len(lists[RESOURCE].split(",")) == 7
+            assert (lists[f"{RESOURCE}-Unhealthy"], lists[f"{RESOURCE}-Fault"]) == ("", "[]")
+            assert node.report()["ManuallySeparateNPU"] == ""
+            await node.devices(8)
             node.bind("train", "Ascend910-2")
             with pytest.raises(AdmissionError, match="an operator isolated it"):
                 await node.admit("train")
-            node.api.put(
-                CONFIG_MAPS,
-                {"metadata": {"namespace": "kube-system", "name": "ringwise-isolation"}, "data": {}},
-            )
+            isolate(node)
+            await node.until(lambda: node.report()["RingwiseIsolation"] == "")
+            assert await node.admit("train") == (2,)
+
+    run(test())
+
+
+def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault() -> None:
+    """The report as the scheduler reads it: nothing that its detector could take as a fault."""
+
+    def read(node: Rig) -> DeviceReport:
+        wire = msgspec.convert(node.api.get(CONFIG_MAPS, REPORT), ConfigMapWire)
+        found = config_map_from_wire(wire, Findings("test"))
+        assert found is not None
+        return found[0][0]
+
+    async def test() -> None:
+        async with rig() as node:
+            node.bind("train", "Ascend910-0,Ascend910-1")
+            assert await node.admit("train", 2) == (0, 1)
+            isolate(node, "")
+            everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
+            await node.until(lambda: node.report()["RingwiseIsolation"] == everything)
+            report = read(node)
+            assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
+            assert json.loads(node.report()["RingwiseMountedChips"])
             await node.devices(8)
-            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "")
+            # A fault of an isolated chip counts as any other.
+            node.driver.change(0, [0x80E18402])
+            await node.devices(7)
+            await node.until(lambda: read(node).unhealthy == 1)
+            assert [fault.code for fault in read(node).faults] == ["80E18402"]
+            # So does a chip that an operator separates by Huawei's own means.
+            found = node.api.get(CONFIG_MAPS, REPORT)
+            separated = {**found["data"], "ManuallySeparateNPU": "Ascend910-1"}
+            node.api.put(CONFIG_MAPS, {**found, "data": separated})
+            await node.devices(6)
+            await node.until(lambda: read(node).unhealthy == 3)
+
+    run(test())
+
+
+def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
+    async def test() -> None:
+        async with rig() as node:
+            isolate(node, "Ascend910-2", "Ascend910-3")
+            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2,Ascend910-3")
+            await node.stop()
+            found = node.api.get(CONFIG_MAPS, REPORT)
+            node.api.put(
+                CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-2"}}
+            )
+            await node.start()
+            await node.devices(7)
+            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+            assert node.report()["ManuallySeparateNPU"] == "Ascend910-2"
 
     run(test())
 
@@ -146,9 +210,7 @@ def test_a_call_right_after_the_start_knows_isolated_chips() -> None:
     async def test() -> None:
         async with rig() as node:
             await node.stop()
-            data = {f"{NODE}_Ascend910-2": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
-            name = {"namespace": "kube-system", "name": "ringwise-isolation"}
-            node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+            isolate(node, "Ascend910-2")
             node.bind("train", "Ascend910-2")
             before = node.kubelet.registrations
             await node.start()
@@ -203,7 +265,7 @@ def test_names_that_operators_wrote_are_kept_and_removed_names_are_released() ->
     run(test())
 
 
-def test_a_mirrored_isolation_of_a_chip_that_is_gone_is_no_word_of_an_operator() -> None:
+def test_F4_what_an_earlier_version_mirrored_is_no_word_of_an_operator() -> None:
     async def test() -> None:
         async with rig(started=False) as node:
             node.api.put(
@@ -211,14 +273,18 @@ def test_a_mirrored_isolation_of_a_chip_that_is_gone_is_no_word_of_an_operator()
                 {
                     "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
                     "data": {
-                        "ManuallySeparateNPU": "Ascend910-8,Ascend910-9",
-                        "RingwiseIsolatedChips": "Ascend910-9",
+                        "ManuallySeparateNPU": "Ascend910-3,Ascend910-8,Ascend910-9",
+                        "RingwiseIsolatedChips": "Ascend910-3,Ascend910-9",
                     },
                 },
             )
+            isolate(node, "Ascend910-3")
             await node.start()
             await node.devices(8)
             await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
+            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-3")
+            assert "RingwiseIsolatedChips" not in node.report()
+            assert node.device_list()[f"{RESOURCE}-Unhealthy"] == ""
 
     run(test())
 

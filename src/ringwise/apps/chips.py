@@ -18,7 +18,7 @@ from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES, PODS
 from ringwise.manifests.chips import chip_of
-from ringwise.manifests.isolation import entry_of, read_isolations
+from ringwise.manifests.isolation import entry_of, isolated_chips, read_isolations
 from ringwise.manifests.wire import ConfigMapWire, PodWire, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.model import Isolation
@@ -31,6 +31,7 @@ from ringwise.wellknown import (
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     FAULT_SUFFIX,
+    ISOLATED_CHIPS_KEY,
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     LAST_ISOLATION_CHANGE,
@@ -210,17 +211,19 @@ def _rows(
     unhealthy = _names(lists, UNHEALTHY_SUFFIX)
     network = _names(lists, NETWORK_UNHEALTHY_SUFFIX)
     free = {chip for key, text in lists.items() if "-" not in key for chip in text.split(",") if chip}
-    separated = set(filter(None, data.get(MANUALLY_SEPARATE_KEY, "").split(",")))
+    listed = (data.get(key, "") for key in (MANUALLY_SEPARATE_KEY, ISOLATED_CHIPS_KEY))
+    named = {chip.strip() for text in listed for chip in text.split(",")}
     reasons = {one.chip: one for one in isolations if one.node == node}
-    chips = free | unhealthy | network | separated | by_chip.keys() | faults.keys()
+    chips = free | unhealthy | network | named | by_chip.keys() | faults.keys()
     chips |= {key.partition("/")[2] for key in pods if key.startswith(f"{node}/")}
+    isolated = isolated_chips(isolations, node, tuple(chips))
     rows = []
     for chip in (one for one in chips if chip_of(one) is not None):
         pod = by_chip.get(chip) or pods.get(f"{node}/{chip}", "")
         why = reasons.get(chip) or reasons.get("")
         state = "free" if chip in free else "used"
-        if chip in unhealthy:
-            state = "isolated" if chip in separated else "unhealthy"
+        if chip in isolated or chip in unhealthy:
+            state = "isolated" if chip in isolated else "unhealthy"
         note = f"{why.reason} (by {why.by}, {why.at})" if why is not None else ""
         rows.append(ChipRow(node, chip, state, pod, chip not in network, faults.get(chip, ""), note))
     return rows

@@ -59,10 +59,10 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.isolation import isolated_chips, read_isolations
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
-    ISOLATED_CHIPS_KEY,
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     MANUALLY_SEPARATE_KEY,
+    MIRRORED_CHIPS_KEY,
 )
 
 _LOG = Logger()
@@ -164,7 +164,7 @@ class NodePlugin:
         ]
         #: Set when the faults of the chips were read once, as far as the driver tells them.
         self.looked = asyncio.Event()
-        #: The names that we wrote, or are writing, into ManuallySeparateNPU; those of isolated chips apart.
+        #: The names that we wrote, or are writing, into ManuallySeparateNPU.
         self._published: set[str] = set()
         self.reports: list[ChipReport] = []
         #: What kubelet is told: id and whether it is healthy.
@@ -395,7 +395,7 @@ class NodePlugin:
         now = self._clock.monotonic()
         content = self._content()
         if self.reporter.next_write(content, now):
-            previous, self._published = self._published, set(self.monitor.separated())
+            previous, self._published = self._published, set(self.monitor.tracker.manually_separated())
             done = False
             try:
                 done = await self.reporter.write(content, self._clock.now() // 1_000_000_000, now)
@@ -424,7 +424,7 @@ class NodePlugin:
             server_index=first.server_index,
             rack=first.rack if with_rack else None,
             switch_info=switch_info,
-            separated=self.monitor.separated(),
+            separated=sorted(self.monitor.tracker.manually_separated()),
             isolated=sorted(self.monitor.isolated),
             reasons=upgrade_fault_reason(
                 self.monitor.tracker.escalations(), self.monitor.tracker.configuration.spelling
@@ -439,7 +439,7 @@ class NodePlugin:
         """What the ConfigMap says from before the start."""
         # Also those of chips that the node does not have, or not any more: they are the operator's words.
         separated = names_in(stored, MANUALLY_SEPARATE_KEY)
-        mirrored = names_in(stored, ISOLATED_CHIPS_KEY)
+        mirrored = names_in(stored, MIRRORED_CHIPS_KEY)
         for chip, reasons in sorted(reasons_in(stored).items()):
             for reason in reasons:
                 # Without the chip's name in the list an operator has taken this level back.

@@ -68,16 +68,20 @@ class ChipReport:
     recovering: bool = False
     fault: ChipFault = NO_FAULT
     network_fault: ChipFault = NO_NETWORK_FAULT
+    #: Taken out of use by an operator, which makes it no less healthy (rule F4).
+    isolated: bool = False
 
 
 def device_list(resource: str, chips: Sequence[ChipReport], used: Collection[str]) -> dict[str, str]:
-    """Free, unhealthy and recovering chips and their faults (rules D2, N7). Lists are sorted as text."""
+    """Free, unhealthy and recovering chips and their faults (rules D2, N7, F4). Lists are sorted as text."""
 
     def names(wanted: Iterable[ChipReport]) -> str:
         return ",".join(sorted(chip.name for chip in wanted))
 
     lists = {
-        resource: names(chip for chip in chips if chip.healthy and chip.name not in used),
+        resource: names(
+            chip for chip in chips if chip.healthy and not chip.isolated and chip.name not in used
+        ),
         resource + UNHEALTHY_SUFFIX: names(chip for chip in chips if not chip.healthy),
     }
     fault_key = resource + FAULT_SUFFIX

@@ -1,4 +1,4 @@
-"""Reads the driver and keeps the health of every chip: codes, separated and isolated chips together."""
+"""Reads the driver and keeps the health of every chip: codes and separated chips. Isolation is beside it (F4)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HealthMonitor:
         self, names: Mapping[int, str], chips: Sequence[Chip], configuration: FaultConfiguration
     ) -> None:
         self.tracker = FaultTracker(configuration)
-        #: Chips that an operator isolated.
+        #: Chips that an operator isolated. They are no less healthy: only new pods do not get them (F4).
         self.isolated: frozenset[str] = frozenset()
         #: Since when the driver says nothing about a chip.
         self._silent_since: dict[str, int] = {}
@@ -113,6 +113,7 @@ class HealthMonitor:
                     network_healthy=network_is_healthy(network.level),
                     fault=fault,
                     network_fault=network,
+                    isolated=name in self.isolated,
                 )
             )
         return found
@@ -122,21 +123,13 @@ class HealthMonitor:
         fault = self._fault(chip, now)
         separated = self.tracker.network_fault(chip, now).level == MANUALLY_SEPARATE
         if chip_is_healthy(fault.level, used=True) and not separated:
-            return None
+            return "an operator isolated it" if chip in self.isolated else None
         codes = f" ({', '.join(fault.codes)})" if fault.codes else ""
-        if chip in self.isolated:
-            return "an operator isolated it"
         return f"it is unhealthy, {MANUALLY_SEPARATE if separated else fault.level}{codes}"
-
-    def separated(self) -> list[str]:
-        """The names for ManuallySeparateNPU."""
-        return sorted({*self.tracker.manually_separated(), *self.isolated})
 
     def _fault(self, name: str, now: int) -> ChipFault:
         fault = self.tracker.fault(name, now)
         level = fault.level
-        if name in self.isolated:
-            level = worst((level, MANUALLY_SEPARATE))
         if now - self._silent_since.get(name, now) >= SILENCE:
             # Nothing is known: no new pods, and those that run go on.
             level = worst((level, PRE_SEPARATE))
