@@ -51,11 +51,17 @@ class Quantity(str):
 
     `{pods:pod}` is "1 pod" or "2 pods", `{pods:pod waits|pods wait}` has both forms, `{pods:=is|are}` is the
     word without the number, and `{pods:#}` the number without a word.
+    `{free:?{best} has {free}|none has one}`
+    is the first text, or the second where there are 0.
     """
 
     def __format__(self, specification: str) -> str:
         if not specification or specification == "#":
             return str(self)
+        if specification.startswith("?"):
+            # From the end: names in the first text may hold any sign.
+            some, _, none = specification[1:].rpartition("|")
+            return none if self == "0" else some
         one, _, many = specification.removeprefix("=").partition("|")
         if specification.startswith("="):
             return agrees(self, one, many)

@@ -204,7 +204,8 @@ class Settings:
         integer(
             "reschedule-rack-after",
             3,
-            "how long after a fault a broken logical rack may move to another rack of its SuperPoD",
+            "how long pods of a job for racks wait for nodes after a fault until the healthy pods of the "
+            "broken logical rack are restarted, and the rack may move inside its SuperPoD",
             maximum=_DAY,
             unit="seconds",
         )
@@ -213,7 +214,8 @@ class Settings:
         integer(
             "reschedule-block-after",
             6,
-            "how long after a fault a broken block of a job for racks may move to other SuperPoDs",
+            "how long pods of a job for SuperPoDs or racks wait for nodes after a fault until the healthy "
+            "pods of the broken block are restarted, and the block may move to another SuperPoD",
             maximum=_DAY,
             unit="seconds",
         )
@@ -222,7 +224,8 @@ class Settings:
         integer(
             "reschedule-job-after",
             12,
-            "how long after a fault a job for racks is placed anew if its intact blocks cannot be kept",
+            "how long pods of any job wait for nodes after a fault until all its pods are restarted, and it "
+            "is placed anew where its intact blocks cannot be kept",
             maximum=_DAY,
             unit="seconds",
         )

@@ -163,7 +163,7 @@ ONE_SWITCH_TOO_SMALL = ReasonKind(
     "one-switch-too-small",
     Stage.PLAN,
     "a {job_class} job stays under one leaf switch: it needs {pods:free node} under one switch; "
-    "the best, {best}, has {best_free}",
+    "{best_free:?the best, {best}, has {best_free}|no switch has one}",
     ("a job of at most {best_free:pod} would fit now",),
     _SWITCH_CAPACITY,
 )
@@ -171,7 +171,9 @@ SHARED_LIMIT = ReasonKind(
     "switches-too-full",
     Stage.PLAN,
     "needs {pods:node}: idle switches give {idle}, the remaining {left} may go under at most "
-    "{limit:shared switch}, and the best allowed ({best}) hold {best_free}; {missing} short",
+    "{limit:shared switch}, and "
+    "{best_free:?the best allowed ({best}) hold {best_free}|no switch that is allowed has a free node}; "
+    "{missing} short",
     ("a job of at most {largest:pod} would be placed now",),
     _SWITCH_CAPACITY,
 )
@@ -187,7 +189,8 @@ COMMON_FULL = ReasonKind(
 ROWS_TOO_FEW = ReasonKind(
     "logical-switches-too-few",
     Stage.PLAN,
-    "needs {pods:node}: the largest idle switch, {best}, has {best_free} free; "
+    "needs {pods:node}: "
+    "{best_free:?the largest idle switch, {best}, has {best_free} free|no idle switch has a free node}; "
     "{complete:complete switch} of {width:node} {complete:=holds|hold} {complete_nodes}; "
     "logical switches hold {logical_nodes}",
     ("a job of at most {largest:pod} would be placed now",),
@@ -225,7 +228,7 @@ REPLACEMENT_LIMIT = ReasonKind(
     Stage.PLAN,
     "{failed:failed pod}: the job's own switches have {own:free node}, and of "
     "{limit:shared switch} allowed it uses {used}; the remaining {left} {left:=finds|find} no switch "
-    "(best allowed: {best} with {best_free})",
+    "({best_free:?best allowed: {best} with {best_free}|no other that is allowed has a free node})",
     (
         "free {left:node} under the job's own switches ({switches}), or repair the failed ones",
         "raise shared-tor-num where it is 1",

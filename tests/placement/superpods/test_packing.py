@@ -159,6 +159,10 @@ def test_no_superpod_at_all_P6() -> None:
     assert refused(pack({})).message.endswith("have 0: there is no SuperPoD")
 
 
+def test_no_superpod_with_a_free_node_P6() -> None:
+    assert refused(pack({0: 0, 1: 0})).message.endswith("have 0: none of 2 has a free node")
+
+
 @BOTH
 def test_more_free_nodes_than_a_superpod_has_P6(packing: Packing) -> None:
     reason = refused(pack({0: 49, 1: 20}, packing=packing))

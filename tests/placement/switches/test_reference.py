@@ -131,6 +131,8 @@ def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: st
     if isinstance(answer, SwitchPlan):
         return
     assert "unknown)" not in " ".join((answer.message, *answer.cures))
+    # No switch is called so, and none of its name has 0 free nodes.
+    assert "none" not in answer.message
     largest = answer.details.get("largest", answer.details.get("best_free"))
     assert isinstance(largest, int)
     assert largest < case.pods

@@ -179,7 +179,7 @@ def test_records_keep_the_newest_ten_of_a_job_and_the_total() -> None:
     for second in range(12):
         records.add(job(), second * 10**9)
     again = RescheduleRecords()
-    again.read(records.document())
+    again.read(records.document(), {"default/train-0"})
     found = again.of("default/train-0")
     assert found is not None
     assert found["TotalRescheduleTimes"] == 12
@@ -200,7 +200,7 @@ def test_records_are_bounded_and_the_oldest_job_goes_first() -> None:
 @pytest.mark.parametrize("text", ["", "x", "[]", '{"a": 1, "b": {"RescheduleRecords": [1]}}', "[" * 100_000])
 def test_records_that_cannot_be_read_are_left_out(text: str) -> None:
     records = RescheduleRecords()
-    records.read(text)
+    records.read(text, {"a", "b"})
     assert len(records) == 0
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 
+from ringwise.messages import events as ev
 from ringwise.scheduler.faults.states import State
+from ringwise.state.model import Pod, PodClass
 from tests.scheduler.faults.fault_rig import (
     POD_LEVEL,
     deletions,
     finish,
+    pod_node,
     pod_on,
     published,
     running,
     state_of,
     successor,
 )
+from tests.scheduler.rig import CHIP, Rig
 
 
 def test_F1_a_deletion_that_never_arrived_is_repeated_by_the_next_leader() -> None:
@@ -63,3 +67,52 @@ def test_records_are_written_for_users_of_huaweis_plugin() -> None:
     assert (job["JobID"], job["TotalRescheduleTimes"]) == ("default/train", 1)
     (task,) = job["RescheduleRecords"][0]["ReasonOfTask"]
     assert (task["RescheduleReason"], task["PodName"], task["NodeName"]) == ("CardUnhealthy", hit, "n3")
+
+
+def records(rig: Rig) -> dict[str, object]:
+    found: dict[str, object] = json.loads(
+        published(rig, "job-reschedule-reason")["recent-reschedule-records"]
+    )
+    return found
+
+
+def test_the_records_of_a_deleted_job_go_with_it() -> None:
+    rig = running(POD_LEVEL)
+    rig.sick("n3", 1)
+    rig.step()
+    finish(rig)
+    assert list(records(rig)) == ["default/train"]
+    # In the middle of its rescheduling.
+    rig.tell(ev.PodGroupGone("default/train"), *(ev.PodGone(pod.uid) for pod in rig.pods.values()))
+    rig.step()
+    assert records(rig) == {}
+
+
+def test_F1_the_next_leader_drops_the_records_of_jobs_that_were_deleted_meanwhile() -> None:
+    rig = running(POD_LEVEL)
+    rig.sick("n3", 1)
+    rig.step()
+    text = published(rig, "job-reschedule-reason")["recent-reschedule-records"]
+    other = Rig(4)
+    other.submit("train", chips=8)
+    other.tell(ev.ReschedulingRead("", text))
+    other.step()
+    assert other.machine._faults.records.of("default/train") is not None
+    empty = Rig(4)
+    empty.tell(ev.ReschedulingRead("", text))
+    empty.step()
+    assert records(empty) == {}
+
+
+def test_the_record_of_a_lone_pod_that_was_deleted_because_of_a_fault_stays() -> None:
+    rig = Rig(4)
+    labels = {"fault-scheduling": "force"}
+    rig.put(Pod("alone.1", "default", "alone", PodClass(CHIP, 8), labels=labels, created=1))
+    rig.run()
+    rig.sick(pod_node(rig, "alone"), 1)
+    rig.step()
+    before = records(rig)
+    assert len(before) == 1
+    finish(rig, recreate=False)
+    rig.step()
+    assert records(rig) == before

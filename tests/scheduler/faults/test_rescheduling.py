@@ -380,6 +380,27 @@ def test_p7_the_wait_counts_from_when_the_last_pod_on_a_healthy_node_is_gone() -
     assert by_rank(rig)[3] != before[3]
 
 
+def test_p7_a_job_that_waits_for_its_nodes_names_them() -> None:
+    rig = superpod_rig()
+    blocks_job(rig)
+    before = by_rank(rig)
+    names = [f"model-{index}" for index in range(4)]
+    for name in names:
+        rig.change(name, phase="Failed")
+    rig.step()
+    for name in names:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+    number = int(before[3][1:])
+    rig.node(before[3], chips=16, unschedulable=True, superpod=0 if number <= 6 else 1)
+    for name in names:
+        rig.replacement(name)
+    rig.run()
+    reason = rig.machine.view.jobs["default/model"].reason
+    assert reason is not None
+    assert reason.code == "superpod-wait-for-old-nodes"
+    assert reason.message.endswith(f"passed: {before[3]}")
+
+
 def test_p7_a_whole_superpod_job_gets_its_nodes_back() -> None:
     rig = superpod_rig()
     blocks_job(rig)

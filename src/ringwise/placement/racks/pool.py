@@ -114,8 +114,10 @@ class RackPool:
             for superpod in self.largest_first()
             if superpod.free
         ]
+        if not entries:
+            return "no rack has a free node"
         more = len(entries) - _LISTED
-        return "; ".join(entries[:_LISTED]) + (f"; {more} more" if more > 0 else "") if entries else "none"
+        return "; ".join(entries[:_LISTED]) + (f"; {more} more" if more > 0 else "")
 
     # -- taking nodes ----------------------------------------------------------------------
 

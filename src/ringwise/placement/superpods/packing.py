@@ -244,7 +244,11 @@ def _freest(assignment: BlockAssignment) -> dict[SuperPodId, int]:
 
 def _listing(assignment: BlockAssignment) -> str:
     """`0 has 10 free, 3 has 6`"""
+    if not assignment.free:
+        return "there is no SuperPoD"
     freest = _freest(assignment)
+    if not freest:
+        return f"none of {len(assignment.free)} has a free node"
     parts = [
         f"{superpod} has {count}" + (" free" if position == 0 else "")
         for position, (superpod, count) in enumerate(freest.items())
@@ -253,4 +257,4 @@ def _listing(assignment: BlockAssignment) -> str:
     if others:
         most = f"at most {min(freest.values())}" if len(freest) == _LISTED else "none"
         parts.append(f"{counted(others, 'more has', 'more have')} {most}")
-    return ", ".join(parts) if assignment.free else "there is no SuperPoD"
+    return ", ".join(parts)

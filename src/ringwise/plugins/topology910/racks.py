@@ -27,6 +27,7 @@ from ringwise.plugins.topology910.superpods import (
     fewest_pods,
     known_places,
     level_of,
+    naming_nodes,
     release_of,
 )
 from ringwise.reasons import Reason
@@ -170,7 +171,7 @@ class RackPlanner:
             outlook=outlook,
             release=Release() if running else release_of(session, job),
         )
-        return reschedule(
+        answer = reschedule(
             previous_blocks(placed, rack.shape),
             free,
             request,
@@ -178,6 +179,7 @@ class RackPlanner:
             session.settings.super_pod_size,
             lambda left, asked: self._select(job, policy, rack, left, asked),
         )
+        return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
 
     def _running_nodes(self, job: Job) -> set[NodeId]:
         state = self._session.state

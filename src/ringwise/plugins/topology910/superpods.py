@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import TypeVar
 
 from ringwise.framework.cool_down import cooling_nodes, may_use_all
@@ -16,7 +17,7 @@ from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.placement.matching import PodClasses
 from ringwise.placement.racks.levels import Level
-from ringwise.placement.reasons import BLOCK_CANNOT_REFILL
+from ringwise.placement.reasons import BLOCK_CANNOT_REFILL, WAIT_FOR_OLD_NODES
 from ringwise.placement.superpods.blocks import Block, BlockPlan, blocks_by_rank
 from ringwise.placement.superpods.differing import BlockPods
 from ringwise.placement.superpods.packing import Packing, SuperPodSettings, plan_one_pod
@@ -169,7 +170,7 @@ class SuperPodPlanner:
         } | cooling_nodes(session, job)
         first = first_ranks(old)
         release = Release() if running else release_of(session, job)
-        return reschedule(
+        answer = reschedule(
             old,
             free,
             running=running,
@@ -184,6 +185,18 @@ class SuperPodPlanner:
             pods=_block_pods(classes, {one.logical: (first[one.logical], len(one.nodes)) for one in old}),
             minimum=least,
         )
+        return naming_nodes(answer, state) if isinstance(answer, Reason) else answer
+
+
+def naming_nodes(reason: Reason, state: ClusterState) -> Reason:
+    """Placement knows nodes by their numbers; people know them by their names."""
+    if reason.kind is not WAIT_FOR_OLD_NODES:
+        return reason
+    numbers = reason.details["nodes"]
+    names = sorted((state.names[number] for number in numbers), key=natural_key)
+    more = len(names) - _NAMED
+    shown = [*names[:_NAMED], *([f"{more} more"] if more > 0 else ())]
+    return replace(reason, details={**reason.details, "nodes": shown})
 
 
 Answer = TypeVar("Answer")

@@ -252,7 +252,7 @@ class EventHandlers:
 
     def _rescheduling_read(self, event: ev.ReschedulingRead) -> None:
         """F1. What cannot be read is as if it were not there; faults that still exist are found again."""
-        self._faults.records.read(event.records)
+        self._faults.records.read(event.records, self._book.jobs)
         self._rescheduling.was_written(event)
         if event.document or event.cool_downs:
             found = read(event.document)
@@ -366,6 +366,9 @@ class EventHandlers:
     def _group_gone(self, event: ev.PodGroupGone) -> None:
         self._previous.forget(event.key)
         job = self._book.jobs.get(event.key)
+        group = self._book.groups.get(event.key)
+        if group is not None:
+            self._faults.group_gone(group)
         self._faults.owner_gone(event.key if job is None else group_owner(job))
         self._faults.job_changed(event.key)
         self._job_may_be_gone(self._book.drop_group(event.key))

@@ -36,7 +36,7 @@ from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod
+from ringwise.state.model import Pod, PodGroup
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
 
@@ -174,8 +174,15 @@ class FaultHandler:
         return handled and policy.retries > 0
 
     def forget(self, key: str) -> None:
-        """The job is gone."""
+        """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
         self._unknown_modes.forget(key)
+        if key not in self.jobs:
+            self.records.forget(key)
+
+    def group_gone(self, group: PodGroup) -> None:
+        """The job was deleted, unless the PodGroup is only that of a lone pod."""
+        if not group.ordinary:
+            self.records.forget(group.key)
 
     def owner_gone(self, owner: str) -> None:
         self.changed |= self.retries.forget(owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -75,8 +75,17 @@ class RescheduleRecords:
         """The value of the data key; jobs that do not fit are forgotten, oldest first."""
         return self._texts.document()
 
-    def read(self, text: str) -> None:
-        """What a previous leader, or Huawei's plugin, wrote. What cannot be read is left out."""
+    def forget(self, key: str) -> None:
+        """The job is gone."""
+        if self._jobs.pop(key, None) is not None:
+            self._texts.drop(key)
+            self.changed = True
+
+    def read(self, text: str, jobs: Container[str]) -> None:
+        """What a previous leader, or Huawei's plugin, wrote. What cannot be read is left out.
+
+        `jobs` are those that still exist.
+        """
         try:
             found = json.loads(text or "{}")
         except (ValueError, RecursionError):
@@ -85,6 +94,8 @@ class RescheduleRecords:
             if _is_job_record(value):
                 self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MOST_RECORDS]})
         self.changed = False
+        for key in [key for key in self._jobs if key not in jobs]:
+            self.forget(key)
 
 
 def _is_job_record(value: object) -> bool:
