@@ -285,7 +285,7 @@ def test_pods_that_no_owner_creates_again_are_named_before_anything_is_evicted(
         for index in range(2):
             api.put(PODS, pod(f"bare-{index}", 1, group="bare", on="node-1", held=f"Ascend910-{4 + index}"))
 
-    command = "drain node-1 --yes" if yes else "drain node-1"
+    command = "drain node-1 --force --yes" if yes else "drain node-1 --force"
     (answered,), api = on_cluster(tmp_path, prepare, command, given="n\n")
     lines = [line for line in answered.stderr.splitlines() if "not started again" in line]
     (line,) = lines
@@ -294,6 +294,26 @@ def test_pods_that_no_owner_creates_again_are_named_before_anything_is_evicted(
         "2 pods without a controller: not started again"
     )
     assert ("bare-0" in pods_of(api)) is not yes
+
+
+def test_F4_jobs_that_could_not_be_completed_are_named_and_stay_unless_forced(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        two_nodes(api)
+        api.put(PODS, pod("bare", 1, on="node-1", held="Ascend910-5"))
+
+    (answered, forced), api = on_cluster(
+        tmp_path, prepare, "drain node-1 --yes", "drain node-1 --yes --force -o json"
+    )
+    assert answered.exit_code == 1, answered.output
+    assert "node node-1 isolated; 1 pod evicted\n  default/gang-0\n" in answered.stdout
+    assert answered.stderr.splitlines() == [
+        "note: default/bare stays, because it could not be completed: nothing starts its pods again "
+        "(--force evicts it)",
+        "default/bare: not evicted",
+    ]
+    assert forced.exit_code == 0, forced.output
+    assert json.loads(forced.stdout)["leaving"] == ["default/bare"]
+    assert pods_of(api) == ["agent", "web"]
 
 
 def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_run_again(
@@ -308,7 +328,8 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
         await evict(client, namespace, name, uid)
 
     monkeypatch.setattr(Client, "evict", interrupted)
-    (first, second), api = on_cluster(tmp_path, two_jobs, "drain node-1 --yes", "drain node-1 --yes")
+    force = "drain node-1 --yes --force"
+    (first, second), api = on_cluster(tmp_path, two_jobs, force, force)
     assert first.exit_code == 1
     assert first.stderr.splitlines() == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
@@ -334,7 +355,7 @@ def test_all_nodes_of_a_superpod_are_drained(tmp_path: Path) -> None:
         tmp_path,
         prepare,
         "drain superpod/0 --plan -o json",
-        "drain superpod/0 --yes -o json",
+        "drain superpod/0 --yes --force -o json",
         "drain superpod/0 --yes -o json",
     )
     assert json.loads(plan.stdout)["nodes"] == ["node-1", "node-2"]
@@ -410,7 +431,7 @@ def test_all_nodes_of_a_leaf_switch_are_drained(tmp_path: Path) -> None:
             {"metadata": meta, "data": {"tor_info": json.dumps(info), "tor_level": "single_layer"}},
         )
 
-    (answered,), api = on_cluster(tmp_path, prepare, "drain switch/172.0.0.0 --yes -o json")
+    (answered,), api = on_cluster(tmp_path, prepare, "drain switch/172.0.0.0 --yes --force -o json")
     assert answered.exit_code == 0, answered.output
     assert json.loads(answered.stdout)["leaving"] == ["default/on-node-1", "default/on-node-2"]
     assert pods_of(api) == ["on-node-3"]

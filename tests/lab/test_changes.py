@@ -181,7 +181,7 @@ def test_17_placed_jobs_have_another_phase_than_waiting_ones(terminal: Terminal)
     after = {found["name"]: found["phase"] for found in terminal.json("get jobs")["jobs"]}
     assert after == {"placed": "Running", "alone": "Running", "band": "Running", "waits": "Pending"}
     assert "lab/placed default Running" in " ".join(terminal.ok("get jobs").split())
-    terminal.ok(f"drain {terminal.seats()['lab/placed-worker-0'][0]} --yes")
+    terminal.ok(f"drain {terminal.seats()['lab/placed-worker-0'][0]} --yes --force")
     terminal.ok("advance 3s")
     lost = {found["name"]: (found["outcome"], found["phase"]) for found in terminal.json("get jobs")["jobs"]}
     assert lost["placed"] == ("pending", "Pending")
@@ -191,7 +191,7 @@ def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     elastic = job("elastic", 2, 8).replace("minAvailable: 2", "minAvailable: 1")
     terminal.submit(job("gang", 2, 8), elastic)
     node = terminal.seats()["lab/gang-worker-0"][0]
-    ran = terminal.run(f"drain {node}", "n\n")
+    ran = terminal.run(f"drain {node} --force", "n\n")
     assert ran.exit_code == 1
     assert "  lab/gang: 1 of 2 pods runs here; 1 would be left, and the gang needs 2\n" in ran.stderr
     assert f"drain node {node} and evict 1 pod? [y/N]" in ran.stderr
@@ -200,12 +200,15 @@ def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     assert "lab/elastic: 1 of 2 pods runs here; 1 would be left, enough for the gang (minAvailable 1)" in said
     assert "nothing was changed: there is no answer; --yes drains without asking" in said
     assert not any(found["cordoned"] for found in terminal.json("get nodes")["nodes"])
-    assert f"node {node} cordoned; 1 pod evicted" in terminal.run(f"drain {node}", "y\n").stdout
+    said = terminal.run(f"drain {node}", "").stderr
+    assert "note: lab/gang stays, because it could not be completed: " in said
+    terminal.ok(f"uncordon {node}")
+    assert f"node {node} cordoned; 1 pod evicted" in terminal.run(f"drain {node} --force", "y\n").stdout
     terminal.ok("delete jobs --all")
     terminal.ok("advance 5s")
     terminal.submit(pod("alone", 2))
     alone = terminal.seats()["lab/alone"][0]
-    said = terminal.refused(f"drain {alone}", "")
+    said = terminal.refused(f"drain {alone} --force", "")
     assert "lab/alone: a pod without a controller: it is not started again" in said
     empty = next(found["name"] for found in terminal.json("get nodes")["nodes"] if not found["pods"])
     assert terminal.ok(f"drain {empty}") == f"node {empty} cordoned; 0 pods evicted\n"

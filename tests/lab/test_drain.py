@@ -98,6 +98,55 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
         assert story[1]["nanoseconds"] - story[0]["nanoseconds"] >= 4_000_000_000
 
 
+def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(tmp_path: Path) -> None:
+    """One node is free under the other leaf switch: the gang of two stays, and the next job has that node."""
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(5, leaf_size=3)):
+        for name, pods in (("wide", 2), ("narrow", 1), ("other", 1)):
+            terminal.submit(job(name, pods, 8))
+            terminal.ok("advance 1m")
+        before = {name: node for name, (node, _) in terminal.seats().items()}
+        assert {before[f"lab/{name}"] for name in ("wide-worker-0", "wide-worker-1", "narrow-worker-0")} == {
+            "node-0",
+            "node-1",
+            "node-2",
+        }
+        ran = terminal.run("drain switch/172.0.0.0 --yes")
+        assert ran.exit_code == 1
+        assert ran.stdout == "leaf switch 172.0.0.0 cordoned; 1 pod evicted\n  lab/narrow-worker-0\n"
+        assert ran.stderr.startswith("note: lab/wide stays, because it could not be completed: ")
+        assert ran.stderr.endswith("ringwise: not evicted: lab/wide\n")
+        terminal.ok("advance 1m")
+        after = {name: node for name, (node, _) in terminal.seats().items()}
+        assert after.pop("lab/narrow-worker-0") in ("node-3", "node-4")
+        assert after == {name: node for name, node in before.items() if "narrow" not in name}
+        assert "2 pods evicted" in terminal.ok("drain switch/172.0.0.0 --yes --force")
+
+
+@pytest.mark.parametrize("labels", [{}, {"fault-scheduling": "force"}, {"pod-rescheduling": "on"}])
+def test_F4_only_jobs_with_both_labels_are_evicted_without_a_place(
+    tmp_path: Path, labels: dict[str, str]
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(labelled(job("train", 1, 8), labels))
+        terminal.ok("advance 1m")
+        assert terminal.run("drain node-0 --yes").exit_code == 1
+        assert len(terminal.seats()) == 1
+        terminal.ok("uncordon node-0")
+        terminal.ok("delete jobs --all")
+        terminal.ok("advance 1m")
+        both = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
+        terminal.submit(labelled(job("train", 1, 8), both))
+        terminal.ok("advance 1m")
+        assert "1 pod evicted" in terminal.ok("drain node-0 --yes")
+
+
+def labelled(text: str, labels: dict[str, str]) -> str:
+    found = "".join(f", {key}: '{value}'" for key, value in labels.items())
+    return text.replace("namespace: lab", f"namespace: lab, labels: {{{found[2:]}}}", 1) if labels else text
+
+
 def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: 1_768_032_000 * 10**9)
     terminal = Terminal(tmp_path, columns=80)

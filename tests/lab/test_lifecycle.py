@@ -97,7 +97,7 @@ def test_the_journal_replays_whatever_was_asked_meanwhile(tmp_path: Path) -> Non
         terminal.submit(job("second", 2, 8), job("third", 1, 4, minutes=30), job("never", 1, 5))
         for question in ("why second", "why first", "capacity", "doctor", "topology show", "top --once"):
             terminal.ok(question)
-        terminal.ok("drain node-2 --yes")
+        terminal.ok("drain node-2 --yes --force")
         terminal.ok("advance 15m")  # the gang that waits is given a reservation on the way
         terminal.ok("why second")
         terminal.ok("uncordon node-2")

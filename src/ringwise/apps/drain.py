@@ -10,7 +10,13 @@ from pathlib import Path
 import msgspec
 
 from ringwise.apps.lab.lab import LabSettings
-from ringwise.apps.lab.maintenance import DrainPlan, copy_of, goes_in_cluster, plan_drain
+from ringwise.apps.lab.maintenance import (
+    DrainPlan,
+    copy_of,
+    goes_in_cluster,
+    left_by_drain,
+    plan_drain,
+)
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.source import from_bundle
 from ringwise.apps.targets import Target, find_target
@@ -57,6 +63,20 @@ def plan_of(
     with copy_of(table_of(bundle, now), now, LabSettings(boards=boards), configuration) as copy:
         found = find_target(copy.view, target)
         return found, plan_drain(copy, found.nodes, at=at, of_cluster=True)
+
+
+def left_of(
+    bundle: Bundle, configuration: Configuration, boards: tuple[Path, ...], nodes: Sequence[str], now: int
+) -> dict[str, str]:
+    """F4: the jobs that a drain of these nodes leaves unless it is forced, with the reasons."""
+    return left_by_drain(
+        table_of(bundle, now),
+        now,
+        LabSettings(boards=boards),
+        nodes,
+        configuration=configuration,
+        of_cluster=True,
+    )
 
 
 def table_of(bundle: Bundle, now: int) -> ObjectTable:

@@ -11,11 +11,36 @@ from ringwise.cli.output import complain, stop
 from ringwise.grammar import agrees, counted
 
 
-def ask_before_draining(answer: dict[str, Any]) -> None:
-    """Show on stderr which jobs lose pods; ends the command unless the answer is yes."""
-    if not answer["pods"]:
-        return
-    complain(*(f"  {line}" for line in map(_loss_text, answer["jobs"])))
+def before_draining(answer: dict[str, Any], yes: bool) -> list[str]:
+    """Show on stderr which jobs lose pods and which stay, and ask; the keys of the jobs that go.
+
+    Ends the command unless the answer is yes.
+    """
+    going = [job for job in answer["jobs"] if not job["stays"]]
+    complain(*(f"note: {_stays_text(job)}" for job in answer["jobs"] if job["stays"]))
+    if yes:
+        # At least the jobs with pods that nothing creates again.
+        complain(*(f"note: {_loss_text(job)}" for job in going if job["not_restarted"]))
+    elif going:
+        complain(*(f"  {line}" for line in map(_loss_text, going)))
+        _ask(answer)
+    return [_key(job) for job in going]
+
+
+def jobs_that_stay(answer: dict[str, Any]) -> list[str]:
+    return [_key(job) for job in answer["jobs"] if job["stays"]]
+
+
+def _key(job: dict[str, Any]) -> str:
+    return f"{job['namespace']}/{job['name']}"
+
+
+def _stays_text(job: dict[str, Any]) -> str:
+    """Of a job that a drain leaves (F4)."""
+    return f"{_key(job)} stays, because it could not be completed: {job['stays']} (--force evicts it)"
+
+
+def _ask(answer: dict[str, Any]) -> None:
     pods = counted(answer["pods"], "pod")
     try:
         agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
@@ -39,8 +64,3 @@ def _loss_text(job: dict[str, Any]) -> str:
     if job["not_restarted"]:
         left += f"; {counted(job['not_restarted'], 'pod')} without a controller: not started again"
     return f"{where}{pods}; {left}"
-
-
-def tell_not_restarted(answer: dict[str, Any]) -> None:
-    """Without a question: at least the jobs with pods that nothing creates again."""
-    complain(*(f"note: {_loss_text(job)}" for job in answer["jobs"] if job["not_restarted"]))

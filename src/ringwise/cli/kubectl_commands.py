@@ -18,7 +18,7 @@ from rich.console import Console
 
 from ringwise import __version__
 from ringwise.apps.chips import ChipsError, isolate
-from ringwise.apps.drain import drain, objects_of, plan_of
+from ringwise.apps.drain import drain, left_of, objects_of, plan_of
 from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster, plan_document
 from ringwise.apps.lab.queries import drain_document
 from ringwise.apps.live import (
@@ -34,7 +34,7 @@ from ringwise.apps.queries import examine
 from ringwise.apps.source import Source, from_bundle
 from ringwise.apps.story import ToldStory, UnknownStoryError
 from ringwise.apps.targets import NODE, Target, UnknownTargetError, find_target, isolation_of, moment
-from ringwise.cli.draining import ask_before_draining, tell_not_restarted
+from ringwise.cli.draining import before_draining, jobs_that_stay
 from ringwise.cli.drawing.lines import print_lines
 from ringwise.cli.drawing.maintenance import print_plan
 from ringwise.cli.drawing.place import print_placements
@@ -210,6 +210,12 @@ def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> N
 @click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
+    "--force",
+    is_flag=True,
+    help="Evict also jobs that could not be completed: no place is free for their pods, or nothing starts "
+    "them again. Disruption budgets are kept all the same.",
+)
+@click.option(
     "--at",
     metavar="TIME",
     help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m from now. From now on the nodes take no job "
@@ -225,12 +231,20 @@ def get_live(kind: str, namespace: str | None, output: str, **options: Any) -> N
 )
 @live_options
 def drain_live(
-    target: str, plan: bool, yes: bool, at: str | None, timeout: int, output: str, **options: Any
+    target: str,
+    plan: bool,
+    yes: bool,
+    force: bool,
+    at: str | None,
+    timeout: int,
+    output: str,
+    **options: Any,
 ) -> None:
     """Isolate nodes and evict their pods with chips, after a question that names the jobs that lose pods.
 
-    The jobs go one after the other, each with the grace of its pods, so that it can write a checkpoint. Pods
-    without chips stay. --plan tries it on a copy and changes nothing.
+    Jobs that could not be completed without the nodes are named and stay, unless --force is given. The others
+    go one after the other, each with the grace of its pods, so that it can write a checkpoint. Pods without
+    chips stay. --plan tries it on a copy and changes nothing.
     """
     now = time.time_ns()
     try:
@@ -252,13 +266,13 @@ def drain_live(
             return
         objects = objects_of(live.bundle, configuration, catalog, now)
         found = find_target(objects.view, target)
-        affected = drain_document(objects, target, of_cluster=True)
+        left: dict[str, str] = {}
+        if start is None and not force:
+            left = left_of(live.bundle, configuration, options["boards"], found.nodes, now)
+        affected = drain_document(objects, target, left, of_cluster=True)
     except UnknownTargetError as problem:
         raise stop(f"ringwise: {problem}") from None
-    if start is None and yes:
-        tell_not_restarted(affected)
-    elif start is None:
-        ask_before_draining(affected)
+    going = before_draining(affected, yes) if start is None else []
     command = target if found.kind == NODE else f"{found.kind}/{found.name}"
     entry = isolation_of(
         found.kind, found.name, by=getpass.getuser(), at=time_text(now), reason="drain", start=start
@@ -278,6 +292,9 @@ def drain_live(
     # Again: a pod may have come before the scheduler knew of the isolation.
     objects = objects_of(_read(**_way(options)).bundle, configuration, catalog, now)
     views = affected_jobs(objects, found.nodes, goes_in_cluster)
+    stay = jobs_that_stay(affected)
+    late = [view.key for view in views if view.key not in going and view.key not in stay]
+    views = [view for view in views if view.key in going]
     try:
         with spinner(f"draining {found}") as show_text:
             done = _changing(
@@ -292,6 +309,8 @@ def drain_live(
             f"to give up: {release}",
             code=ExitCode.FAILED,
         ) from None
+    done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
+    done.problems += [f"{key}: not evicted" for key in stay]
     complain(*done.problems)
     lines = [f"{found} isolated; {counted(done.evicted, 'pod')} evicted"]
     lines += [*(f"  {pod}" for pod in done.evicted), f"afterwards: {release}"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.draining import ask_before_draining, tell_not_restarted
+from ringwise.cli.draining import before_draining, jobs_that_stay
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stdout_console, stop
 from ringwise.cli.queries import (
@@ -321,6 +321,12 @@ def uncordon_command(node: str, lab: Path | None, output: str) -> None:
 @click.option("--plan", is_flag=True, help="Only show which jobs would move where, and which would wait.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option(
+    "--force",
+    is_flag=True,
+    help="Evict also jobs that could not be completed: no place is free for their pods, or nothing starts "
+    "them again.",
+)
+@click.option(
     "--at",
     metavar="TIME",
     help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m from now. From now on the nodes take no job "
@@ -341,6 +347,7 @@ def drain_command(
     target: str,
     plan: bool,
     yes: bool,
+    force: bool,
     at: str | None,
     wait: bool,
     timeout: int,
@@ -349,8 +356,9 @@ def drain_command(
 ) -> None:
     """Cordon nodes and evict their pods, after a question that names the jobs that lose pods.
 
-    The jobs go one after the other, each with the grace of its pods, so that it can write a checkpoint;
-    virtual time is advanced between them. --plan tries it on a copy and changes nothing.
+    Jobs that could not be completed without the nodes are named and stay, unless --force is given. The others
+    go one after the other, each with the grace of its pods, so that it can write a checkpoint; virtual time
+    is advanced between them. --plan tries it on a copy and changes nothing.
     """
     if plan:
         query_lab(lab, "drain-plan", output, target=target, at=at)
@@ -360,18 +368,17 @@ def drain_command(
     if at is not None and not _announce(lab, target, at, wait, output):
         return
     with lab_client(lab, "querying the lab") as client:
-        affected = client.ask("drain", target=target)
-    if yes:
-        tell_not_restarted(affected)
-    else:
-        ask_before_draining(affected)
-    answer = _drain(lab, target, [f"{job['namespace']}/{job['name']}" for job in affected["jobs"]], timeout)
+        affected = client.ask("drain", target=target, force=force)
+    answer = _drain(lab, target, before_draining(affected, yes), timeout)
     leaving = answer["leaving"]
     lines = [
         f"{affected['target']} cordoned; {counted(leaving, 'pod')} evicted",
         *(f"  {pod}" for pod in leaving),
     ]
     _show_text(answer, "\n".join(lines), output)
+    stay = jobs_that_stay(affected)
+    if stay:
+        raise stop(f"ringwise: not evicted: {', '.join(stay)}", code=ExitCode.FAILED)
 
 
 def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -> bool:
@@ -410,7 +417,7 @@ def _drain(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
 
     leaving: list[str] = []
     with lab_client(lab, f"draining {target}") as client:
-        answer = client.do("drain", target=target, job=jobs[0] if jobs else None)
+        answer = client.do("drain", target=target, job=jobs[0] if jobs else "")
         leaving += answer["leaving"]
         for before, job in itertools.pairwise(jobs):
             limit: int | None = None

@@ -11,7 +11,7 @@ from rich.markup import escape
 from ringwise.apps.lab.api import Query, time_of
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import copy_of, plan_document, plan_drain
+from ringwise.apps.lab.maintenance import copy_of, left_by_drain, plan_document, plan_drain
 from ringwise.apps.lab.queries import (
     UnknownNameError,
     all_names,
@@ -349,6 +349,16 @@ def _drain_plan(live: LiveLab, parameters: Parameters) -> QueryResult:
     return QueryResult(plan_document(target, plan), lambda console: print_plan(console, target, plan))
 
 
+def _drain_question(live: LiveLab, parameters: Parameters) -> dict[str, Any]:
+    """What a drain would do to jobs. Raises UnknownTargetError."""
+    target = str(parameters.get("target"))
+    nodes = find_target(live.view, target).nodes
+    left: dict[str, str] = {}
+    if not parameters.get("force"):
+        left = left_by_drain(live.cluster.table, live.now, live.settings, nodes)
+    return drain_document(live.objects, target, left)
+
+
 def _faults(live: LiveLab, _parameters: Parameters) -> QueryResult:
     rows = [row.as_json() for row in faults_now(live.cluster)]
     document = FaultsDocument(schema="ringwise.io/faults/v1", faults=rows)
@@ -399,7 +409,7 @@ QUERIES: dict[str, Query] = {
     "chips": _chips,
     "describe": _rendered(_describe),
     "names": lambda live, parameters: all_names(live, str(parameters.get("kind"))),
-    "drain": lambda live, parameters: drain_document(live.objects, str(parameters.get("target"))),
+    "drain": _drain_question,
     "drain-plan": _rendered(_drain_plan),
     "top": _rendered(lambda live, parameters: _top(live, parameters.get("height"))),
     "why": _rendered(_why),

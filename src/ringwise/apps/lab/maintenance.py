@@ -20,6 +20,7 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.state.model import Isolation, Pod
 from ringwise.state.owned_annotations import without_stray
 from ringwise.topology.natural import natural_key
@@ -109,6 +110,39 @@ def plan_drain(
     return _Planner(copy, tuple(nodes), of_cluster).plan()
 
 
+def left_by_drain(
+    table: ObjectTable,
+    now: int,
+    settings: LabSettings,
+    nodes: Sequence[str],
+    *,
+    configuration: Configuration | None = None,
+    of_cluster: bool = False,
+) -> dict[str, str]:
+    """F4: the jobs that a drain of these nodes leaves unless it is forced, each with the reason.
+
+    They would not be complete again. Jobs are tried in the order of the drain, and one that is left stays
+    where it is when the next one is tried. A job for which the clock of F2 runs is never left.
+    """
+    left: dict[str, str] = {}
+    tried: set[str] = set()
+    while True:
+        with copy_of(table, now, settings, configuration) as copy:
+            trial = _Planner(copy, tuple(nodes), of_cluster)
+            for view in trial.close():
+                if view.key in left or view.key in tried:
+                    continue
+                table, now = ObjectTable(history=0), copy.now
+                table.restore(copy.cluster.table.version, copy.cluster.table.all())
+                why = trial.why_incomplete(view)
+                if why:
+                    left[view.key] = why
+                    break
+                tried.add(view.key)
+            else:
+                return left
+
+
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
     """What `ringwise drain TARGET --plan -o json` prints."""
     return {
@@ -134,6 +168,11 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
 
 def _fields(pod: MovedPod) -> MovedPodFields:
     return {"name": pod.name, "from": pod.before, "to": pod.after}
+
+
+def _escalates(view: JobView) -> bool:
+    job = view.job
+    return job is not None and read_fault_policy(job.labels, job.annotations).escalates
 
 
 @contextmanager
@@ -180,16 +219,45 @@ class _Planner:
         self._goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
         self._moments = 0
 
-    def plan(self) -> DrainPlan:
-        copy = self._copy
-        affected = affected_jobs(copy.objects, self._nodes, self._goes)
+    def close(self) -> list[JobView]:
+        """Let nothing new onto the nodes; the jobs that have pods there."""
+        affected = affected_jobs(self._copy.objects, self._nodes, self._goes)
         for node in self._nodes:
             if self._of_cluster:
-                copy.isolate(Isolation(node), on=True)
+                self._copy.isolate(Isolation(node), on=True)
             else:
-                copy.change_node(node, "cordon")
+                self._copy.change_node(node, "cordon")
+        return affected
+
+    def why_incomplete(self, view: JobView) -> str:
+        """Evict a job; why fewer of its pods than it needs have nodes soon after they are gone."""
+        asked = self._ask(view)
+        if asked.job.outcome == NOT_RESTARTED:
+            return "nothing starts its pods again"
+        cluster, needed = self._copy.cluster, min(max(1, view.needed), len(asked.before))
+
+        def gone() -> bool:
+            self._look([asked])
+            now = (cluster.get(Pod, key) for key in asked.before)
+            return complete() or not any(pod is not None and pod.deleting for pod in now)
+
+        def complete() -> bool:
+            self._look([asked])
+            now = (cluster.get(Pod, key) for key in asked.before)
+            return sum(pod is not None and self._is_back(pod) for pod in now) >= needed
+
+        self._copy.advance_until(gone, self._copy.now + PATIENCE)
+        self._copy.advance_until(complete, self._copy.now + SOON)
+        if complete() or _escalates(view):
+            return ""
+        reasons = {one.key: one.reason for one in job_views(self._copy.objects)}
+        reason = reasons.get(view.key)
+        return "it would not be started again" if reason is None else reason.message
+
+    def plan(self) -> DrainPlan:
+        copy = self._copy
         asked: list[_Asked] = []
-        for view in affected:
+        for view in self.close():
             asked.append(self._ask(view))
             self._advance(asked, asked[-1:], PATIENCE)
         self._advance(asked, asked, HORIZON)

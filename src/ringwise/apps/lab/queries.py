@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -64,14 +65,17 @@ def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[st
     return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
 
 
-def drain_document(objects: ClusterObjects, target: str, *, of_cluster: bool = False) -> dict[str, Any]:
+def drain_document(
+    objects: ClusterObjects, target: str, left: Mapping[str, str], *, of_cluster: bool = False
+) -> dict[str, Any]:
     """The jobs with pods on a target, and what a drain leaves of each. Raises UnknownTargetError.
 
-    `of_cluster`: it has owners that create their pods again; a lab has vcjobs alone.
+    `left`: jobs that stay, by key, with the reason (F4). `of_cluster`: it has owners that create their pods
+    again; a lab has vcjobs alone.
     """
     goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
     found = find_target(objects.view, target)
-    jobs = []
+    jobs: list[dict[str, Any]] = []
     for view in affected_jobs(objects, found.nodes, goes):
         leaving = [pod for pod in view.pods if pod.node in found.nodes and goes(pod)]
         here = len(leaving)
@@ -90,9 +94,11 @@ def drain_document(objects: ClusterObjects, target: str, *, of_cluster: bool = F
                     "not_restarted": sum(
                         not owned and (pod.owner is None or not of_cluster) for pod in leaving
                     ),
+                    "stays": left.get(view.key, ""),
                 }
             )
-    return {"target": str(found), "pods": sum(job["here"] for job in jobs), "jobs": jobs}
+    pods = sum(job["here"] for job in jobs if not job["stays"])
+    return {"target": str(found), "pods": pods, "jobs": jobs}
 
 
 def find_name(live: LiveLab, kind: str, name: str, namespace: str | None = None) -> str:

@@ -96,6 +96,12 @@ class FaultPolicy:
     def first_level(self) -> Level:
         return Level.JOB if self.restarts_as_a_whole else Level.POD
 
+    @property
+    def escalates(self) -> bool:
+        """F4: whether the clock of F2 runs, too, where a drained pod of the job finds no place."""
+        deletes = self.mode in (Mode.GRACE, Mode.FORCE) and not self.handled_elsewhere
+        return deletes and self.pod_level and not self.only_pods
+
     def refusal(self, retries_left: int) -> str:
         """Why no pod may be deleted; empty where that is allowed. Broken hardware needs no retries."""
         if self.mode is Mode.OFF:
