@@ -10,6 +10,7 @@ from ringwise.wellknown import (
     BATCH_API,
     BUS_API,
     DEPLOYMENT_API,
+    DISRUPTION_API,
     KUBERNETES_JOB_API,
     LEASE_API,
     NETWORK_POLICY_API,
@@ -54,6 +55,7 @@ SECRETS = Resource("v1", "Secret", "secrets")
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NETWORK_POLICIES = Resource(NETWORK_POLICY_API, "NetworkPolicy", "networkpolicies")
 EVENTS = Resource("v1", "Event", "events")
+DISRUPTION_BUDGETS = Resource(DISRUPTION_API, "PodDisruptionBudget", "poddisruptionbudgets")
 RESOURCE_QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
 PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False)
 POD_GROUPS = Resource(SCHEDULING_API, "PodGroup", "podgroups")

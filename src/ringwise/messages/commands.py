@@ -235,6 +235,11 @@ class DeletePod:
     grace: int | None = None
     #: Because of a fault: the event `EvictFailed` follows where the API server refuses it.
     fault: bool = False
+    #: F4: a job's key: evicted with all pods that have the same one here, and only where every disruption
+    #: budget of theirs allows all these evictions. Empty: deleted by itself, whatever budgets say.
+    together: str = ""
+    #: Which budgets are the pod's follows from them.
+    labels: Mapping[str, str] = field(default=EMPTY, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

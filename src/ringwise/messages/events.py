@@ -191,6 +191,8 @@ class EvictFailed:
     """An eviction, or the deletion of a faulty pod, failed; the pod stays."""
 
     uid: str
+    #: Which disruption budget does not allow it; empty for any other reason.
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

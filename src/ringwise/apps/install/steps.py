@@ -17,14 +17,13 @@ from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definit
 from ringwise.grammar import counted
 from ringwise.kube.write.default_queues import create_if_missing, default_queues
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
-from ringwise.kubeclient.resources import QUEUES, Resource
+from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, QUEUES, Resource
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
 from ringwise.wellknown import (
     BOARDS_CONFIG_MAP,
     DEFINITION_API,
     DEPLOYMENT_API,
-    DISRUPTION_API,
     KUBE_SYSTEM,
     RBAC_API,
     SCHEDULER_CONFIG_MAP,
@@ -76,7 +75,7 @@ _RESOURCES = {
         Resource(RBAC_API, "ClusterRoleBinding", "clusterrolebindings", namespaced=False),
         Resource(RBAC_API, "Role", "roles"),
         Resource(RBAC_API, "RoleBinding", "rolebindings"),
-        Resource(DISRUPTION_API, "PodDisruptionBudget", "poddisruptionbudgets"),
+        DISRUPTION_BUDGETS,
     )
 }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.disruption_budgets import held_back
 from ringwise.kube.write.event_recorder import ObjectReference
 from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.ordered_work import OrderedWork
@@ -147,8 +148,36 @@ class Executor:
             self._ordered_work.add(_RESCHEDULING, [partial(self._start_deletions, faulty)])
 
     async def _start_deletions(self, commands: Sequence[DeletePod]) -> None:
+        groups: dict[str, list[DeletePod]] = {}
         for command in commands:
-            self._ordered_work.add(f"evict {command.uid}", [partial(self._execute, command)])
+            if command.together:
+                groups.setdefault(command.together, []).append(command)
+            else:
+                self._ordered_work.add(f"evict {command.uid}", [partial(self._execute, command)])
+        for key, group in groups.items():
+            self._ordered_work.add(f"evict job {key}", [partial(self._evict_together, group)])
+
+    async def _evict_together(self, commands: Sequence[DeletePod]) -> None:
+        """F4: all of them, or none."""
+        ask = partial(held_back, self._client, commands[0].namespace, [one.labels for one in commands])
+        try:
+            why = str(await self._retrier.run(ask, _ATTEMPTS))
+        except GivenUpError as error:
+            why = f"disruption budgets cannot be read: {error}"
+        for command in commands:
+            if why:
+                self._on_evict_failed(EvictFailed(command.uid, why))
+            else:
+                self._ordered_work.add(f"evict {command.uid}", [partial(self._evict_one, command)])
+
+    async def _evict_one(self, command: DeletePod) -> None:
+        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
+        self._status.events.record(pod, "Rescheduled", f"Pod is evicted: {command.why}", warning=True)
+        try:
+            await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
+        except GivenUpError as error:
+            self._on_evict_failed(EvictFailed(command.uid, str(error)))
+            raise
 
     def _in_order(self, commands: list[Command]) -> None:
         """Commands of the controller come job by job: creations, then the status, then deletions.

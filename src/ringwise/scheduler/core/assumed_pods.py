@@ -40,6 +40,13 @@ class AssumedPods:
         pod = self._terminating(job, uid)
         return DeletePod(uid, pod.namespace, pod.name, why, grace, fault=True)
 
+    def evict_together(self, job: Job, uid: str, why: str) -> DeletePod:
+        """F4: with the others of the job. Budgets may forbid it, so the pod does not count as terminating."""
+        pod = job.pods[uid]
+        return DeletePod(
+            uid, pod.namespace, pod.name, why, fault=True, together=job.key, labels=dict(pod.labels)
+        )
+
     def _terminating(self, job: Job, uid: str) -> Pod:
         pod = job.pods[uid]
         if not pod.deleting:

@@ -27,12 +27,13 @@ class DrainEvents:
         self._leaving: dict[tuple[str, str], list[Pod]] = {}
         self._jobs: dict[str, Job] = {}
 
-    def pod_leaves(self, job: Job, pod: Pod) -> None:
-        """A pod on a node begins to be deleted."""
+    def pod_leaves(self, job: Job, pod: Pod) -> bool:
+        """A pod on a node begins to be deleted. Returns whether that is because of a drain."""
         cause = self._cause(pod)
         if cause:
             self._leaving.setdefault((job.key, cause), []).append(pod)
             self._jobs[job.key] = job
+        return bool(cause)
 
     def changes(self) -> list[TellJob]:
         told = []

@@ -309,7 +309,9 @@ class EventHandlers:
             if pod.deleting:
                 self._previous.leaving(pod.uid, self._now)
             if leaves:
-                self._drains.pod_leaves(job, pod)
+                drained = self._drains.pod_leaves(job, pod)
+                if drained:
+                    self._faults.pod_drained(job, pod, self._now)
             self._detector.pod_seen(pod, self._now)
             self._faults.pod_changed(job, self._state.pods[pod.uid].pod)
             self._job_seen(job)
@@ -437,7 +439,7 @@ class EventHandlers:
         job = self._book.job_of(event.uid)
         if job is not None:
             self._previous.stays(event.uid)
-            self._faults.deletion_failed(job.key, event.uid, self._now)
+            self._faults.deletion_failed(job, event.uid, self._now, event.why)
             if self._assumed.evict_failed(job, event.uid):
                 self._job_seen(job)
 

@@ -114,6 +114,7 @@ class Scheduler:
             self._configuration,
             detector,
             self._delete_faulty,
+            self._evict_drained,
             self._partial_gangs.was_complete,
             LinkDownNodes(state, self._triggers),
             lambda key, error: self._containment.failed("job", key, error),
@@ -256,6 +257,10 @@ class Scheduler:
     def _delete_faulty(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
         self._previous.leaving(uid, self._now)
         return self._assumed.delete(job, uid, why, grace)
+
+    def _evict_drained(self, job: Job, uid: str, why: str) -> DeletePod:
+        self._previous.leaving(uid, self._now)
+        return self._assumed.evict_together(job, uid, why)
 
     def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:
         """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""

@@ -116,6 +116,11 @@ def _deletions(handled: FaultJob, now: int, grace: int) -> Iterator[str]:
 def _deletion(handled: FaultJob, one: Deletion, now: int, grace: int) -> str:
     if handled.external:
         return "{are} marked; another component deletes the faulty pods"
+    if one.evict:
+        if one.sent:
+            return "{are} evicted, because the pods that a drain took found no nodes"
+        why = handled.held_back or "the API server refused it"
+        return f"{{are}} to be evicted: {why}, again in {_left(one.not_before, now)}"
     if not one.sent:
         return f"{{are}} to be deleted: the API server refused it, again in {_left(one.not_before, now)}"
     if one.forced:

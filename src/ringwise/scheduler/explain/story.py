@@ -34,6 +34,7 @@ _TOLD = {
     "Rescheduling": RESTART,
     "ReschedulingEscalated": RESTART,
     "GraceOver": RESTART,
+    "EvictionHeldBack": RESTART,
     "ReschedulingBlocked": BLOCKED,
     "Recovered": RECOVERED,
     "Drained": DRAIN,

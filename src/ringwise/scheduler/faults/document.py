@@ -186,7 +186,7 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "faulty": [_faulty(pod) for pod in job.faulty.values()],
         "missing": [_position(one) for one in job.missing.values()],
         "deletions": {
-            uid: [one.name, _position(one.position), one.sent, one.forced, one.unreachable]
+            uid: [one.name, _position(one.position), one.sent, one.forced, one.unreachable, one.evict]
             for uid, one in job.deletions.items()
         },
         "deletingSince": job.deleting_since,
@@ -195,6 +195,8 @@ def _job(job: FaultJob) -> dict[str, Any]:
         "toldToExit": job.told_to_exit,
         "hardwareBroke": job.hardware_broke,
         "usedRetry": job.used_retry,
+        "drained": job.drained,
+        "excused": job.excused,
     }
 
 
@@ -210,8 +212,16 @@ def _read_job(given: Any) -> FaultJob:
         faulty={one.uid: one for one in map(_read_faulty, given["faulty"])},
         missing={one.rank: one for one in map(_read_position, given["missing"])},
         deletions={
-            _text(uid): Deletion(_text(name), _read_position(place), bool(sent), bool(forced), bool(lost))
-            for uid, (name, place, sent, forced, lost) in given["deletions"].items()
+            _text(uid): Deletion(
+                _text(name),
+                _read_position(place),
+                bool(sent),
+                bool(forced),
+                bool(lost),
+                # Absent in documents of version 0.2 and before.
+                evict=bool(evict and evict[0]),
+            )
+            for uid, (name, place, sent, forced, lost, *evict) in given["deletions"].items()
         },
         deleting_since=_number(given["deletingSince"]),
         external=bool(given["external"]),
@@ -220,6 +230,9 @@ def _read_job(given: Any) -> FaultJob:
         told_to_exit=bool(given.get("toldToExit", False)),
         hardware_broke=bool(given.get("hardwareBroke", False)),
         used_retry=bool(given.get("usedRetry", False)),
+        # Absent in documents of version 0.2 and before.
+        drained=bool(given.get("drained", False)),
+        excused=bool(given.get("excused", False)),
     )
 
 

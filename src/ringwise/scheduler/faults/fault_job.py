@@ -42,6 +42,8 @@ class Deletion:
     unreachable: bool = False
     #: After a refusal: not before this time, in nanoseconds.
     not_before: int = 0
+    #: F4: through the Eviction API, with all others, and never by force.
+    evict: bool = False
 
 
 @dataclass(slots=True)
@@ -67,6 +69,12 @@ class FaultJob:
     hardware_broke: bool = False
     #: Its present restart cost a retry.
     used_retry: bool = False
+    #: F4: it lost pods to a drain, and to no broken hardware since.
+    drained: bool = False
+    #: A pod of it failed after that, which used no retry.
+    excused: bool = False
+    #: Which disruption budget holds its evictions back.
+    held_back: str = ""
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
     #: By uid: names of pods that do not end although they were deleted by force.
@@ -80,6 +88,21 @@ class FaultJob:
         self.faulty.update(found)
         self.happened(Happened.FAULT_FOUND)
         self.since = now
+
+    def drain(self, place: Position) -> None:
+        """A pod at this place goes because its node is drained: no fault, and nothing else has to go yet."""
+        self.missing[place.rank] = place
+        if self.state is State.HEALTHY:
+            self.happened(Happened.DRAINED)
+            self.drained = True
+
+    def drop_evictions(self) -> bool:
+        """Nothing is evicted any more that was not yet; was there anything?"""
+        unsent = [uid for uid, one in self.deletions.items() if one.evict and not one.sent]
+        for uid in unsent:
+            del self.deletions[uid]
+        self.held_back = ""
+        return bool(unsent)
 
     def late_hardware(self, job: Job, fault_of: Callable[[Pod], PodFault | None]) -> list[FaultyPod]:
         """Pods that go already, and whose hardware is broken as is known only now."""
@@ -114,7 +137,8 @@ class FaultJob:
 
     def give_up(self, is_given_up: Callable[[str], bool]) -> bool:
         """Pods that do not end although they were deleted by force: nothing waits for them. Are there any?"""
-        endless = [uid for uid, one in self.deletions.items() if one.forced and is_given_up(uid)]
+        last = ((uid, one.forced or one.evict) for uid, one in self.deletions.items())
+        endless = [uid for uid, was_last in last if was_last and is_given_up(uid)]
         for uid in endless:
             one = self.deletions.pop(uid)
             self.faulty.pop(uid, None)
@@ -162,7 +186,8 @@ class FaultJob:
                 continue
             if faulty is not None or is_in_scope(place, level, affected):
                 unreachable = faulty is not None and faulty.fault.unreachable
-                self.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable)
+                evict = self.drained and faulty is None
+                self.deletions[uid] = Deletion(pod.name, place, unreachable=unreachable, evict=evict)
                 added = True
         return added
 

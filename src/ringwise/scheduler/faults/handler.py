@@ -43,6 +43,8 @@ from ringwise.wellknown import LOGICAL_RACK
 _SECOND = 1_000_000_000
 #: Seconds before a refused deletion is tried again.
 DELETE_AGAIN_AFTER = 5
+#: Seconds of its clock after which the replacement of a drained pod has found no place.
+FOUND_NO_PLACE_AFTER = 1
 #: Seconds before a job that could not be looked at is looked at again.
 REVIEW_AGAIN_AFTER = 5
 
@@ -55,6 +57,7 @@ class FaultHandler:
         configuration: ActiveConfiguration,
         detector: FaultDetector,
         delete: Callable[[Job, str, str, int | None], DeletePod],
+        evict: Callable[[Job, str, str], DeletePod],
         was_complete: Callable[[Job], bool],
         links_down: LinkDownNodes,
         contain: Callable[[str, Exception], None],
@@ -66,6 +69,7 @@ class FaultHandler:
         self._configuration = configuration
         self._detector = detector
         self._delete = delete
+        self._evict = evict
         self._was_complete = was_complete
         self.links_down = links_down
         #: Reports a job that could not be looked at.
@@ -150,16 +154,33 @@ class FaultHandler:
         if self._is_watched(job.key) or any(map(self._detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
-    def deletion_failed(self, key: str, uid: str, now: int) -> None:
+    def pod_drained(self, job: Job, pod: Pod, now: int) -> None:
+        """F4: a pod goes because its node is drained. The clock runs where its replacement finds no place."""
+        policy = self._policy(job, now)
+        deletes = policy.mode in (Mode.GRACE, Mode.FORCE) and not policy.handled_elsewhere
+        if not deletes or not pod.cls.chips or not self._is_handled(job):
+            return
+        handled = self.jobs.get(job.key) or FaultJob(job.key, owner_of(job), now)
+        if pod.uid in handled.deletions or pod.uid in handled.faulty:
+            return
+        handled.drain(positions(job)[pod.uid])
+        self.jobs[job.key] = handled
+        self._dirty[job.key] = None
+        self.changed = True
+
+    def deletion_failed(self, job: Job, uid: str, now: int, why: str) -> None:
         """The API server refused it: the pod stays, and is tried again a little later."""
-        handled = self.jobs.get(key)
+        handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
         if deletion is None:
             self._unmarked.refused(uid, now + DELETE_AGAIN_AFTER * _SECOND)
         else:
             deletion.sent = deletion.forced = False
             deletion.not_before = now + DELETE_AGAIN_AFTER * _SECOND
-            self._dirty[key] = None
+            self._dirty[job.key] = None
+            if handled is not None and why and handled.held_back != why:
+                handled.held_back = why
+                self._told.append(job_events.held_back(job, why))
 
     def fault_of(self, key: str, uid: str) -> FaultType | None:
         """Why this pod of a job is restarted; None for pods that are restarted with it."""
@@ -238,9 +259,7 @@ class FaultHandler:
                 handled.happened(Happened.JOB_GONE)
                 self._end(handled)
             return [] if job is None or over else self._review(key, now)
-        policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
-        if job.has_independent_pods:  # The other replicas of a service go on serving.
-            policy = replace(policy, only_pods=True)
+        policy = self._policy(job, now)
         commands: list[Command] = []
         again: int | None = None
         if handled is None and policy.unknown_mode and self._is_handled(job):
@@ -255,9 +274,14 @@ class FaultHandler:
         commands += self._run_clock(handled if active else None, job, policy, now)
         if handled is not None and handled.state in ENDED:
             self._end(handled)
-        times = self._times(handled, now) if handled is not None and active else []
+        times = self._times(handled, job, now) if handled is not None and active else []
         self._wake_at(key, [again, self.clocks.due(job, now), *times])
         return commands
+
+    def _policy(self, job: Job, now: int) -> FaultPolicy:
+        policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
+        # The other replicas of a service go on serving.
+        return replace(policy, only_pods=True) if job.has_independent_pods else policy
 
     def _look_for_faults(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> int | None:
         self.changed |= handled.account(job, partial(is_placed, self._state))
@@ -404,9 +428,14 @@ class FaultHandler:
             handled.happened(Happened.FAULT_FOUND)
 
     def _refusal(self, handled: FaultJob, policy: FaultPolicy) -> str:
-        if handled.reason is not FaultType.POD:
+        if not self._needs_retry(handled):
             return policy.refusal(1)
         return policy.refusal(self.retries.left(handled.owner, policy.retries))
+
+    @staticmethod
+    def _needs_retry(handled: FaultJob) -> bool:
+        """F4: the processes that lose one to a drain may fail; that is no failure of the job, once."""
+        return handled.reason is FaultType.POD and (not handled.drained or handled.excused)
 
     def _react(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         refusal = self._refusal(handled, policy)
@@ -418,10 +447,15 @@ class FaultHandler:
             self.changed = True
             return []
         handled.blocked = ""
-        if handled.reason is FaultType.POD:
+        if self._needs_retry(handled):
             self.retries.use(handled.owner, handled.key, policy.retries)
             handled.used_retry = True
+        elif handled.reason is FaultType.POD:
+            handled.excused = True
         else:
+            # F4: from here on it is a fault as any other.
+            handled.drained = False
+            handled.drop_evictions()
             handled.hardware_broke = True
         handled.happened(Happened.ALLOWED)
         handled.external = policy.mode.external
@@ -468,14 +502,23 @@ class FaultHandler:
         for pod in handled.drop_needless(job, lambda pod: not self._detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
             self.changed = True
+        if handled.drained and self.clocks.is_complete(job):
+            # F2: at or above minAvailable nothing healthy is deleted.
+            self.changed |= handled.drop_evictions()
         by_force = not handled.external and handled.by_force(policy)
         over = not handled.external and now >= handled.deleting_since + self._grace * _SECOND
-        if over and not by_force and any(not one.forced for one in handled.deletions.values()):
+        left = [one.name for one in handled.deletions.values() if not one.forced and not one.evict]
+        if over and not by_force and left:
             handled.happened(Happened.GRACE_OVER)
-            left = [one.name for one in handled.deletions.values() if not one.forced]
             self._told.append(job_events.grace_over(job, left))
         for uid, one in handled.deletions.items():
             pod = job.pods[uid]
+            if one.evict:
+                if not one.sent and now >= one.not_before:
+                    one.sent = self.changed = True
+                    if not pod.deleting:
+                        commands.append(self._evict(job, uid, handled.why(uid, self._level(job))))
+                continue
             force = by_force or over or one.unreachable
             if one.forced or (one.sent and not force) or now < one.not_before:
                 continue
@@ -506,7 +549,8 @@ class FaultHandler:
             return []
         handled.happened(Happened.PLACED)
         placed = placed_pods(self._state, job)
-        self._told.append(job_events.recovered(job, placed, round((now - handled.since) / _SECOND, 1)))
+        seconds = round((now - handled.since) / _SECOND, 1)
+        self._told.append(job_events.recovered(job, placed, seconds, drained=handled.drained))
         return [*reset_config.at_the_end(handled, job, policy, now, self._level(job))]
 
     def _run_clock(self, handled: FaultJob | None, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
@@ -516,11 +560,16 @@ class FaultHandler:
         if self.clocks.is_over(job):
             self.clocks.end(job.key, job)
             return []
+        if handled is not None and handled.drained and not policy.escalates:
+            handled = None
         if job.clock is None:
             if handled is None or handled.state is State.BLOCKED or self.clocks.is_complete(job):
                 return []
             self.clocks.begin(job, now)
         lost = lost_parts(job) if handled is None else handled.lost(job)
+        if handled is not None and handled.drained and self._first_look(job, now) is not None:
+            # F4: rank 0 sets the level of the whole job only where it finds no place.
+            lost = lost.without_master
         if handled is None:
             # Nothing is deleted: what sets a level at once does so for placement.
             first = scope.effective_level(policy, policy.first_level, lost.affected, lost.present)
@@ -544,12 +593,24 @@ class FaultHandler:
         self.clocks.tick(job, policy, lost, now)
         return commands
 
-    def _times(self, handled: FaultJob, now: int) -> list[int | None]:
+    @staticmethod
+    def _first_look(job: Job, now: int) -> int | None:
+        """When replacements of drained pods have been tried; None: they have, and found no place."""
+        counted = 0.0 if job.clock is None else job.clock.seconds(now)
+        return (
+            None if counted >= FOUND_NO_PLACE_AFTER else now + int((FOUND_NO_PLACE_AFTER - counted) * _SECOND)
+        )
+
+    def _times(self, handled: FaultJob, job: Job, now: int) -> list[int | None]:
         """When time alone moves the deletions on."""
+        if handled.state is State.WAITING and handled.drained:
+            runs = job.clock is not None and job.clock.running is not None
+            return [self._first_look(job, now) if runs else None]
         if handled.state is not State.DELETING:
             return []
         times: list[int | None] = [one.not_before for one in handled.deletions.values() if not one.sent]
-        if not handled.external and any(not one.forced for one in handled.deletions.values()):
+        plain = (one for one in handled.deletions.values() if not one.evict)
+        if not handled.external and any(not one.forced for one in plain):
             times.append(handled.deleting_since + self._grace * _SECOND)
         return [time for time in times if time is not None and time > now]
 

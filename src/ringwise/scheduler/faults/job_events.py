@@ -18,6 +18,7 @@ FAULT_FOUND = "FaultFound"
 RESCHEDULING = "Rescheduling"
 ESCALATED = "ReschedulingEscalated"
 BLOCKED = "ReschedulingBlocked"
+HELD_BACK = "EvictionHeldBack"
 FORCED = "GraceOver"
 RECOVERED = "Recovered"
 
@@ -56,9 +57,15 @@ def grace_over(job: Job, pods: Sequence[str]) -> TellJob:
     return _tell(job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True)
 
 
-def recovered(job: Job, placed: int, seconds: float) -> TellJob:
+def held_back(job: Job, why: str) -> TellJob:
+    """F4: what a drain left of the job is not evicted."""
+    return _tell(job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True)
+
+
+def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> TellJob:
     have = agrees(placed, "has a node", "have nodes")
-    return _tell(job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after the last fault")
+    since = "the drain" if drained else "the last fault"
+    return _tell(job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after {since}")
 
 
 def fault_gone(job: Job) -> TellJob:

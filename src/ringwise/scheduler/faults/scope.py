@@ -7,6 +7,7 @@ follow after some seconds: the logical racks and blocks of the pods that it lack
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ringwise.framework.configuration import Settings
 from ringwise.placement.racks.levels import Level, LevelTimes
@@ -59,6 +60,11 @@ class LostParts:
     @property
     def blocks(self) -> bool:
         return any(place.block >= 0 for place in (*self.affected, *self.present))
+
+    @property
+    def without_master(self) -> LostParts:
+        """As if rank 0 were any other rank."""
+        return LostParts(tuple(replace(place, master=False) for place in self.affected), self.present)
 
     @property
     def racks(self) -> bool:

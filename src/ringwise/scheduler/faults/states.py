@@ -26,6 +26,7 @@ class Happened(enum.Enum):
     """What moves a job from one state to another."""
 
     FAULT_FOUND = "a pod is faulty"
+    DRAINED = "a pod goes because its node is drained"
     ALLOWED = "the policy lets pods be deleted"
     REFUSED = "the policy forbids it, or no retries are left"
     FAULT_GONE = "no pod is faulty any more"
@@ -46,6 +47,7 @@ class Transition:
 
 TRANSITIONS: tuple[Transition, ...] = (
     Transition(State.HEALTHY, Happened.FAULT_FOUND, State.FAULTY, "remembers the faulty pods and why"),
+    Transition(State.HEALTHY, Happened.DRAINED, State.WAITING, "waits for its replacement"),
     Transition(
         State.FAULTY, Happened.ALLOWED, State.DELETING, "deletes the pods of the level, writes a record"
     ),

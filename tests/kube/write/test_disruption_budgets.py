@@ -1,0 +1,101 @@
+"""F4: what is left of a drained job is evicted together, or not at all: disruption budgets decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.messages.commands import DeletePod
+from tests.kube.fake_api_server import Object
+from tests.kube.harness import PODS, pod, run
+from tests.kube.write.executing import Executing, executing
+
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+
+
+def budget(
+    name: str, allowed: int | None, selector: dict[str, Any] | None, namespace: str = "default"
+) -> Object:
+    status = {} if allowed is None else {"disruptionsAllowed": allowed}
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {} if selector is None else {"selector": selector},
+        "status": status,
+    }
+
+
+def of_job(one: Executing, count: int) -> list[DeletePod]:
+    made = []
+    for number in range(count):
+        labels = {"job": "train", "rank": str(number)}
+        uid = one.api.put(PODS, pod(f"train-{number}"))["metadata"]["uid"]
+        made.append(
+            DeletePod(
+                uid, "default", f"train-{number}", "why", fault=True, together="default/train", labels=labels
+            )
+        )
+    return made
+
+
+ALL = {"matchLabels": {"job": "train"}}
+
+
+@pytest.mark.parametrize(
+    ("budgets", "problem"),
+    [
+        ([], ""),
+        ([budget("enough", 3, ALL)], ""),
+        ([budget("few", 2, ALL)], "disruption budget few allows 2 evictions, and 3 would be needed"),
+        ([budget("new", None, ALL)], "disruption budget new allows 0 evictions, and 3 would be needed"),
+        ([budget("every", 1, {})], "disruption budget every allows 1 eviction, and 3 would be needed"),
+        ([budget("nothing", 0, None)], ""),
+        ([budget("elsewhere", 0, {}, namespace="other")], ""),
+        ([budget("others", 0, {"matchLabels": {"job": "serve"}})], ""),
+        (
+            [
+                budget("enough", 3, ALL),
+                budget("one", 0, {"matchExpressions": [{"key": "rank", "operator": "In", "values": ["2"]}]}),
+            ],
+            "disruption budget one allows 0 evictions, and 1 would be needed",
+        ),
+    ],
+)
+def test_F4_every_budget_has_to_allow_all_its_evictions(budgets: list[Object], problem: str) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            for each in budgets:
+                one.api.put(BUDGETS, each)
+            commands = of_job(one, 3)
+            await one.do(*commands)
+            evictions = [write for write in one.writes() if write == "POST eviction"]
+            assert len(evictions) == (0 if problem else 3), one.writes()
+            assert not any(write.startswith("DELETE") for write in one.writes())
+            assert {failure.why for failure in one.failed} == ({problem} if problem else set())
+            assert [failure.uid for failure in one.failed] == [command.uid for command in commands if problem]
+
+    run(test())
+
+
+def test_F4_budgets_that_cannot_be_read_hold_back() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            one.api.fault("poddisruptionbudgets", status=403, times=20)
+            await one.do(*of_job(one, 2))
+            assert len(one.failed) == 2
+            assert one.failed[0].why.startswith("disruption budgets cannot be read: ")
+            assert "POST eviction" not in one.writes()
+
+    run(test())
+
+
+def test_F4_an_eviction_that_the_server_refuses_all_the_same_is_reported_with_its_reason() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            one.api.fault("train-1/eviction", status=429, times=20)
+            commands = of_job(one, 2)
+            await one.do(*commands)
+            assert [failure.uid for failure in one.failed] == [commands[1].uid]
+            assert one.failed[0].why
+
+    run(test())

@@ -1,0 +1,202 @@
+"""F4: a drain is no fault. Where a drained pod finds no place, the clock of F2 runs, and budgets are kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, DeletePod, TellJob
+from ringwise.scheduler.explain.fault_waits import fault_waits
+from ringwise.scheduler.faults.states import State
+from ringwise.state.model import Isolation, Isolations
+from tests.scheduler.faults.fault_rig import (
+    POD_LEVEL,
+    deletions,
+    finish,
+    pod_on,
+    running,
+    state_of,
+    successor,
+)
+from tests.scheduler.rig import Rig
+
+HELD = "disruption budget train allows 0 evictions, and 3 would be needed"
+
+
+def isolated(rig: Rig, *nodes: str) -> None:
+    entries = tuple(Isolation(node, by="ann", reason="drain") for node in nodes)
+    rig.tell(ev.IsolationsSeen(Isolations(entries)))
+
+
+def drain(rig: Rig, node: str) -> str:
+    """The node is isolated and its pod evicted, as `ringwise drain` does; its owner makes it again."""
+    name = pod_on(rig, node)
+    isolated(rig, node)
+    rig.change(name, deleting=True)
+    rig.step()
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement(name)
+    return name
+
+
+def evicted(commands: list[Command]) -> set[str]:
+    found = [one for one in commands if isinstance(one, DeletePod)]
+    assert all(one.together == "default/train" and one.grace is None for one in found), found
+    return {one.pod for one in found}
+
+
+def told(commands: list[Command], reason: str) -> list[str]:
+    return [one.message for one in commands if isinstance(one, TellJob) and one.reason == reason]
+
+
+def pass_time(rig: Rig, seconds: int) -> list[Command]:
+    found: list[Command] = []
+    for _ in range(seconds):
+        found += rig.step(1)
+    return found
+
+
+def test_F4_isolation_alone_moves_nobody() -> None:
+    rig = running(POD_LEVEL)
+    isolated(rig, *(f"n{number}" for number in range(1, 7)))
+    assert deletions(pass_time(rig, 60)) == {}
+    assert state_of(rig) is None
+    assert len(rig.nodes_of("train")) == 4
+
+
+def test_F4_a_fault_of_an_isolated_chip_counts_as_any_other() -> None:
+    rig = running(POD_LEVEL)
+    isolated(rig, "n3")
+    rig.step()
+    name = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {name: 0}
+
+
+def test_F4_a_drained_pod_that_finds_a_place_restarts_nothing_uses_no_retry_and_starts_no_cool_down() -> None:
+    rig = running({**POD_LEVEL, "fault-retry-times": "2"}, nodes=5)
+    name = drain(rig, "n1")
+    assert deletions(pass_time(rig, 30)) == {}
+    assert rig.pods[name].node == "n5"
+    assert state_of(rig) is None
+    faults = rig.machine._faults
+    assert not faults.retries.owners
+    assert len(faults.cool_downs) == 0
+
+
+def test_F4_where_it_finds_none_the_others_are_evicted_together_when_the_clock_says_so() -> None:
+    rig = running(POD_LEVEL, nodes=4, pods=3)
+    rig.submit("other", chips=8)
+    rig.run()
+    name = drain(rig, "n2")
+    assert deletions(pass_time(rig, 11)) == {}
+    assert state_of(rig) is State.WAITING
+    others = {f"train-{index}" for index in range(3)} - {name}
+    assert evicted(pass_time(rig, 3)) == others
+    assert state_of(rig) is State.DELETING
+    # Never by force, however long they take.
+    assert deletions(pass_time(rig, 1000)) == {}
+    finish(rig)
+    rig.run()
+    assert not rig.machine._faults.retries.owners
+
+
+def test_F4_a_drained_rank_0_takes_a_place_where_there_is_one_and_else_restarts_the_job_at_once() -> None:
+    rig = running(POD_LEVEL, nodes=4, pods=3)
+    assert rig.pods["train-0"].node == "n1"
+    drain(rig, "n1")
+    assert deletions(pass_time(rig, 30)) == {}
+    assert rig.pods["train-0"].node == "n4"
+    drain(rig, "n4")
+    isolated(rig, "n1", "n4")
+    assert evicted(pass_time(rig, 3)) == {"train-1", "train-2"}
+
+
+def test_F4_a_budget_that_does_not_allow_all_evictions_holds_them_back_with_that_reason() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    rig.deaf = True
+    name = drain(rig, "n2")
+    sent = pass_time(rig, 14)
+    others = {f"train-{index}" for index in range(4)} - {name}
+    assert evicted(sent) == others
+    # To the scheduler they run on until the API server says that they terminate.
+    assert not any(pod.deleting for pod in rig.pods.values())
+    rig.tell(*(ev.EvictFailed(rig.pods[other].uid, HELD) for other in sorted(others)))
+    said = rig.step()
+    assert deletions(said) == {}
+    assert told(said, "EvictionHeldBack") == [f"no pod is evicted to restart the drained job: {HELD}"]
+    view = rig.machine.view
+    assert any(HELD in line for line in fault_waits(view, view.jobs["default/train"], rig.now))
+    # It is asked again, and told once.
+    later = pass_time(rig, 6)
+    assert evicted(later) == others
+    assert told(later, "EvictionHeldBack") == []
+    # The next leader asks, too.
+    other = successor(rig)
+    assert evicted(other.step()) == others
+    # A place is found meanwhile: nothing is evicted any more.
+    rig.deaf = False
+    rig.tell(*(ev.EvictFailed(rig.pods[one].uid, HELD) for one in sorted(others)))
+    rig.node("n9")
+    rig.run()
+    assert rig.pods[name].node == "n9"
+    assert deletions(pass_time(rig, 20)) == {}
+    assert state_of(rig) is None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        {},
+        {"fault-scheduling": "force"},
+        {"pod-rescheduling": "on"},
+        {"fault-scheduling": "off", "pod-rescheduling": "on"},
+        {"fault-scheduling": "external-force", "pod-rescheduling": "on"},
+    ],
+)
+def test_F4_without_both_labels_a_drain_restarts_nothing(labels: dict[str, str]) -> None:
+    rig = running(labels, nodes=4)
+    drain(rig, "n2")
+    assert deletions(pass_time(rig, 60)) == {}
+
+
+def test_F4_processes_that_fail_because_of_a_drain_use_no_retry_once() -> None:
+    rig = running({**POD_LEVEL, "fault-retry-times": "1"}, nodes=5)
+    name = pod_on(rig, "n2")
+    isolated(rig, "n2")
+    rig.change(name, deleting=True, phase="Failed", exit_code=143)
+    rig.step()
+    peer = pod_on(rig, "n3")
+    rig.change(peer, phase="Failed", exit_code=1)
+    assert set(deletions(rig.step())) == {peer}
+    assert not rig.machine._faults.retries.owners
+    finish(rig)
+    for one in (name, peer):
+        rig.change(one, exit_code=None)
+    rig.run()
+    assert state_of(rig) is None
+    # Later failures are the job's own.
+    rig.change(peer, phase="Failed", exit_code=1)
+    rig.step()
+    assert [one.used for one in rig.machine._faults.retries.owners.values()] == [1]
+
+
+def test_F4_a_fault_while_a_drained_job_waits_is_handled_as_any_other() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    drain(rig, "n2")
+    pass_time(rig, 3)
+    hit = pod_on(rig, "n3")
+    rig.sick("n3", 1)
+    assert deletions(rig.step()) == {hit: 0}
+    finish(rig)
+    found = deletions(pass_time(rig, 14))
+    assert set(found.values()) == {0}
+
+
+def test_F1_a_drained_job_goes_on_under_the_next_leader() -> None:
+    rig = running(POD_LEVEL, nodes=4)
+    name = drain(rig, "n2")
+    pass_time(rig, 6)
+    other = successor(rig)
+    isolated(other, "n2")
+    assert evicted(pass_time(other, 14)) == {f"train-{index}" for index in range(4)} - {name}
