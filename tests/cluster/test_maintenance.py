@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ringwise.apps.control_plane import Process, ringwise_command
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, check_chips, node_of
 from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise, ringwise
 from tests.cluster.objects import (
+    CHIP,
     GOES_AFTER,
     NAMESPACE,
     Object,
@@ -202,6 +204,89 @@ def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
     code, text, _ = Drain(operator, target).watch(cluster)
     assert code == 0, text
     cluster.wait(partial(is_away, cluster, "train", 1, {target}), "the job runs elsewhere")
+
+
+def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
+    """The node's device plugin. No kubelet asks it for chips here; its reports are real."""
+    chips = folder / "chips.json"
+    chips.write_text(json.dumps({"count": 8}))
+    command = ringwise_command(
+        "device-plugin",
+        f"--kubeconfig={cluster.plane.kubeconfig(f'{node}-plugin', cluster.plane.admin_token)}",
+        f"--node-name={node}",
+        f"--kubelet-dir={folder / node}",
+        f"--simulated-chips={chips}",
+        "--mount-by=plain",
+        "--metrics-address=",
+        "--enable-healthz=false",
+        "-listWatchPeriod=3",
+    )
+    (folder / node / "device-plugins").mkdir(parents=True)
+    return cluster.plane.run(f"{node}-plugin", command)
+
+
+def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_protects(
+    cluster: Cluster, operator: Path, tmp_path: Path
+) -> None:
+    """The job asks for force and pod level: a fault of its chips would move it at once."""
+    cluster.apply([*nodes(3), *may_evict()])
+    cluster.run()
+    plugins = [start_plugin(cluster, f"node-{number}", tmp_path) for number in (1, 2, 3)]
+    labels = {"fault-scheduling": "force", "pod-rescheduling": "on"}
+    cluster.apply([vcjob("train", 2, 8, labels=labels)])
+    uids = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "train", "namespace": NAMESPACE},
+        "spec": {"minAvailable": "100%", "selector": {"matchLabels": labels}},
+    }
+    cluster.apply([budget])
+    taken = sorted({node_of(one) for one in cluster.pods("train")})
+
+    def reported(node: str) -> tuple[str, str, str]:
+        data = cluster.api.get(f"{CONFIG_MAPS}/mindx-dl-deviceinfo-{node}")["data"]
+        lists = json.loads(data["DeviceInfoCfg"])["DeviceInfo"]["DeviceList"]
+        return data.get("RingwiseIsolation", ""), lists[CHIP], lists[f"{CHIP}-Unhealthy"]
+
+    def unmoved() -> None:
+        pods = cluster.pods("train")
+        assert {one["metadata"]["uid"] for one in pods} == uids
+        assert not any("deletionTimestamp" in one["metadata"] for one in pods)
+
+    everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
+    try:
+        for node in taken:
+            done = ringwise(operator, "isolate", node, "--reason", "new firmware")
+            assert done.returncode == 0, done.stderr
+            cluster.wait(partial(_equals, reported, node, (everything, "", "")), f"{node} reports it")
+        # The scheduler has seen it, and what it decides next moves nobody.
+        cluster.apply([vcjob("next", 2, 8)])
+        cluster.wait(
+            lambda: "node-isolated 2" in (cluster.condition("next") or {}).get("message", ""),
+            "the next job waits for the isolated nodes",
+        )
+        unmoved()
+        cluster.kubectl("delete", "job.batch.volcano.sh", "next", "-n", NAMESPACE, "--wait=false")
+        cluster.wait(lambda: not cluster.pods("next"), "the next job is gone")
+        code, text, order = Drain(operator, taken[0], "--timeout", "3s").watch(cluster)
+        assert (code, order) == (1, []), text
+        assert "disruption budget" in text, text
+        unmoved()
+    finally:
+        for plugin in plugins:
+            plugin.stop()
+        cluster.kubectl("delete", "poddisruptionbudget", "train", "-n", NAMESPACE, "--wait=false")
+    # Without the budget the drained pod has the third node, and its peer stays.
+    code, text, order = Drain(operator, taken[0]).watch(cluster)
+    assert (code, order) == (0, ["train"]), text
+    after = cluster.wait(partial(is_away, cluster, "train", 2, {taken[0]}), "the job runs without the node")
+    assert {node_of(one) for one in after} == {taken[1], "node-3"}
+    assert len(uids & {one["metadata"]["uid"] for one in after}) == 1
+
+
+def _equals(read: Callable[[str], object], name: str, wanted: object) -> bool:
+    return read(name) == wanted
 
 
 def superpod_nodes(count: int) -> list[Object]:

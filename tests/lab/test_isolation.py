@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ringwise.wellknown import ASCEND910
 from tests.lab.rig import Terminal, job, nodes, running
 
 
@@ -169,3 +171,35 @@ def test_a_plan_for_a_time_ahead_shows_who_is_there_then(tmp_path: Path) -> None
         assert len(terminal.json("drain node-0 --plan")["jobs"]) == 1
         assert terminal.json("drain node-0 --plan --at 1h")["jobs"] == []
         assert terminal.json("topology show")["isolated"] == []
+
+
+@pytest.mark.parametrize("mount_by", [None, "plain"])
+def test_F4_an_isolation_moves_nobody_and_a_pod_that_was_bound_before_it_is_not_started(
+    tmp_path: Path, mount_by: str | None
+) -> None:
+    """With and without real device plugins: the chips are free for nobody, and healthy for everybody."""
+    labels = "labels: {fault-scheduling: force, pod-rescheduling: 'on'}"
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, replace(nodes(2), mount_by=mount_by)) as server:
+        text = job("train", 1, 8).replace("namespace: lab", f"namespace: lab, {labels}", 1)
+        terminal.submit(text)
+        terminal.ok("advance 10s")
+        before = terminal.seats()
+        node = before["lab/train-worker-0"][0]
+        terminal.ok(f"isolate {node} {way(tmp_path)}")
+        report = server.live.cluster.nodes.report(node, ASCEND910)
+        assert report is not None
+        assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
+        found = server.live.cluster.nodes.get(node)
+        assert found is not None
+        assert found.chips_allocatable[ASCEND910] == 8
+        terminal.ok("advance 30m")
+        assert terminal.seats() == before
+        assert terminal.json("get pods")["pods"][0]["phase"] == "Running"
+        other = {"node-0": "node-1", "node-1": "node-0"}[node]
+        terminal.submit(job("late", 1, 8))
+        assert terminal.seats()["lab/late-worker-0"][0] == other
+        terminal.ok(f"isolate {other} {way(tmp_path)}")
+        terminal.ok("advance 3s")
+        (late,) = [one for one in terminal.json("get pods")["pods"] if one["name"] == "late-worker-0"]
+        assert late["phase"] != "Running"

@@ -12,8 +12,8 @@ from ringwise.embed.kubelet import (
     script_or_failure,
 )
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.records import ObjectRefusedError, report_key
-from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Node, NodeReport, Pod
+from ringwise.embed.records import ISOLATIONS, ObjectRefusedError, report_key
+from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Isolations, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
@@ -84,6 +84,23 @@ class SimulatedNodes:
                 report = replace(report, unhealthy=bad & ~mask if healthy else bad | mask)
             self.put_report(report, now)
 
+    def isolation_changed(self, name: str, now: int) -> None:
+        """Chips of the node were isolated or released: its device plugin reports which are free (F4)."""
+        node = self.get(name)
+        for resource in node.chips_capacity if node is not None else ():
+            report = self.report(name, resource)
+            if report is not None:
+                self._write_report(self.own_health(report), now)
+
+    def _isolated(self, name: str) -> int:
+        """Chips that a device plugin knows as isolated: by themselves, or with the node."""
+        found = self._table.get("Isolations", ISOLATIONS)
+        entries = found.entries if isinstance(found, Isolations) else ()
+        here = [one for one in entries if one.node == name and one.start is None]
+        if any(not one.chip for one in here):
+            return -1
+        return mask_of(one.number for one in here if one.number is not None)
+
     def put_report(self, report: DeviceReport, now: int = 0) -> None:
         """What the device plugin found out about the chips; who uses which of them is known here."""
         self._write_report(report, now)
@@ -148,7 +165,8 @@ class SimulatedNodes:
         if assignments is None or resource is None:
             return replace(pod, phase="Running")
         report = self.report(pod.node or "", resource)
-        broken = mask_of(pod.holds) & (0 if report is None else report.unhealthy)
+        withheld = self._isolated(pod.node or "") | (0 if report is None else report.unhealthy)
+        broken = mask_of(pod.holds) & withheld
         if len(pod.holds) != pod.cls.chips or broken or assignments.others(pod.uid, pod.holds):
             return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now)
         assignments.mounted[pod.uid] = mask_of(pod.holds)
@@ -204,6 +222,7 @@ class SimulatedNodes:
             listed = mask_of(device.chip for device in node.devices)
         report = _separated(report, mask_of(assignments.assigned))
         free = listed & ~assignments.in_use & ~report.unhealthy & ~report.recovering
+        free &= ~self._isolated(report.node)
         updated = replace(report, free=free)
         self._offer(node, report)
         if updated != self.report(report.node, report.resource):

@@ -417,9 +417,8 @@ class LiveLab:
         others = tuple(one for one in kept if one is not old)
         made = replace(wanted, at=time_text(self.cluster.now))
         self.cluster.submit(Isolations((*others, made) if on else others))
-        if self.plugins is not None and wanted.node:
-            # The node's device plugin mirrors it into its report.
-            self.cluster.nodes.set_health(wanted.node, (), healthy=True, now=self.cluster.now)
+        if wanted.node:
+            self.cluster.nodes.isolation_changed(wanted.node, self.cluster.now)
         self.turn()
         return True
 
