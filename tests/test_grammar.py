@@ -157,3 +157,11 @@ def test_19_the_details_of_a_reason_stay_numbers() -> None:
     assert full.as_json()["details"]["used"] == 16_000
     quota = ReasonKind("quota", Stage.ENQUEUE, "used: {used}")(used={"requests.cpu": 2500, "pods": 3000})
     assert quota.message == "used: requests.cpu 2.5, pods 3000"
+
+
+def test_a_sentence_says_plainly_that_there_is_none() -> None:
+    template = "{free:?the best, {best}, has {free}|no switch has one}"
+    named = {"free": Quantity("2"), "best": Quantity("a|b")}
+    assert template.format_map(named) == "the best, a|b, has 2"
+    assert template.format_map({"free": Quantity("0"), "best": Quantity("none")}) == "no switch has one"
+    assert general_form(template) == "the best, {best}, has {free}"

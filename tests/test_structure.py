@@ -37,6 +37,7 @@ LONG_FOR_A_REASON: dict[str, str] = {
     "src/ringwise/scheduler/faults/handler.py": "the one machine of states of a job that a fault hit",
     "src/ringwise/scheduler/faults/previous_placements.py": "one table of lost and leaving pods",
     "src/ringwise/placement/racks/reschedule.py": "the steps of one repair share what they hold and may take",
+    "src/ringwise/kube/write/executor.py": "one method for each command",
     "tests/tools/scenarios.py": "one generator of random clusters; its parts draw from the same state",
     "tests/kube/watch/test_reflector.py": "the cases of one watch: list, events, errors, expiry, restarts",
     "tests/kube/run/test_runner.py": "the life of one component with one harness",

@@ -50,9 +50,8 @@ class Quantity(str):
     """A number in a message. The format specification names what is counted:
 
     `{pods:pod}` is "1 pod" or "2 pods", `{pods:pod waits|pods wait}` has both forms, `{pods:=is|are}` is the
-    word without the number, and `{pods:#}` the number without a word.
-    `{free:?{best} has {free}|none has one}`
-    is the first text, or the second where there are 0.
+    word without the number, and `{pods:#}` the number without a word. `{n:?{best} has {n}|none has one}` is
+    the first text, or the second where there are 0.
     """
 
     def __format__(self, specification: str) -> str:
