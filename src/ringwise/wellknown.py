@@ -131,6 +131,9 @@ ORDINARY_GROUP_PREFIX = "podgroup-"
 #: How many pods the owner of such a PodGroup creates, where that is more than one: a pod that is bound before
 #: the others exist is not alone. Controller.
 GROUP_REPLICAS = "ringwise.io/replicas"
+#: Label of the PodGroups of vcjobs: `ringwise` where this project's controller runs the job. Controller.
+JOB_CONTROLLER = "ringwise.io/job-controller"
+OURS = "ringwise"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
@@ -207,6 +210,11 @@ LOGICAL_RACK = "ringwise.io/logical-rack"
 RESCHEDULE_IN_PLACE = "reschedule-in-place"
 #: `Unhealthy-<fault type>`: another component shall delete the pod (mode `external-*`). Scheduler.
 POD_STATUS = "huawei.com/pod-status"
+#: Why the scheduler does not restart the job of this failed pod, although `fault-retry-times` is set (F5).
+#: The controller ends the job then. Scheduler.
+RESTART_REFUSED = "ringwise.io/restart-refused"
+#: How many pods before this one kubelet rejected at admission, one after the other (F5). Controller.
+KUBELET_REJECTIONS = "ringwise.io/kubelet-rejections"
 #: Prefix of the annotations with the pod's blocks.
 SUPER_POD_PREFIX = "super-pod-"
 

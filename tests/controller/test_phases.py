@@ -6,8 +6,8 @@ import pytest
 
 from ringwise.controller.job_record import Counts, JobRecord
 from ringwise.controller.phases import is_allowed, must_delete, next_phase, start_action
-from ringwise.controller.policies import PolicyEvent, policy_for
 from ringwise.messages.job_expansion import pods_of
+from ringwise.state.failures import policy_for
 from ringwise.state.vcjob import Policy, VcJob
 from tests.embed.builders import job_of, task_of
 
@@ -194,5 +194,5 @@ def test_which_policy_applies(
     action: str | None,
 ) -> None:
     task = task_of("w", 1, policies=of_task)
-    found = policy_for(PolicyEvent(event, 0, "w", "p", code), task, tuple(of_job))
+    found = policy_for(event, code, task, tuple(of_job))
     assert (found and found.action) == action, sentence

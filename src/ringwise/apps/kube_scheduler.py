@@ -179,7 +179,7 @@ async def serve(
         made: list[MachineAdapter] = []
         if options.with_controller and not options.shadow:
             groups = PodGroupController(options.scheduler_names) if options.pod_groups else None
-            made.append(ControllerAdapter(Controller(groups)))
+            made.append(ControllerAdapter(Controller(groups, options.scheduler_names)))
         if options.with_scheduler or options.shadow:
             scheduler = new_scheduler(
                 file.current if file is not None else default_configuration(),

@@ -8,6 +8,7 @@ from dataclasses import field
 from ringwise.messages.commands import SetJobStatus
 from ringwise.messages.job_expansion import pods_of
 from ringwise.records import dataclass
+from ringwise.state.failures import is_made_again
 from ringwise.state.job_plugins import with_needed
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import OVER, Task, VcJob, claim_names
@@ -72,6 +73,14 @@ class JobRecord:
     published_replicas: tuple[int, ...] | None = None
     resources_requested: bool = False
     reported: SetJobStatus | None = None
+    #: F5: since when this controller waits for the scheduler to restart the ended pods.
+    restart_awaited: int | None = None
+    #: Pods that kubelet rejected (by uid), and when this controller saw it.
+    rejected: dict[str, int] = field(default_factory=dict)
+    #: By name: those of them that were deleted and do not exist again yet, and how often they were rejected.
+    rejections: dict[str, int] = field(default_factory=dict)
+    #: What is in the way of its objects.
+    held_up: str = ""
     #: When time alone changes something; None: only events do.
     due: int | None = None
 
@@ -87,6 +96,7 @@ class JobRecord:
             retries=job.retry_count,
             version=job.version,
             conditions=job.conditions,
+            rejections=dict(job.rejections),
         )
 
     def own_pods(self) -> Iterator[Pod]:
@@ -120,9 +130,9 @@ class JobRecord:
         counts = Counts()
         for pod in self.own_pods():
             if self.is_terminating(pod):
-                # A terminating pod that has ended counts for nothing.
-                if pod.phase not in ENDED:
-                    counts.add(pod.task, TERMINATING)
+                counts.add(pod.task, TERMINATING)
+            elif is_made_again(pod) and self.phase not in OVER:
+                counts.add(pod.task, PENDING)
             else:
                 counts.add(pod.task, pod.phase if pod.phase in counts.total else UNKNOWN)
         for task, _ in self.create_requested.values():
@@ -143,6 +153,7 @@ class JobRecord:
             min_available=self.job.min_available,
             conditions=self.conditions,
             controlled=_controlled(self.job),
+            rejections=dict(self.rejections),
         )
 
     def agrees(self, job: VcJob) -> bool:
@@ -152,6 +163,7 @@ class JobRecord:
             (last.phase, last.reason, last.message, last.retries, last.version, last.since)
             == (job.phase, job.reason, job.message, job.retry_count, job.version, job.since)
             and same_counts(last.counts, job.counts)
+            and last.rejections == job.rejections
         )
 
     def move(self, phase: str, now: int, reason: str = "", message: str = "") -> None:
@@ -179,7 +191,9 @@ class JobRecord:
         counted = sum(pods for phase, pods in self.job.counts.items() if phase != TERMINATING)
         current = self.current_pods()
         missing = pods_of(self.job, {pod.key for pod in current}) if counted > len(current) else []
-        for pod in missing[: counted - len(current)]:
+        # What was deleted because kubelet rejected it was not evicted (F5).
+        lost = [pod for pod in missing if pod.name not in self.rejections]
+        for pod in lost[: counted - len(current) - (len(missing) - len(lost))]:
             self.evicted[pod.name] = (pod.task, now)
 
     def clear_deadline(self) -> None:

@@ -40,6 +40,13 @@ from ringwise.controller.phases import (
 from ringwise.controller.pod_groups import PodGroupController
 from ringwise.controller.policies import due_action, targets
 from ringwise.controller.queues import QueueController
+from ringwise.controller.restarts import (
+    AWAITS_RESTART,
+    NOT_RESTARTED,
+    made_again,
+    rejected_pods,
+    verdict,
+)
 from ringwise.controller.timers import Timers
 from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
@@ -58,7 +65,7 @@ from ringwise.messages.containment import Containment, object_of
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
-from ringwise.wellknown import JOB_NAME
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, KUBELET_REJECTIONS, OURS, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
@@ -68,8 +75,14 @@ _MOST_DELETED = 100_000
 class Controller:
     """With `pod_groups` it creates the PodGroups of pods without a vcjob, too."""
 
-    def __init__(self, pod_groups: PodGroupController | None = None) -> None:
+    def __init__(
+        self,
+        pod_groups: PodGroupController | None = None,
+        scheduler_names: Iterable[str] = SCHEDULER_NAMES,
+    ) -> None:
         self._pod_groups = pod_groups
+        #: Names by which pods ask for this project's scheduler.
+        self._names = frozenset(scheduler_names)
         self._queues = QueueController()
         self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -187,6 +200,8 @@ class Controller:
         record = self._records.get(key)
         if record is not None:
             record.create_requested.pop(pod.name, None)
+            if KUBELET_REJECTIONS in pod.annotations:
+                record.rejections.pop(pod.name, None)
             # In the first call every pod is new; there the counts of the status show which are missing.
             before = self._initial if known is None else known.deleting
             if pod.deleting and not before:
@@ -272,6 +287,7 @@ class Controller:
             else:
                 _tell_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
         self._apply_policies(record, now, creates, deletes)
+        self._delete_rejected(record, now, creates, deletes)
         self._delete_unneeded(record, now, deletes)
         if record.action_started:
             return
@@ -318,13 +334,47 @@ class Controller:
             if target(pod):
                 _request_delete(record, pod, now, found.action, deletes)
 
+    def _delete_rejected(
+        self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
+    ) -> None:
+        """F5: what kubelet rejected at admission is made again; its number is in the status first."""
+        if record.action_started or record.phase not in ("Pending", "Running") or record.job.problems:
+            return
+        told: list[TellVcJob] = []
+        for pod in rejected_pods(record, now, told):
+            _request_delete(record, pod, now, f"kubelet rejected it: {pod.rejected}", deletes)
+        creates += told
+
     def _advance(self, record: JobRecord, now: int) -> None:
         for _ in range(8):
             found = next_phase(record, record.counts())
+            if found is not None and record.phase == "Running" and found[0] == "Failed":
+                found = self._unless_restarted(record, found, now)
+            else:
+                self._awaits_no_more(record)
             if found is None:
                 return
             phase, reason, message = found
             record.move(phase, now, reason, message)
+
+    def _unless_restarted(
+        self, record: JobRecord, found: tuple[str, str, str], now: int
+    ) -> tuple[str, str, str] | None:
+        """F5: None while the scheduler may still restart the pods, which have all ended."""
+        answer = verdict(record, self._groups.get(_group_key(record.job)), self._names, now)
+        phase, reason, message = found
+        if answer.waits:
+            record.reason = AWAITS_RESTART
+            record.message = f"{message}; the scheduler restarts it (fault-retry-times) or says why not"
+            return None
+        if answer.refusal:
+            reason, message = NOT_RESTARTED, f"{message}; not restarted: {answer.refusal}"
+        return phase, reason, message
+
+    def _awaits_no_more(self, record: JobRecord) -> None:
+        record.restart_awaited = None
+        if record.reason == AWAITS_RESTART:
+            record.reason = record.message = ""
 
     def _delete_unneeded(self, record: JobRecord, now: int, deletes: list[Command]) -> None:
         active = record.phase in ("Pending", "Running") and not record.job.problems
@@ -367,6 +417,7 @@ class Controller:
         if record.group_requested is None or (group is None and record.group_requested + RETRY_AFTER <= now):
             record.group_requested = now
             wanted = pod_group_of(job, self._priorities)
+            wanted = replace(wanted, labels={**wanted.labels, JOB_CONTROLLER: OURS})
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:
@@ -414,7 +465,7 @@ class Controller:
         for pod in pods_of(job, taken):
             if pod.task in ready:
                 record.create_requested[pod.name] = (pod.task, now)
-                creates.append(CreatePod(pod, job.key, plugins.additions(pod)))
+                creates.append(CreatePod(made_again(record, pod), job.key, plugins.additions(pod)))
 
     def _expire(self, record: JobRecord, now: int, commands: list[Command]) -> None:
         ttl = record.job.ttl_seconds
@@ -442,6 +493,8 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         dict(group.min_task_member),
         group.queue,
         group.priority_class,
+        # Groups of earlier versions do not have it.
+        group.labels.get(JOB_CONTROLLER),
         # Names of quotas follow from the others, and groups of earlier versions do not have them.
         without_quota_names(group.min_resources),
     )

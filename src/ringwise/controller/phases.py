@@ -111,6 +111,7 @@ def start_action(record: JobRecord, action: str, now: int, reason: str, message:
     if action not in PARTIAL:
         record.version += 1
         record.create_requested.clear()
+        record.rejections.clear()
     record.evicted.clear()
     record.first_seen.clear()
     record.updated = False

@@ -11,20 +11,16 @@ from collections.abc import Callable, Iterator
 
 from ringwise.controller.job_record import FAILED, PENDING, RUNNING, SUCCEEDED, JobRecord
 from ringwise.records import dataclass
-from ringwise.state.job_rules import ANY
+from ringwise.state.failures import NO_OP_ACTIONS, POD_FAILED, is_made_again, policy_for
 from ringwise.state.model import Pod, PodGroup
-from ringwise.state.vcjob import Policy, Task
+from ringwise.state.vcjob import Policy
 
 POD_PENDING = "PodPending"
-POD_FAILED = "PodFailed"
 POD_EVICTED = "PodEvicted"
 TASK_COMPLETED = "TaskCompleted"
 TASK_FAILED = "TaskFailed"
 UNKNOWN = "Unknown"
 JOB_UPDATED = "JobUpdated"
-
-#: Actions that change nothing.
-NO_OP_ACTIONS = frozenset({"Ignore"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +58,8 @@ class DueAction:
     cause: PolicyEvent
 
 
-def policy_for(event: PolicyEvent, task: Task | None, job_policies: tuple[Policy, ...]) -> Policy | None:
-    """Task-level policies are tried before job-level ones, the first match wins."""
-    for policy in (*(task.policies if task is not None else ()), *job_policies):
-        if event.event in policy.events or any(word in policy.events for word in ANY):
-            return policy
-        if event.event == POD_FAILED and policy.exit_code is not None and policy.exit_code == event.exit_code:
-            return policy
-    return None
+def _policy_for(event: PolicyEvent, record: JobRecord) -> Policy | None:
+    return policy_for(event.event, event.exit_code, record.task(event.task), record.job.policies)
 
 
 def due_action(record: JobRecord, group: PodGroup | None, now: int) -> DueAction | None:
@@ -77,7 +67,7 @@ def due_action(record: JobRecord, group: PodGroup | None, now: int) -> DueAction
     job = record.job
     if job.policies or any(task.policies for task in job.tasks):
         for event in _events(record, group, now):
-            policy = policy_for(event, record.task(event.task), job.policies)
+            policy = _policy_for(event, record)
             if policy is None or policy.action in NO_OP_ACTIONS:
                 continue
             if policy.timeout is None:
@@ -111,7 +101,7 @@ def _forget(record: JobRecord) -> None:
 
 def _waits(record: JobRecord, name: str, entry: tuple[str, int]) -> bool:
     event = PolicyEvent(POD_EVICTED, entry[1], entry[0], name)
-    policy = policy_for(event, record.task(entry[0]), record.job.policies)
+    policy = _policy_for(event, record)
     if policy is None or policy.timeout is None or policy.action in NO_OP_ACTIONS:
         return False
     return not any(pod.name == name and pod.phase == RUNNING for pod in record.current_pods())
@@ -126,6 +116,8 @@ def _events(record: JobRecord, group: PodGroup | None, now: int) -> Iterator[Pol
     standing: set[tuple[str, str]] = set()
     succeeded: dict[str, int] = {}
     for pod in current:
+        if is_made_again(pod):
+            continue
         if pod.phase == FAILED:
             since = pod.ended or _since(record, standing, POD_FAILED, pod.uid, now)
             yield PolicyEvent(POD_FAILED, since, pod.task, pod.name, pod.exit_code)

@@ -313,6 +313,7 @@ class EmbeddedCluster:
             since=command.since,
             counts=dict(command.counts),
             conditions=command.conditions,
+            rejections=dict(command.rejections),
         )
         if changed != job:
             self._store(changed)

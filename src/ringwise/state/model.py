@@ -195,6 +195,8 @@ class Pod:
     nominated: str = ""
     #: Its only scheduling gate is the one that the scheduler removes when the job is admitted to its queue.
     queue_gated: bool = False
+    #: Why kubelet rejected it at admission, in its word: it failed and never ran. Empty: it did not.
+    rejected: str = ""
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""

@@ -122,6 +122,8 @@ class VcJob:
     conditions: tuple[tuple[str, int], ...] = ()
     #: Where a network topology has both limits of the tier, by number and by name.
     tier_conflicts: tuple[str, ...] = ()
+    #: Pods that kubelet rejected and that are made again, with the number of rejections. From the status.
+    rejections: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -67,6 +67,7 @@ from ringwise.wellknown import (
     POD_STATUS,
     QUEUE_GATE,
     RESCHEDULING_CONFIG_MAP,
+    RESTART_REFUSED,
     VOLCANO_SYSTEM,
 )
 
@@ -322,7 +323,7 @@ class Executor:
         try:
             await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
         except GivenUpError:
-            if POD_STATUS in command.annotations or POD_STATUS in command.remove:
+            if not {POD_STATUS, RESTART_REFUSED}.isdisjoint((*command.annotations, *command.remove)):
                 # The core repeats it, as a deletion.
                 self._on_evict_failed(EvictFailed(command.uid))
             raise
@@ -444,7 +445,9 @@ class Executor:
         job = _job_of_config_map(command)
         if not job:
             write = partial(self._config_maps.write, command.namespace, command.name, command.data)
-            await self._retrier.run(write, _ATTEMPTS)
+            # F1, F5: without a limit of attempts: pods are deleted only after the record is written.
+            attempts = None if command.name == RESCHEDULING_CONFIG_MAP else _ATTEMPTS
+            await self._retrier.run(write, attempts)
             return
         publish = partial(self._job_resources.publish, job, command.namespace, command.name, command.data)
         try:

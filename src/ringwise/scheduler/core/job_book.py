@@ -428,8 +428,16 @@ class JobBook:
 
     def is_over(self, job: Job) -> bool:
         """Whether its vcjob has ended: nothing of it runs again, whatever becomes of its pods."""
-        vcjob = self.vcjob_of(job)
+        vcjob = self.vcjob_of(job) or self._vcjob_of_pods(job)
         return vcjob is not None and vcjob.phase in OVER
+
+    def _vcjob_of_pods(self, job: Job) -> VcJob | None:
+        """The vcjob whose ended pods outlive its PodGroup."""
+        owner = next((pod.owner for pod in job.pods.values() if pod.owner is not None), None)
+        if job.group is not None or owner is None or not owner.is_vcjob:
+            return None
+        vcjob = self.vcjobs.get(f"{job.namespace}/{owner.name}")
+        return vcjob if vcjob is not None and vcjob.uid == owner.uid else None
 
     def vcjob_of(self, job: Job) -> VcJob | None:
         owner = job.group.owner if job.group is not None else None

@@ -13,6 +13,7 @@ from typing import Any
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
+from ringwise.state.failures import is_made_again
 from ringwise.state.model import Pod, ReportedFault
 from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
 from ringwise.topology.chips import chip_names, chips_of, mask_of
@@ -215,7 +216,7 @@ class FaultDetector:
             if examined.fault is not None:
                 return examined
             again = examined.again
-        if policy.retries and (pod.phase == "Failed" or pod.exit_code not in (None, 0)):
+        if policy.retries and not is_made_again(pod) and _has_failed(pod):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
             return Examined(PodFault(FaultType.POD, f"the pod failed{code}"))
         said = pod.labels.get(FAULT_TYPE)
@@ -373,6 +374,10 @@ class FaultDetector:
         weak = self._weak(self._state.names[record.node], pod.cls.resource or "", record.chips)
         bad = mask_of(fault.chip for fault in weak)
         return self._why_sub_healthy(pod, record.node, bad, pod.labels.get(FAULT_TYPE))
+
+
+def _has_failed(pod: Pod) -> bool:
+    return pod.phase == "Failed" or pod.exit_code not in (None, 0)
 
 
 def earliest(*times: int | None) -> int | None:

@@ -75,6 +75,8 @@ class FaultJob:
     excused: bool = False
     #: Which disruption budget holds its evictions back.
     held_back: str = ""
+    #: Uid of the failed pod that was told why it is not restarted (F5). Not written: the pod has it.
+    refused_on: str = ""
     #: Its processes were told to end by themselves (`reset-config-<job>`).
     told_to_exit: bool = False
     #: By uid: names of pods that do not end although they were deleted by force.

@@ -16,7 +16,7 @@ from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.sessions import ActiveConfiguration
-from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
+from ringwise.scheduler.faults import external_marks, job_events, reset_config, retries, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
@@ -36,6 +36,7 @@ from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
+from ringwise.state.failures import policies_come_first
 from ringwise.state.model import Pod, PodGroup
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
@@ -172,6 +173,9 @@ class FaultHandler:
         """The API server refused it: the pod stays, and is tried again a little later."""
         handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
+        if handled is not None and handled.refused_on == uid:
+            handled.refused_on = ""
+            self._wake_at(job.key, (self._due.get(job.key), now + DELETE_AGAIN_AFTER * _SECOND))
         if deletion is None:
             self._unmarked.refused(uid, now + DELETE_AGAIN_AFTER * _SECOND)
         else:
@@ -280,6 +284,8 @@ class FaultHandler:
 
     def _policy(self, job: Job, now: int) -> FaultPolicy:
         policy = read_fault_policy(job.labels, job.annotations, clusterd=self.clusterd.runs(now))
+        if policy.retries and self._policies_come_first(job):
+            policy = replace(policy, retries=0)
         # The other replicas of a service go on serving.
         return replace(policy, only_pods=True) if job.has_independent_pods else policy
 
@@ -298,6 +304,8 @@ class FaultHandler:
             self._look_at_blocked(handled, job, policy)
         if handled.state is State.FAULTY:
             commands += self._react(handled, job, policy, now)
+        if handled.state is State.BLOCKED:
+            commands += retries.record_refusal(handled, job)
         if handled.hardware_broke:
             self._hardware_broke(job)
         if handled.state is State.DELETING and handled.external:
@@ -312,7 +320,15 @@ class FaultHandler:
         """Jobs that ran, with chips, whose pods are placed by us."""
         if not any(pod.cls.chips for pod in job.pods.values()):
             return False
-        return self._was_complete(job) if job.group is not None else self._book.serves(job)
+        if job.group is None:
+            return self._book.serves(job)
+        # F5: where all have ended, its controller waits for an answer, whatever this scheduler saw of it.
+        return self._was_complete(job) or not any(pod.live for pod in job.pods.values())
+
+    def _policies_come_first(self, job: Job) -> bool:
+        """F5: a policy of its vcjob decides about its failed pods."""
+        vcjob = self._book.vcjob_of(job)
+        return vcjob is not None and policies_come_first(vcjob, job.pods.values())
 
     def _end(self, handled: FaultJob) -> None:
         self.jobs.pop(handled.key, None)

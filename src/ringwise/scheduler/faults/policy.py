@@ -13,7 +13,7 @@ from ringwise.grammar import agrees
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.masks import NO_MASKS, FaultMasks, read_masks, shown
-from ringwise.topology.numbers import whole_number
+from ringwise.state.failures import MOST_RETRIES, retries_of
 from ringwise.wellknown import (
     APP,
     FAULT_RETRY_TIMES,
@@ -28,7 +28,6 @@ from ringwise.wellknown import (
     SUB_HEALTHY_STRATEGY,
 )
 
-MOST_RETRIES = 100
 #: Applications of which only faulty pods are replaced, as if `huawei.com/recover_policy_path` were `pod`.
 _POD_ONLY_APPS = frozenset({"mindie-ms-controller", "mindie-ms-coordinator"})
 
@@ -192,13 +191,11 @@ def _only_pods(labels: Mapping[str, str], annotations: Mapping[str, str], notes:
 
 
 def _retries(labels: Mapping[str, str], notes: list[str]) -> int:
-    text = labels.get(FAULT_RETRY_TIMES)
-    if text is None:
-        return 0
-    number = whole_number(text, 0, MOST_RETRIES)
+    number = retries_of(labels)
     if number is None:
+        got = shown(labels[FAULT_RETRY_TIMES])
         notes.append(
-            f"label {FAULT_RETRY_TIMES} must be a whole number from 0 to {MOST_RETRIES}, got {shown(text)}; "
+            f"label {FAULT_RETRY_TIMES} must be a whole number from 0 to {MOST_RETRIES}, got {got}; "
             "taken as 0"
         )
     return number or 0

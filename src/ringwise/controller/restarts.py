@@ -1,0 +1,116 @@
+"""F5: pods that are restarted although they failed, by the scheduler, or by this controller.
+
+The scheduler alone counts the restarts of `fault-retry-times`, and deletes for them. Where every pod of a job
+has ended, the controller waits until it has done so or has written why not. A pod that kubelet rejected at
+admission never ran: the controller makes it again, a few times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from ringwise.controller.job_record import FAILED, JobRecord
+from ringwise.durations import duration_text
+from ringwise.framework.job import pod_order
+from ringwise.messages.commands import TellVcJob
+from ringwise.records import dataclass
+from ringwise.state.failures import (
+    MOST_REJECTIONS,
+    is_made_again,
+    pause_after,
+    policies_come_first,
+    rejections_before,
+    restarts_asked_for,
+)
+from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.wellknown import KUBELET_REJECTIONS, RESTART_REFUSED
+
+_SECOND = 1_000_000_000
+#: Seconds of its own running for which the controller waits for the scheduler.
+WAIT = 60
+#: Reasons in the status: it waits, and it ended although retries are set.
+AWAITS_RESTART = "AwaitsRestart"
+NOT_RESTARTED = "NotRestarted"
+#: Reason of the event about a rejected pod.
+POD_REJECTED = "PodRejected"
+#: Rejected pods of one job that are made again at the same time: the status names each of them.
+_MOST_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """About a job whose pods have all ended and that has not reached its goal."""
+
+    #: The scheduler may still restart it.
+    waits: bool = False
+    #: Why it was not restarted although it asks for that; empty: it does not ask.
+    refusal: str = ""
+
+
+def verdict(record: JobRecord, group: PodGroup | None, names: Collection[str], now: int) -> Verdict:
+    """Whether the scheduler is waited for. `names`: its names, by which pods ask for it."""
+    current = record.current_pods()
+    failed = [pod for pod in current if _is_restarted(pod, names)]
+    chips = sorted((pod for pod in current if pod.cls.chips), key=pod_order)
+    if not failed or not chips or policies_come_first(record.job, current):
+        return Verdict()
+    labels = {**chips[0].labels, **(group.labels if group is not None else EMPTY)}
+    annotations = {**chips[0].annotations, **(group.annotations if group is not None else EMPTY)}
+    if not restarts_asked_for(labels, annotations):
+        return Verdict()
+    refused = next(
+        (pod.annotations[RESTART_REFUSED] for pod in failed if RESTART_REFUSED in pod.annotations), ""
+    )
+    if refused:
+        return Verdict(refusal=refused)
+    if record.restart_awaited is None:
+        record.restart_awaited = now
+    due = record.restart_awaited + WAIT * _SECOND
+    if now >= due:
+        return Verdict(refusal=f"no scheduler restarted it, or said why not, within {WAIT} s")
+    record.wake_at(due)
+    return Verdict(waits=True)
+
+
+def _is_restarted(pod: Pod, names: Collection[str]) -> bool:
+    return pod.phase == FAILED and pod.node is not None and pod.scheduler in names
+
+
+# -- pods that kubelet rejected ------------------------------------------------------------------------
+
+
+def rejected_pods(record: JobRecord, now: int, told: list[TellVcJob]) -> list[Pod]:
+    """The rejected pods whose time has come: they are deleted, and made again."""
+    due: list[Pod] = []
+    seen: dict[str, int] = {}
+    for pod in record.current_pods():
+        if not is_made_again(pod):
+            continue
+        times = rejections_before(pod) + 1
+        pause = pause_after(times)
+        if pod.uid not in record.rejected:
+            told.append(TellVcJob(record.job.key, POD_REJECTED, _sentence(pod, times, pause), warning=True))
+        seen[pod.uid] = since = record.rejected.get(pod.uid, now)
+        if since + pause > now:
+            record.wake_at(since + pause)
+        elif len(record.rejections) < _MOST_AT_ONCE:
+            record.rejections[pod.name] = times
+            due.append(pod)
+    record.rejected = seen
+    return due
+
+
+def _sentence(pod: Pod, times: int, pause: int) -> str:
+    return (
+        f"kubelet of {pod.node} rejected pod {pod.name} ({pod.rejected}): it never ran, and is made again in "
+        f"{duration_text(pause)} ({times} of {MOST_REJECTIONS}); this uses no retry and no policy"
+    )
+
+
+def made_again(record: JobRecord, pod: Pod) -> Pod:
+    """The pod to create, with what is known of those before it."""
+    times = record.rejections.get(pod.name)
+    if times is None:
+        return pod
+    return replace(pod, annotations={**pod.annotations, KUBELET_REJECTIONS: str(times)})
