@@ -205,6 +205,19 @@ def test_partial_restarts_kill_only_their_target_and_keep_the_group(action: str,
     assert (kept.uid, kept.created) == (group.uid, group.created)
 
 
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_a_failed_pod_that_is_restarted_counts_as_terminating_while_it_goes(minimum: int) -> None:
+    """Volcano's clients look for Restarting together with a terminating pod."""
+    work = task_of("work", 2, min_available=minimum, annotations=FAILS)
+    lab = lab_with(job_of(work, min_available=minimum, policies=[Policy("RestartPod", ("PodFailed",))]))
+    watch = lab.cluster.watch(lab.cluster.table.version)
+    at(lab, 6)
+    seen = [change.object for change in watch.poll() if isinstance(change.object, VcJob)]
+    restarting = [job for job in seen if job.phase == "Restarting"]
+    assert restarting
+    assert restarting[0].counts["Terminating"] == 1
+
+
 def test_a_restarted_pod_beyond_the_minimum_is_a_restart_of_the_job_too() -> None:
     """The phase is Restarting although the job keeps its minimum, and the cause stays in the status."""
     policy = Policy("RestartPod", ("PodEvicted",))

@@ -153,8 +153,13 @@ class JobRecord:
             min_available=self.job.min_available,
             conditions=self.conditions,
             controlled=_controlled(self.job),
-            rejections=dict(self.rejections),
+            rejections=self._told_rejections(),
         )
+
+    def _told_rejections(self) -> dict[str, int] | None:
+        """None while there never were any: few jobs have them in their status."""
+        told = self.reported is not None and self.reported.rejections is not None
+        return dict(self.rejections) if told or self.rejections or self.job.rejections else None
 
     def agrees(self, job: VcJob) -> bool:
         """Whether the object has the status that was written last."""
@@ -163,7 +168,7 @@ class JobRecord:
             (last.phase, last.reason, last.message, last.retries, last.version, last.since)
             == (job.phase, job.reason, job.message, job.retry_count, job.version, job.since)
             and same_counts(last.counts, job.counts)
-            and last.rejections == job.rejections
+            and (last.rejections or {}) == job.rejections
         )
 
     def move(self, phase: str, now: int, reason: str = "", message: str = "") -> None:

@@ -22,7 +22,7 @@ from ringwise.embed.kubelet import (
     SimulationSettings,
     next_transition,
 )
-from ringwise.embed.nodes import SimulatedNodes
+from ringwise.embed.nodes import NOT_ADMITTED, SimulatedNodes
 from ringwise.embed.objects import ConflictError, ObjectTable, TableWatch
 from ringwise.embed.records import (
     ADDITIONS,
@@ -78,6 +78,7 @@ class EmbeddedCluster:
         self._owners = OwnerIndex()
         self._timers = PodTimers()
         self._failing_binds: dict[str, int] = {}
+        self._rejected_starts: dict[str, int] = {}
         for group in self.all(PodGroup):
             self._owners.add(group)
         for pod in self.all(Pod):
@@ -168,6 +169,10 @@ class EmbeddedCluster:
     def fail_next_binds(self, node: str, count: int = 1) -> None:
         """Let the next bindings to this node fail, like a busy API server."""
         self._failing_binds[node] = count
+
+    def reject_next_pods(self, node: str, count: int = 1) -> None:
+        """Let the kubelet of this node reject the next pods, like one whose device plugin is not back yet."""
+        self._rejected_starts[node] = count
 
     # -- commands ----------------------------------------------------------------------
 
@@ -313,7 +318,7 @@ class EmbeddedCluster:
             since=command.since,
             counts=dict(command.counts),
             conditions=command.conditions,
-            rejections=dict(command.rejections),
+            rejections=job.rejections if command.rejections is None else dict(command.rejections),
         )
         if changed != job:
             self._store(changed)
@@ -381,6 +386,9 @@ class EmbeddedCluster:
             case PodTransition.TERMINATE:
                 # As kubelet does since Kubernetes 1.27: a phase says that the containers have ended.
                 self._put_pod(replace(pod, phase="Failed", exit_code=TERMINATED, ended=self.now))
+            case PodTransition.START if self._rejected_starts.get(pod.node or ""):
+                self._rejected_starts[pod.node or ""] -= 1
+                self._put_pod(replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=self.now))
             case PodTransition.START:
                 started, container = self.nodes.start(pod, self.now)
                 if container is not None:

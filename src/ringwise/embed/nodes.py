@@ -19,8 +19,8 @@ from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 
 #: Levels of which none makes a chip unhealthy while a pod has it.
 HARMLESS_WITH_IT = frozenset({PRE_SEPARATE_LEVEL, "SubHealthFault", "NotHandleFault"})
-#: Exit code of a pod that could not get its chips and never ran.
-NOT_ADMITTED = 126
+#: Kubelet's word for a pod that could not get its chips and never ran.
+NOT_ADMITTED = "UnexpectedAdmissionError"
 
 
 class SimulatedNodes:
@@ -152,7 +152,7 @@ class SimulatedNodes:
             return self._started(pod, now), None
         container = agents.start(pod)
         if container.refused:
-            return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now), container
+            return replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now), container
         assignments = self._assignments_for(pod)
         if assignments is not None:
             assignments.mounted[pod.uid] = mask_of(pod.holds)
@@ -168,7 +168,7 @@ class SimulatedNodes:
         withheld = self._isolated(pod.node or "") | (0 if report is None else report.unhealthy)
         broken = mask_of(pod.holds) & withheld
         if len(pod.holds) != pod.cls.chips or broken or assignments.others(pod.uid, pod.holds):
-            return replace(pod, phase="Failed", exit_code=NOT_ADMITTED, ended=now)
+            return replace(pod, phase="Failed", rejected=NOT_ADMITTED, ended=now)
         assignments.mounted[pod.uid] = mask_of(pod.holds)
         self._report_free(pod, assignments, now)
         names = chip_names(resource, pod.holds)

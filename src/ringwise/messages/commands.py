@@ -273,8 +273,8 @@ class SetJobStatus:
     conditions: tuple[tuple[str, int], ...] = ()
     #: Plugins and volume claims that were made for it.
     controlled: Mapping[str, str] = field(default_factory=dict, hash=False)
-    #: Pods that kubelet rejected and that are being made again, with the number of rejections.
-    rejections: Mapping[str, int] = field(default_factory=dict, hash=False)
+    #: Pods that kubelet rejected and that are made again, with the number of rejections; None: as it is.
+    rejections: Mapping[str, int] | None = field(default=None, hash=False)
 
 
 #: Reason of the events that say what became of a Command for a job.

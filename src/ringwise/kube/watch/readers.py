@@ -29,6 +29,7 @@ from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.rejections import read_rejections
 from ringwise.manifests.resources import amount
 from ringwise.manifests.wire import (
     JobStatusWire,
@@ -213,6 +214,8 @@ class _ContainerStatus(WireStruct):
 
 
 class PodStatus(PodStatusWire):
+    reason: str | None = None
+    message: str | None = None
     container_statuses: list[_ContainerStatus] | None = None
 
 
@@ -232,6 +235,8 @@ class PodReader(BatchObjectReader[WatchedPod]):
             return None
         if wire.status is not None and wire.status.container_statuses:
             _add_exit_codes(pod, wire.status.container_statuses, found)
+        elif wire.status is not None and pod.phase == "Failed" and pod.node is not None:
+            pod.rejected = _rejection(wire.status)
         return ((pod.uid, pod),)
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
@@ -261,6 +266,30 @@ class PodReader(BatchObjectReader[WatchedPod]):
         )
         pod = pod_from_wire(wire, self._classes, found)
         return None if found.errors else pod
+
+
+#: Words of kubelets that do not begin the message as later ones do, and how it begins.
+_REJECTIONS = frozenset(
+    {
+        "UnexpectedAdmissionError",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeShutdown",
+        "TopologyAffinityError",
+        "SMTAlignmentError",
+        "Evicted",
+    }
+)
+_OUT_OF_RESOURCE = "OutOf"
+_REJECTED = "Pod was rejected"
+_LONGEST_WORD = 64
+
+
+def _rejection(status: PodStatus) -> str:
+    """Why kubelet rejected a pod at admission: a pod that it admitted has statuses of containers (F5)."""
+    word = status.reason or ""
+    known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
+    return word[:_LONGEST_WORD] if word and (known or (status.message or "").startswith(_REJECTED)) else ""
 
 
 def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:
@@ -435,6 +464,7 @@ class _JobStatus(JobStatusWire):
     failed: int | None = None
     terminating: int | None = None
     unknown: int | None = None
+    controlled_resources: dict[str, str] | None = None
 
 
 class _WatchedJob(JobWire):
@@ -473,6 +503,7 @@ class JobReader(ObjectReader[_WatchedJob]):
                 for one in (status.conditions or ())[-_MOST_CONDITIONS:]
                 if one.status
             )
+            job.rejections = read_rejections(status.controlled_resources or {})
             state = status.state
             if state is not None:
                 job.reason, job.message = state.reason or "", state.message or ""

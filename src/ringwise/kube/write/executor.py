@@ -33,6 +33,7 @@ from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, QUEUES,
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.rejections import write_rejections
 from ringwise.messages.commands import (
     AnnotatePod,
     Bind,
@@ -523,5 +524,5 @@ def job_status(command: SetJobStatus) -> dict[str, Any]:
             {"status": phase, "lastTransitionTime": rfc3339(began, exact=True)}
             for phase, began in command.conditions
         ],
-        "controlledResources": dict(command.controlled),
+        "controlledResources": {**command.controlled, **write_rejections(command.rejections)},
     }

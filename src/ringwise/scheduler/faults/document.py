@@ -46,6 +46,8 @@ class ReadDocument:
     #: Node to chip and code of faults that jobs tolerate, with the time at which each was first seen.
     tolerated: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict, hash=False)
     problem: str = ""
+    #: Owner and name of pods that kubelet rejected, with their number and the last uid (F5).
+    rejections: Mapping[str, tuple[int, str]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ def write(
     retries: Mapping[str, RetryBudget],
     placements: Iterable[Mapping[str, Any]],
     tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
+    rejections: Iterable[tuple[str, tuple[int, str]]] = (),
     *,
     largest: int = LARGEST_DOCUMENT,
 ) -> WrittenDocument:
@@ -71,6 +74,7 @@ def write(
     parts += [
         _Part("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()
     ]
+    parts += [_Part("rejections", _compact([place, *last]), 0) for place, last in rejections]
     # Newest first: the oldest do not fit.
     parts.sort(key=lambda part: part.time, reverse=True)
     # After them, the one that was used last first: a lost one costs a restart too much, and moves no pod.
@@ -112,6 +116,7 @@ def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
 
 def _joined(parts: Iterable[_Part], left_out: int) -> str:
     texts: dict[str, list[str]] = {"retries": [], "jobs": [], "clocks": [], "placements": [], "tolerated": []}
+    texts["rejections"] = []
     for part in parts:
         texts[part.list].append(part.text)
     # The one that was used last comes last: the first are forgotten first.
@@ -150,7 +155,9 @@ def read(text: str) -> ReadDocument:
     )
     # Absent in documents of version 0.1.
     tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
-    return ReadDocument(jobs, clocks, retries, placements, tolerated, "; ".join(wrong))
+    # Absent in documents before version 0.3.
+    rejections = dict(_each(found.get("rejections"), "rejections", _read_rejection, wrong))
+    return ReadDocument(jobs, clocks, retries, placements, tolerated, "; ".join(wrong), rejections)
 
 
 Part = TypeVar("Part")
@@ -320,6 +327,11 @@ def _read_tolerated(given: Any) -> tuple[str, Mapping[tuple[int, str], int]]:
     if not seen:
         raise ValueError("a node without faults is not kept")
     return _text(node), seen
+
+
+def _read_rejection(given: Any) -> tuple[str, tuple[int, str]]:
+    place, times, uid = given
+    return _text(place), (_number(times), _text(uid))
 
 
 def _text(given: Any) -> str:

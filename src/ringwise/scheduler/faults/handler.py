@@ -33,6 +33,7 @@ from ringwise.scheduler.faults.fault_job import (
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
+from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
@@ -91,6 +92,7 @@ class FaultHandler:
         self._due: dict[str, int] = {}
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
+        self.rejected = RejectedPods(book.job_of, book.is_ours)
         #: What this review has to say about jobs.
         self._told: list[TellJob] = []
 
@@ -113,11 +115,13 @@ class FaultHandler:
 
     def pod_changed(self, job: Job, pod: Pod) -> None:
         self._unmarked.pod_seen(pod)
+        self.rejected.pod_seen(pod)
         if self._is_watched(job.key) or self._detector.may_be_faulty(pod):
             self._dirty[job.key] = None
 
     def pod_gone(self, key: str, uid: str) -> None:
         self._unmarked.drop(uid)
+        self.rejected.pod_gone(uid)
         self.job_changed(key)
 
     def job_changed(self, key: str) -> None:
@@ -173,14 +177,16 @@ class FaultHandler:
         """The API server refused it: the pod stays, and is tried again a little later."""
         handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
+        again = now + DELETE_AGAIN_AFTER * _SECOND
         if handled is not None and handled.refused_on == uid:
             handled.refused_on = ""
-            self._wake_at(job.key, (self._due.get(job.key), now + DELETE_AGAIN_AFTER * _SECOND))
+            self._wake_at(job.key, (self._due.get(job.key), again))
         if deletion is None:
-            self._unmarked.refused(uid, now + DELETE_AGAIN_AFTER * _SECOND)
+            self._unmarked.refused(uid, again)
+            self.rejected.refused(uid, again)
         else:
             deletion.sent = deletion.forced = False
-            deletion.not_before = now + DELETE_AGAIN_AFTER * _SECOND
+            deletion.not_before = again
             self._dirty[job.key] = None
             if handled is not None and why and handled.held_back != why:
                 handled.held_back = why
@@ -215,8 +221,8 @@ class FaultHandler:
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        others = self._unmarked.deadline(), self.links_down.deadline(), self.clusterd.deadline()
-        return earliest(*self._due.values(), *others)
+        parts = (self._unmarked, self.links_down, self.clusterd, self.rejected)
+        return earliest(*self._due.values(), *(part.deadline() for part in parts))
 
     def review(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
@@ -228,6 +234,7 @@ class FaultHandler:
         keys = list(self._dirty)
         self._dirty.clear()
         commands: list[Command] = self._unmarked.again(now, self._book.job_of, self.jobs)
+        commands += self.rejected.review(now)
         for key in keys:
             self._due.pop(key, None)
             try:
@@ -636,6 +643,7 @@ class FaultHandler:
         """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
         self.retries.owners.update(found.retries)
         self._detector.restore(found.tolerated, now)
+        self.rejected.counts.update(found.rejections)
         self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
         self.clocks.restore(found.clocks)
         self._dirty.update(dict.fromkeys(self.clocks.by_job))

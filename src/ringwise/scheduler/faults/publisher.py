@@ -59,14 +59,17 @@ class ReschedulingPublisher:
         shown: dict[str, str] = {}
         records: dict[str, str] = {}
         clocks = faults.clocks
-        if faults.changed or clocks.changed or previous.changed or self._detector.changed:
-            faults.changed = clocks.changed = previous.changed = self._detector.changed = False
+        changing = (faults, clocks, previous, self._detector, faults.rejected)
+        if any(one.changed for one in changing):
+            for one in changing:
+                one.changed = False
             document = write(
                 faults.jobs.values(),
                 clocks.by_job,
                 faults.retries.owners,
                 previous.plain(),
                 self._detector.plain_tolerated(),
+                faults.rejected.counts.items(),
             )
             own[RESCHEDULING_KEY], self.left_out = document.text, document.left_out
         if faults.cool_downs.changed:

@@ -1,0 +1,119 @@
+"""F5: pods that kubelet rejected at admission: they never ran, and have not failed.
+
+The controller of this project makes those of its vcjobs again. A pod of another owner is deleted, so that its
+owner makes it again: at most five times, with growing distance. What nobody makes again is left, and an event
+says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ringwise.durations import duration_text
+from ringwise.framework.job import Job
+from ringwise.messages.commands import Command, DeletePod, TellJob
+from ringwise.scheduler.faults.successors import owner_of_pod
+from ringwise.state.failures import MOST_REJECTIONS, pause_after
+from ringwise.state.model import Owner, Pod
+from ringwise.wellknown import JOB_CONTROLLER, OURS
+
+POD_REJECTED = "PodRejected"
+#: Pods of which the number of rejections is kept; the one that was rejected first goes first.
+MOST_COUNTED = 4096
+
+
+class RejectedPods:
+    def __init__(self, job_of: Callable[[str], Job | None], is_ours: Callable[[Pod], bool]) -> None:
+        self._job_of = job_of
+        self._is_ours = is_ours
+        #: By uid: when it is deleted; None: it is not, or was.
+        self._due: dict[str, int | None] = {}
+        self._new: dict[str, None] = {}
+        #: By owner and name: how often pods were rejected one after the other, and the uid of the last one.
+        self.counts: dict[str, tuple[int, str]] = {}
+        #: Whether that changed since it was written.
+        self.changed = False
+
+    def pod_seen(self, pod: Pod) -> None:
+        if pod.rejected:
+            if pod.uid not in self._due and not pod.deleting and pod.node is not None and self._is_ours(pod):
+                self._new[pod.uid] = None
+        elif self.counts and pod.phase in ("Running", "Succeeded"):
+            self.changed |= self.counts.pop(_place(pod), None) is not None
+
+    def pod_gone(self, uid: str) -> None:
+        self._due.pop(uid, None)
+        self._new.pop(uid, None)
+
+    def refused(self, uid: str, again: int) -> None:
+        """The API server refused its deletion."""
+        if uid in self._due:
+            self._due[uid] = again
+
+    def deadline(self) -> int | None:
+        return min((due for due in self._due.values() if due is not None), default=None)
+
+    def review(self, now: int) -> list[Command]:
+        commands: list[Command] = []
+        for uid in self._new:
+            job = self._job_of(uid)
+            if job is not None:
+                self._due[uid] = None
+                commands += self._found(job, job.pods[uid], now)
+        self._new.clear()
+        for uid in [uid for uid, due in self._due.items() if due is not None and due <= now]:
+            self._due[uid] = None
+            job = self._job_of(uid)
+            pod = None if job is None else job.pods.get(uid)
+            if pod is not None and not pod.deleting:
+                why = f"kubelet rejected it ({pod.rejected}) before it ran, so that its owner makes it again"
+                commands.append(DeletePod(uid, pod.namespace, pod.name, why, fault=True))
+        return commands
+
+    def _found(self, job: Job, pod: Pod, now: int) -> Iterable[Command]:
+        owner = pod.owner
+        what = f"kubelet of {pod.node} rejected the pod ({pod.rejected}): it never ran"
+        if owner is None or owner.loose:
+            cure = "nothing makes a pod without an owner again. What helps: delete it and create it again"
+            yield _tell(pod, f"{what}; {cure}")
+        elif _is_batch_job(owner):
+            counts = f"Job {owner.name} counts this as a failure (backoffLimit) and makes the next pod itself"
+            yield _tell(
+                pod, f"{what}; {counts}. What helps, if it ends because of this: a larger backoffLimit"
+            )
+        elif not _is_of_our_controller(job, owner):
+            place = _place(pod)
+            before, last = self.counts.pop(place, (0, ""))
+            # The leader before this one may have counted it.
+            times = before + (last != pod.uid)
+            self.counts[place] = (times, pod.uid)
+            self.changed = True
+            if times > MOST_REJECTIONS:
+                left = f"this happened {times} times, and it is left as failed"
+                yield _tell(
+                    pod, f"{what}; {left}. What helps: look at the events of the node, then delete the pod"
+                )
+                return
+            while len(self.counts) > MOST_COUNTED:
+                del self.counts[next(iter(self.counts))]
+            pause = pause_after(times)
+            self._due[pod.uid] = now + pause
+            again = f"it is deleted in {duration_text(pause)}, so that its owner makes it again"
+            yield _tell(pod, f"{what}; {again} ({times} of {MOST_REJECTIONS})")
+
+
+def _place(pod: Pod) -> str:
+    return f"{owner_of_pod(pod)}/{pod.name}"
+
+
+def _is_batch_job(owner: Owner) -> bool:
+    return owner.kind == "Job" and not owner.is_vcjob
+
+
+def _is_of_our_controller(job: Job, owner: Owner) -> bool:
+    """Also while its PodGroup is not there: it comes, or the job is over."""
+    return owner.is_vcjob and (job.group is None or job.group.labels.get(JOB_CONTROLLER) == OURS)
+
+
+def _tell(pod: Pod, message: str) -> TellJob:
+    return TellJob(pod.key, POD_REJECTED, message, pod=pod.uid, warning=True)

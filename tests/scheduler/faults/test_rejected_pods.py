@@ -1,0 +1,175 @@
+"""F5: pods that kubelet rejected at admission, of other owners than this project's vcjob controller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import DeletePod, TellJob
+from ringwise.scheduler.faults.document import read
+from ringwise.state.failures import MOST_REJECTIONS, pause_after
+from ringwise.state.model import Owner
+from tests.scheduler.faults.fault_rig import published, successor
+from tests.scheduler.rig import Rig
+
+SECOND = 1_000_000_000
+REJECTED = "UnexpectedAdmissionError"
+ASCEND_JOB = Owner("AscendJob", "train", "u1", "mindxdl.gitee.com/v1")
+VCJOB = Owner("Job", "train", "u1", "batch.volcano.sh/v1alpha1")
+BATCH_JOB = Owner("Job", "train", "u1", "batch/v1")
+STATEFUL_SET = Owner("StatefulSet", "train", "u1", "apps/v1")
+OURS = {"ringwise.io/job-controller": "ringwise"}
+
+
+def rig_with(owner: Owner | None, **more: Any) -> Rig:
+    rig = Rig(3)
+    rig.submit("train", pods=2, chips=8, owner=owner, **more)
+    rig.run()
+    return rig
+
+
+def reject(rig: Rig, name: str = "train-0", **more: Any) -> None:
+    rig.change(name, phase="Failed", rejected=REJECTED, **more)
+
+
+def told(rig: Rig) -> list[str]:
+    return [one.message for one in rig.commands if isinstance(one, TellJob) and one.reason == "PodRejected"]
+
+
+def deleted(rig: Rig) -> list[str]:
+    return [one.pod for one in rig.commands if isinstance(one, DeletePod)]
+
+
+def turn(rig: Rig, seconds: float = 0) -> None:
+    rig.now += int(seconds * SECOND)
+    rig.commands.clear()
+    rig.step()
+
+
+@pytest.mark.parametrize("owner", [ASCEND_JOB, STATEFUL_SET, VCJOB])
+def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> None:
+    """A vcjob, too, where another controller made its PodGroup."""
+    rig = rig_with(owner)
+    reject(rig)
+    turn(rig)
+    assert told(rig) == [
+        f"kubelet of {rig.pods['train-0'].node} rejected the pod ({REJECTED}): it never ran; it is deleted "
+        "in 2 s, so that its owner makes it again (1 of 5)"
+    ]
+    assert not deleted(rig)
+    turn(rig, 2)
+    assert deleted(rig) == ["train-0"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "says"),
+    [
+        (None, {}, "nothing makes a pod without an owner again. What helps: delete it and create it again"),
+        (replace(STATEFUL_SET, loose=True), {}, "nothing makes a pod without an owner again"),
+        (BATCH_JOB, {}, "Job train counts this as a failure (backoffLimit)"),
+        (VCJOB, OURS, ""),
+    ],
+)
+def test_F5_others_are_left(owner: Owner | None, labels: dict[str, str], says: str) -> None:
+    rig = rig_with(owner, labels=labels)
+    reject(rig)
+    turn(rig)
+    assert [says in message for message in told(rig)] == ([True] if says else [])
+    turn(rig, 100)
+    assert not deleted(rig)
+    assert not told(rig)
+
+
+def test_F5_pods_of_another_scheduler_are_none_of_our_business() -> None:
+    rig = rig_with(ASCEND_JOB)
+    reject(rig, scheduler="default-scheduler")
+    turn(rig)
+    turn(rig, 100)
+    assert not deleted(rig)
+    assert not told(rig)
+
+
+def replaced(rig: Rig) -> None:
+    """Its owner makes it again, and it is bound; kubelet has not looked at it yet."""
+    node = rig.pods["train-0"].node
+    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+    rig.replacement("train-0")
+    rig.change("train-0", rejected="", node=node, holds=tuple(range(8)))
+    turn(rig)
+
+
+def reject_and_replace(rig: Rig) -> None:
+    reject(rig)
+    turn(rig)
+    turn(rig, 100)
+    assert deleted(rig) == ["train-0"]
+    replaced(rig)
+
+
+def test_F5_at_most_five_times_with_growing_distance() -> None:
+    rig = rig_with(ASCEND_JOB)
+    for times in range(1, MOST_REJECTIONS + 1):
+        reject(rig)
+        turn(rig)
+        turn(rig, pause_after(times) / SECOND - 1)
+        assert not deleted(rig)
+        turn(rig, 1)
+        assert deleted(rig) == ["train-0"]
+        replaced(rig)
+    reject(rig)
+    turn(rig)
+    assert "this happened 6 times, and it is left as failed" in told(rig)[0]
+    turn(rig, 1000)
+    assert not deleted(rig)
+
+
+def test_F5_a_pod_that_ran_in_between_begins_anew() -> None:
+    rig = rig_with(ASCEND_JOB)
+    reject_and_replace(rig)
+    rig.change("train-0", phase="Running")
+    rig.run()
+    reject(rig)
+    turn(rig)
+    assert "(1 of 5)" in told(rig)[0]
+
+
+def test_F5_the_next_leader_counts_on_and_counts_none_twice() -> None:
+    rig = rig_with(ASCEND_JOB)
+    reject_and_replace(rig)
+    reject(rig)
+    turn(rig)
+    assert "(2 of 5)" in told(rig)[0]
+    other = successor(rig)
+    turn(other)
+    assert "(2 of 5)" in told(other)[0]
+    turn(other, 4)
+    assert deleted(other) == ["train-0"]
+    counts = read(published(rig, "ringwise-rescheduling")["rescheduling.json"]).rejections
+    assert counts == {"default/u1/train-0": (2, rig.pods["train-0"].uid)}
+
+
+def test_F5_a_deletion_that_the_api_server_refuses_is_tried_again() -> None:
+    rig = rig_with(ASCEND_JOB)
+    reject(rig)
+    rig.deaf = True
+    turn(rig)
+    turn(rig, 2)
+    assert deleted(rig) == ["train-0"]
+    rig.tell(ev.EvictFailed(rig.pods["train-0"].uid))
+    turn(rig)
+    assert not deleted(rig)
+    turn(rig, 5)
+    assert deleted(rig) == ["train-0"]
+
+
+@pytest.mark.parametrize(("before", "restarts"), [("0", 0), ("4", 0), ("5", 1)])
+def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, restarts: int) -> None:
+    labels = {"fault-scheduling": "force", "fault-retry-times": "3", **OURS}
+    rig = rig_with(VCJOB, labels=labels)
+    reject(rig, annotations={**rig.pods["train-0"].annotations, "ringwise.io/kubelet-rejections": before})
+    turn(rig)
+    assert sum(one.used for one in rig.machine._faults.retries.owners.values()) == restarts
+    assert bool(deleted(rig)) is bool(restarts)
