@@ -131,9 +131,8 @@ ORDINARY_GROUP_PREFIX = "podgroup-"
 #: How many pods the owner of such a PodGroup creates, where that is more than one: a pod that is bound before
 #: the others exist is not alone. Controller.
 GROUP_REPLICAS = "ringwise.io/replicas"
-#: Label of the PodGroups of vcjobs: `ringwise` where this project's controller runs the job. Controller.
+#: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
-OURS = "ringwise"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"
 SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"

@@ -17,7 +17,7 @@ from ringwise.messages.commands import (
     SetAside,
     SetJobStatus,
 )
-from ringwise.messages.events import Event, JobCommand, PodGone, PodGroupSeen, PodSeen, VcJobSeen
+from ringwise.messages.events import Event, JobCommand, JobHeldUp, PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
@@ -339,3 +339,20 @@ def test_a_task_restarted_too_often_fails() -> None:
     for restarts, phase in ((1, "Running"), (2, "Terminating")):
         lab.cluster.update(Pod, "default/train-worker-0", partial(replace, restarts=restarts))
         assert at(lab, 5).phase == phase
+
+
+def test_a_job_whose_objects_are_in_the_way_says_so_until_its_first_pod() -> None:
+    job = job_of(task_of("w", 1))
+    group = replace(pod_group_of(job), phase="Inqueue")
+    controller = Controller()
+    (create,) = [
+        c for c in controller.handle([VcJobSeen(job), PodGroupSeen(group)], 0) if isinstance(c, CreatePod)
+    ]
+    why = "NetworkPolicy train belongs to an earlier job of the same name and is not deleted yet"
+    told = controller.handle([JobHeldUp(job.key, job.uid, why)], SECOND)
+    (status,) = [command for command in told if isinstance(command, SetJobStatus)]
+    assert (status.phase, status.reason, status.message) == ("Pending", "HeldUp", why)
+    assert not controller.handle([JobHeldUp(job.key, "an earlier one", "other")], SECOND)
+    after = controller.handle([PodSeen(create.pod)], 2 * SECOND)
+    (status,) = [command for command in after if isinstance(command, SetJobStatus)]
+    assert (status.phase, status.reason, status.message) == ("Pending", "", "")

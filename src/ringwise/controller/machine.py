@@ -30,6 +30,7 @@ from ringwise.controller.job_record import (
 from ringwise.controller.phases import (
     COMMANDS,
     EXPIRING,
+    HELD_UP,
     INVALID,
     PARTIAL,
     is_allowed,
@@ -45,7 +46,7 @@ from ringwise.controller.restarts import (
     NOT_RESTARTED,
     made_again,
     rejected_pods,
-    verdict,
+    restart_answer,
 )
 from ringwise.controller.timers import Timers
 from ringwise.framework.amounts import without_quota_names
@@ -65,7 +66,7 @@ from ringwise.messages.containment import Containment, object_of
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
-from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, KUBELET_REJECTIONS, OURS, SCHEDULER_NAMES
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, KUBELET_REJECTIONS, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
@@ -167,6 +168,11 @@ class Controller:
                 self._priorities[event.priority_class.name] = event.priority_class.value
             case ev.PriorityClassGone():
                 self._priorities.pop(event.name, None)
+            case ev.JobHeldUp():
+                held = self._records.get(event.key)
+                if held is not None and held.job.uid == event.uid:
+                    held.held_up = event.why
+                    self._changed[event.key] = None
             case ev.JobCommand():
                 self._commands.setdefault(event.key, []).append(event.action)
                 self._changed[event.key] = None
@@ -200,6 +206,8 @@ class Controller:
         record = self._records.get(key)
         if record is not None:
             record.create_requested.pop(pod.name, None)
+            if pod.owner is not None and pod.owner.uid == record.job.uid:
+                record.held_up = ""
             if KUBELET_REJECTIONS in pod.annotations:
                 record.rejections.pop(pod.name, None)
             # In the first call every pod is new; there the counts of the status show which are missing.
@@ -264,7 +272,9 @@ class Controller:
             if record.phase == "Running" and job.problems:
                 # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
                 record.reason, record.message = INVALID, "; ".join(job.problems)
-            elif record.reason == INVALID:
+            elif record.phase == "Pending" and record.held_up:
+                record.reason, record.message = HELD_UP, record.held_up
+            elif record.reason in (INVALID, HELD_UP):
                 record.reason = record.message = ""
             self._reconcile(record, now, creates, deletes)
         commands += creates
@@ -361,7 +371,7 @@ class Controller:
         self, record: JobRecord, found: tuple[str, str, str], now: int
     ) -> tuple[str, str, str] | None:
         """F5: None while the scheduler may still restart the pods, which have all ended."""
-        answer = verdict(record, self._groups.get(_group_key(record.job)), self._names, now)
+        answer = restart_answer(record, self._groups.get(_group_key(record.job)), self._names, now)
         phase, reason, message = found
         if answer.waits:
             record.reason = AWAITS_RESTART
@@ -417,7 +427,7 @@ class Controller:
         if record.group_requested is None or (group is None and record.group_requested + RETRY_AFTER <= now):
             record.group_requested = now
             wanted = pod_group_of(job, self._priorities)
-            wanted = replace(wanted, labels={**wanted.labels, JOB_CONTROLLER: OURS})
+            wanted = replace(wanted, labels={**wanted.labels, JOB_CONTROLLER: "true"})
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:
@@ -494,7 +504,7 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         group.queue,
         group.priority_class,
         # Groups of earlier versions do not have it.
-        group.labels.get(JOB_CONTROLLER),
+        JOB_CONTROLLER in group.labels,
         # Names of quotas follow from the others, and groups of earlier versions do not have them.
         without_quota_names(group.min_resources),
     )

@@ -39,7 +39,7 @@ _MOST_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RestartAnswer:
     """About a job whose pods have all ended and that has not reached its goal."""
 
     #: The scheduler may still restart it.
@@ -48,29 +48,31 @@ class Verdict:
     refusal: str = ""
 
 
-def verdict(record: JobRecord, group: PodGroup | None, names: Collection[str], now: int) -> Verdict:
+def restart_answer(
+    record: JobRecord, group: PodGroup | None, names: Collection[str], now: int
+) -> RestartAnswer:
     """Whether the scheduler is waited for. `names`: its names, by which pods ask for it."""
     current = record.current_pods()
     failed = [pod for pod in current if _is_restarted(pod, names)]
     chips = sorted((pod for pod in current if pod.cls.chips), key=pod_order)
     if not failed or not chips or policies_come_first(record.job, current):
-        return Verdict()
+        return RestartAnswer()
     labels = {**chips[0].labels, **(group.labels if group is not None else EMPTY)}
     annotations = {**chips[0].annotations, **(group.annotations if group is not None else EMPTY)}
     if not restarts_asked_for(labels, annotations):
-        return Verdict()
+        return RestartAnswer()
     refused = next(
         (pod.annotations[RESTART_REFUSED] for pod in failed if RESTART_REFUSED in pod.annotations), ""
     )
     if refused:
-        return Verdict(refusal=refused)
+        return RestartAnswer(refusal=refused)
     if record.restart_awaited is None:
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND
     if now >= due:
-        return Verdict(refusal=f"no scheduler restarted it, or said why not, within {WAIT} s")
+        return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {WAIT} s")
     record.wake_at(due)
-    return Verdict(waits=True)
+    return RestartAnswer(waits=True)
 
 
 def _is_restarted(pod: Pod, names: Collection[str]) -> bool:

@@ -1,6 +1,7 @@
-"""Pods that kubelet rejected and that are made again, in `status.controlledResources` of their vcjob (F5).
+"""F5: pods that kubelet rejected at admission, in their status and in that of their vcjob.
 
-The field holds texts by name, and clients look for names of theirs. The text is `pod=times,pod=times`.
+The vcjob has those that are made again in `status.controlledResources`, which holds texts by name; clients
+look for names of theirs. The text is `pod=times,pod=times`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,33 @@ from ringwise.state.failures import MOST_REJECTIONS
 from ringwise.topology.numbers import whole_number
 
 KEY = "kubelet-rejections"
+
+
+#: Words of kubelets that do not begin the message as later ones do, and how it begins.
+_REJECTIONS = frozenset(
+    {
+        "UnexpectedAdmissionError",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeShutdown",
+        "TopologyAffinityError",
+        "SMTAlignmentError",
+        "Evicted",
+    }
+)
+_OUT_OF_RESOURCE = "OutOf"
+_REJECTED = "Pod was rejected"
+_LONGEST_WORD = 64
+
+
+def rejection(reason: str | None, message: str | None) -> str:
+    """Why kubelet rejected a failed pod at admission; empty where it did not.
+
+    The pod has no status of any container: kubelet writes one for each once it has admitted the pod.
+    """
+    word = reason or ""
+    known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
+    return word[:_LONGEST_WORD] if word and (known or (message or "").startswith(_REJECTED)) else ""
 
 
 def write_rejections(rejections: Mapping[str, int] | None) -> dict[str, str | None]:

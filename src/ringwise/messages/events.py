@@ -204,6 +204,15 @@ class JobCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class JobHeldUp:
+    """What a vcjob needs before its pods could not be made, and is tried again. For the controller alone."""
+
+    key: str
+    uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class QueueCommand:
     """A bus.volcano.sh Command for a queue: OpenQueue or CloseQueue. For the controller alone."""
 
@@ -239,5 +248,6 @@ Event = (
     | BindFailed
     | EvictFailed
     | JobCommand
+    | JobHeldUp
     | QueueCommand
 )

@@ -18,7 +18,7 @@ from tests.manifests.builders import real_pod
 
 FAILED = {"phase": "Failed"}
 LATER = "Pod was rejected: "
-WAITS = [{"state": {"waiting": {}}}]
+WAITS: list[dict[str, Any]] = [{"state": {"waiting": {}}}]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import (
     Command,
 )
-from ringwise.messages.events import EvictFailed
+from ringwise.messages.events import EvictFailed, JobHeldUp
 from ringwise.state.model import Pod, PodClass
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import (
@@ -26,7 +26,7 @@ from tests.kube.harness import (
     server,
 )
 
-JOB = {
+JOB: dict[str, Any] = {
     "metadata": {"name": "train", "namespace": "default", "uid": "j1"},
     "spec": {
         "tasks": [{"name": "worker", "template": {"spec": {"containers": [{"name": "main", "image": "i"}]}}}],
@@ -43,12 +43,22 @@ class Executing:
         fence: Fence,
         failed: list[EvictFailed],
         templates: TemplateStore,
+        held_up: list[JobHeldUp],
     ) -> None:
         self.api = api
         self.executor = executor
         self.fence = fence
         self.failed = failed
         self.templates = templates
+        self.held_up = held_up
+
+    def recreate(self, uid: str) -> None:
+        """The job is deleted, and created again; nothing deletes its objects and pods but what is tested."""
+        job = {**JOB, "metadata": {**JOB["metadata"], "uid": uid}}
+        self.templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(job))))
+        self.api.put(JOBS, job)
+        for pod in self.api.all("/api/v1/pods"):
+            self.api.remove("/api/v1/pods", f"default/{pod['metadata']['name']}")
 
     async def do(self, *commands: Command) -> None:
         self.executor.execute(commands)
@@ -72,6 +82,7 @@ async def executing() -> AsyncIterator[Executing]:
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
         status = StatusWriter(client, fence, {}, clock=clock)
         failed: list[EvictFailed] = []
+        held_up: list[JobHeldUp] = []
         executor = Executor(
             client.gated(fence),
             binder,
@@ -79,8 +90,9 @@ async def executing() -> AsyncIterator[Executing]:
             templates,
             Retrier(clock, may_write=lambda: fence.is_open),
             failed.append,
+            on_held_up=held_up.append,
         )
-        yield Executing(api, executor, fence, failed, templates)
+        yield Executing(api, executor, fence, failed, templates, held_up)
         await executor.stop()
 
 

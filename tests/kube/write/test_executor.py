@@ -61,14 +61,26 @@ def test_F1_the_record_of_a_rescheduling_is_written_before_its_pods_are_deleted(
             writes = [write for write in one.writes() if "events" not in write]
             assert writes[:4] == [*["PATCH ringwise-rescheduling"] * 3, "POST configmaps"]
             assert sorted(writes[4:]) == sorted(f"DELETE train-{n}" for n in range(40))
-            # A record that cannot be written does not keep faulty pods for ever.
+            # However long the server cannot write: it could not create the replacements either.
             one.api.fault("ringwise-rescheduling", status=503, times=100)
             uid = one.api.put(PODS, pod("later"))["metadata"]["uid"]
             await one.do(
                 Publish("volcano-system", "ringwise-rescheduling", {"rescheduling.json": "[]"}),
                 DeletePod(uid, "default", "later", fault=True),
             )
-            assert "DELETE later" in one.writes()
+            writes = one.writes()
+            assert writes.count("PATCH ringwise-rescheduling") == 3 + 101
+            assert writes.index("DELETE later") > len(writes) - 1 - writes[::-1].index(
+                "PATCH ringwise-rescheduling"
+            )
+            # A record that is forbidden does not keep faulty pods for ever.
+            one.api.fault("ringwise-rescheduling", status=403, times=100)
+            uid = one.api.put(PODS, pod("last"))["metadata"]["uid"]
+            await one.do(
+                Publish("volcano-system", "ringwise-rescheduling", {"rescheduling.json": "{}"}),
+                DeletePod(uid, "default", "last", fault=True),
+            )
+            assert "DELETE last" in one.writes()
 
     run(test())
 

@@ -19,10 +19,13 @@ from ringwise.state.model import Owner, PodGroup
 from tests.kube.harness import (
     EVENTS,
     GROUPS,
+    JOBS,
     PODS,
     run,
 )
-from tests.kube.write.executing import executing, worker
+from tests.kube.write.executing import Executing, executing, worker
+
+NETWORK_POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 
 #: What svc and ssh need.
 WANTED = CreateJobResources(
@@ -175,6 +178,89 @@ def test_what_an_earlier_job_of_the_name_left_is_waited_for(collection: str) -> 
             (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]
             assert owner["uid"] == "j1"
             assert one.api.all(EVENTS) == []
+
+    run(test())
+
+
+EARLIER = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "train", "uid": "j0"}
+
+
+def left_by(owners: list[dict[str, Any]], name: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "default", "ownerReferences": owners, **more}}
+
+
+async def make_all(one: Executing) -> None:
+    await one.do(Publish("default", "train-svc", {"worker.host": "h"}), WANTED)
+    await one.do(CreatePod(worker(0), "default/train"))
+
+
+@pytest.mark.parametrize("collection", [one for one in FOREIGN if one not in ("/api/v1/secrets", GROUPS)])
+def test_what_an_earlier_job_of_the_name_left_is_removed_where_nothing_else_does(collection: str) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            name = FOREIGN[collection]
+            one.api.put(collection, left_by([EARLIER], name))
+            await make_all(one)
+            (owner,) = one.api.get(collection, f"default/{name}")["metadata"]["ownerReferences"]
+            assert owner["uid"] == "j1"
+            assert len(one.api.all(PODS)) == 1
+            assert one.api.all(EVENTS) == []
+            assert one.held_up == []
+
+    run(test())
+
+
+def test_the_secret_that_was_created_for_an_earlier_job_is_removed() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            await make_all(one)
+            first = one.api.get("/api/v1/secrets", "default/train-ssh")
+            one.recreate("j9")
+            await make_all(one)
+            second = one.api.get("/api/v1/secrets", "default/train-ssh")
+            assert second["metadata"]["ownerReferences"][0]["uid"] == "j9"
+            assert second["metadata"]["uid"] != first["metadata"]["uid"]
+            assert one.api.count("GET /api/v1/namespaces/default/secrets") == 0
+            assert one.held_up == []
+
+    run(test())
+
+
+def test_a_secret_that_somebody_else_made_meanwhile_stays() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            await make_all(one)
+            one.api.remove("/api/v1/secrets", "default/train-ssh")
+            theirs = one.api.put("/api/v1/secrets", left_by([], "train-ssh", uid="theirs"))
+            one.recreate("j9")
+            await make_all(one)
+            assert one.api.get("/api/v1/secrets", "default/train-ssh") == theirs
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("sentence", "body", "job"),
+    [
+        ("somebody else owns it, too", left_by([EARLIER, OWNERS["a Deployment"][0]], "train"), "j1"),
+        ("it is being deleted", left_by([EARLIER], "train", deletionTimestamp="2026-01-01T00:00:00Z"), "j1"),
+        ("its owner may exist: the vcjob of the name is another one", left_by([EARLIER], "train"), "j0"),
+    ],
+)
+def test_what_cannot_be_removed_is_said(sentence: str, body: dict[str, Any], job: str) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            before = one.api.put(NETWORK_POLICIES, body)
+            one.api.get(JOBS, "default/train")["metadata"]["uid"] = job
+            await one.do(WANTED, *(CreatePod(worker(index), "default/train") for index in range(3)))
+            assert one.api.get(NETWORK_POLICIES, "default/train") == before, sentence
+            assert one.api.all(PODS) == []
+            assert {(event.key, event.uid) for event in one.held_up} == {("default/train", "j1")}
+            assert "NetworkPolicy train belongs to an earlier job of the same name" in one.held_up[0].why
+            # The pods of a job share one attempt.
+            assert one.writes().count("POST networkpolicies") == 5
+            (event,) = one.api.all(EVENTS)
+            assert (event["reason"], event["type"]) == ("FailedCreate", "Warning")
 
     run(test())
 

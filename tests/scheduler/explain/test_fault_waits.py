@@ -8,7 +8,8 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import DeviceReport, NodeReport, ReportedFault
+from ringwise.state.model import DeviceReport, NodeReport, Owner, ReportedFault
+from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import POD_LEVEL, deletions, finish, pod_on, running, sub_healthy
 from tests.scheduler.rig import CHIP, Rig
 
@@ -275,3 +276,22 @@ def test_process_recovery_says_whose_word_the_next_level_needs() -> None:
         "rescheduling: pod level: replacements wait for nodes since 0 s; job level begins in 12 s"
     )
     assert sorted(deletions(rig.step(12))) == sorted({"train-0", "train-1", "train-2", "train-3"} - {hit})
+
+
+@pytest.mark.parametrize(
+    ("sentence", "phase", "marks", "retries", "said"),
+    [
+        ("another controller made the PodGroup", "Running", {}, "2", True),
+        ("this project's did", "Running", {"ringwise.io/job-controller": "true"}, "2", False),
+        ("no controller has seen the vcjob yet", "", {}, "2", False),
+        ("the job has no retries", "Running", {}, "0", False),
+    ],
+)
+def test_F5_another_vcjob_controller_does_not_wait_for_the_scheduler(
+    sentence: str, phase: str, marks: dict[str, str], retries: str, said: bool
+) -> None:
+    rig = running({**POD_LEVEL, "fault-retry-times": retries, **marks}, owner=Owner("Job", "train", "v1"))
+    rig.tell(ev.VcJobSeen(VcJob("default", "train", "v1", phase=phase)))
+    rig.step()
+    found = [line for line in waits(rig) if "another vcjob controller runs this job" in line]
+    assert bool(found) is said, sentence

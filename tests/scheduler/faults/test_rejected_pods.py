@@ -21,7 +21,7 @@ ASCEND_JOB = Owner("AscendJob", "train", "u1", "mindxdl.gitee.com/v1")
 VCJOB = Owner("Job", "train", "u1", "batch.volcano.sh/v1alpha1")
 BATCH_JOB = Owner("Job", "train", "u1", "batch/v1")
 STATEFUL_SET = Owner("StatefulSet", "train", "u1", "apps/v1")
-OURS = {"ringwise.io/job-controller": "ringwise"}
+OURS = {"ringwise.io/job-controller": "true"}
 
 
 def rig_with(owner: Owner | None, **more: Any) -> Rig:

@@ -34,7 +34,7 @@ _EARLY_BATCH = 64
 _MAX_LOOP_WAIT = 0.05
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
-_FOR_CONTROLLER_ALONE = (*_COMMANDS, ev.PodOwnerSeen, ev.PodOwnerGone)
+_FOR_CONTROLLER_ALONE = (*_COMMANDS, ev.JobHeldUp, ev.PodOwnerSeen, ev.PodOwnerGone)
 
 Deliver = Callable[[list[Command]], object]
 Answer = TypeVar("Answer")

@@ -268,6 +268,7 @@ class LeaderTerm:
             self._retrier,
             on_evict_failed=lambda failure: self.core.put([failure]),
             on_set_aside=self._set_aside,
+            on_held_up=lambda event: self.core.put([event]),
             config_maps=self._config_maps,
             namespaces=namespaces,
         )

@@ -29,7 +29,7 @@ from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.rejections import read_rejections
+from ringwise.manifests.rejections import read_rejections, rejection
 from ringwise.manifests.resources import amount
 from ringwise.manifests.wire import (
     JobStatusWire,
@@ -236,7 +236,7 @@ class PodReader(BatchObjectReader[WatchedPod]):
         if wire.status is not None and wire.status.container_statuses:
             _add_exit_codes(pod, wire.status.container_statuses, found)
         elif wire.status is not None and pod.phase == "Failed" and pod.node is not None:
-            pod.rejected = _rejection(wire.status)
+            pod.rejected = rejection(wire.status.reason, wire.status.message)
         return ((pod.uid, pod),)
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
@@ -266,30 +266,6 @@ class PodReader(BatchObjectReader[WatchedPod]):
         )
         pod = pod_from_wire(wire, self._classes, found)
         return None if found.errors else pod
-
-
-#: Words of kubelets that do not begin the message as later ones do, and how it begins.
-_REJECTIONS = frozenset(
-    {
-        "UnexpectedAdmissionError",
-        "NodeAffinity",
-        "NodePorts",
-        "NodeShutdown",
-        "TopologyAffinityError",
-        "SMTAlignmentError",
-        "Evicted",
-    }
-)
-_OUT_OF_RESOURCE = "OutOf"
-_REJECTED = "Pod was rejected"
-_LONGEST_WORD = 64
-
-
-def _rejection(status: PodStatus) -> str:
-    """Why kubelet rejected a pod at admission: a pod that it admitted has statuses of containers (F5)."""
-    word = status.reason or ""
-    known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
-    return word[:_LONGEST_WORD] if word and (known or (status.message or "").startswith(_REJECTED)) else ""
 
 
 def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:

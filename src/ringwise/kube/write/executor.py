@@ -58,7 +58,7 @@ from ringwise.messages.commands import (
     TellVcJob,
     UpdateQueue,
 )
-from ringwise.messages.events import EvictFailed
+from ringwise.messages.events import EvictFailed, JobHeldUp
 from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
 from ringwise.state.model import PodGroup
 from ringwise.wellknown import (
@@ -90,10 +90,12 @@ class Executor:
         retrier: Retrier,
         on_evict_failed: Callable[[EvictFailed], object] = lambda failure: None,
         on_set_aside: Callable[[SetAside], object] = lambda command: None,
+        on_held_up: Callable[[JobHeldUp], object] = lambda event: None,
         config_maps: OwnConfigMaps | None = None,
         namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         self._on_set_aside = on_set_aside
+        self._on_held_up = on_held_up
         self._client = client
         self._binder = binder
         self._status = status
@@ -101,7 +103,7 @@ class Executor:
         self._retrier = retrier
         self._config_maps = config_maps or OwnConfigMaps(client)
         self._on_evict_failed = on_evict_failed
-        self._job_resources = JobResources(client, templates, self._report_foreign)
+        self._job_resources = JobResources(client, templates, retrier, self._report_foreign)
         self._reset_configs = ResetConfigs(client, retrier)
         self._ordered_work = OrderedWork(namespaces=namespaces)
 
@@ -283,16 +285,19 @@ class Executor:
             # The job was deleted meanwhile; its pod would be an orphan.
             return
         pod = command.pod
+        job = ObjectReference.to(VCJOBS, pod.namespace, templates.name, templates.uid)
         try:
-            await self._retrier.run(
-                partial(self._job_resources.ensure, command.job, pod.namespace), _ATTEMPTS
-            )
+            await self._job_resources.ensure(command.job, pod.namespace, _ATTEMPTS)
+        except GivenUpError as error:
+            self._on_held_up(JobHeldUp(command.job, templates.uid, str(error)))
+            self._status.events.record(job, "FailedCreate", str(error), warning=True)
+            raise
+        try:
             body = _rendered(command, templates)
             await self._retrier.run(partial(self._client.create, PODS, pod.namespace, body), _ATTEMPTS)
         except GivenUpError as error:
             if error.status == 409:
                 return  # the pod exists
-            job = ObjectReference.to(VCJOBS, pod.namespace, templates.name, templates.uid)
             self._status.events.record(job, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
             raise
 

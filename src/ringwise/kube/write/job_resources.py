@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.ownership import (
+    ExistingObject,
+    OwnerReference,
     Ownership,
     existing,
+    exists,
     foreign_message,
     not_yet_deleted,
     ownership,
+    remove_left_over,
 )
 from ringwise.kube.write.ssh_keys import SSH_FILES, key_pair, public_key_of
 from ringwise.kubeclient.client import JSON_PATCH, ApiError, Client, UnreachableError
@@ -27,13 +32,18 @@ from ringwise.kubeclient.resources import (
     NETWORK_POLICIES,
     SECRETS,
     SERVICES,
+    VCJOBS,
     Resource,
 )
+from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.messages.commands import CreateJobResources, JobKeys, JobService
 from ringwise.wellknown import APP_MANAGED_BY, JOB_NAME, JOB_NAMESPACE, TASK_SPEC
 
-#: Jobs remembered as complete.
+#: Jobs of which something is remembered.
 _MAX_REMEMBERED = 10_000
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 #: Reports to the job, in its namespace, an object of its name that is not its own.
@@ -46,9 +56,12 @@ class JobResources:
     What exists already and has another owner is not changed: the pods get it as it is, and the job an event.
     """
 
-    def __init__(self, client: Client, templates: TemplateStore, on_foreign: OnForeign) -> None:
+    def __init__(
+        self, client: Client, templates: TemplateStore, retrier: Retrier, on_foreign: OnForeign
+    ) -> None:
         self._client = client
         self._templates = templates
+        self._retrier = retrier
         self._on_foreign = on_foreign
         #: What was last wanted, by job key.
         self._wanted: dict[str, CreateJobResources] = {}
@@ -56,27 +69,51 @@ class JobResources:
         #: UID of the job and name of the Secrets that were created for jobs that are not complete yet.
         self._secrets: dict[str, set[str]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        #: By UID of the job: the attempts that failed, and why the last one did.
+        self._failed: dict[str, tuple[int, GivenUpError]] = {}
+        #: By namespace and name: the Secrets that were created, and the UIDs of their jobs.
+        self._created: dict[tuple[str, str], tuple[str, str]] = {}
 
     def want(self, wanted: CreateJobResources) -> None:
         """What `ensure` creates for the job before its next pod."""
-        if len(self._wanted) >= _MAX_REMEMBERED:
-            del self._wanted[next(iter(self._wanted))]
-        self._wanted[wanted.key] = wanted
+        _remember(self._wanted, wanted.key, wanted)
 
-    async def ensure(self, job: str, namespace: str) -> None:
+    async def ensure(self, job: str, namespace: str, attempts: int) -> None:
+        """Raises GivenUpError. All that wait for one attempt share its outcome."""
         templates = self._templates.get(job)
         if templates is None or templates.uid in self._complete:
             return
+        before, _ = self._failed.get(templates.uid, (0, None))
         lock = self._locks.setdefault(templates.uid, asyncio.Lock())
-        async with lock:
-            if templates.uid not in self._complete:
-                await self._create_all(templates, namespace, self._wanted.get(job))
-                if len(self._complete) >= _MAX_REMEMBERED:
-                    del self._complete[next(iter(self._complete))]
-                self._complete[templates.uid] = None
+        try:
+            async with lock:
+                if templates.uid in self._complete:
+                    return
+                number, failure = self._failed.get(templates.uid, (0, None))
+                if failure is not None and number > before:
+                    raise failure
+                await self._try(templates, namespace, self._wanted.get(job), attempts, number)
                 self._wanted.pop(job, None)
-                self._secrets.pop(templates.uid, None)
-        self._locks.pop(templates.uid, None)
+        finally:
+            self._locks.pop(templates.uid, None)
+
+    async def _try(
+        self,
+        templates: JobTemplates,
+        namespace: str,
+        wanted: CreateJobResources | None,
+        attempts: int,
+        number: int,
+    ) -> None:
+        create = partial(self._create_all, templates, namespace, wanted)
+        try:
+            await self._retrier.run(create, attempts)
+        except GivenUpError as error:
+            _remember(self._failed, templates.uid, (number + 1, error))
+            raise
+        _remember(self._complete, templates.uid, None)
+        self._failed.pop(templates.uid, None)
+        self._secrets.pop(templates.uid, None)
 
     async def _create_all(
         self, templates: JobTemplates, namespace: str, wanted: CreateJobResources | None
@@ -114,11 +151,37 @@ class JobResources:
             )
         except ApiError as error:
             if error.status == 422 and "is invalid" not in error.message:
-                raise not_yet_deleted(CONFIG_MAPS.kind, name) from None
+                await self._take_over(templates, namespace, name, data)
+                return
             if error.status != 404:
                 raise
             body = _body(CONFIG_MAPS, templates, namespace, name, {"data": dict(data)})
             await self._client.create(CONFIG_MAPS, namespace, body)
+
+    async def _take_over(
+        self, templates: JobTemplates, namespace: str, name: str, data: Mapping[str, str]
+    ) -> None:
+        """A ConfigMap of an earlier job of the name, which is gone, becomes that of the job."""
+        if not await exists(self._client, namespace, OwnerReference(name=templates.name, uid=templates.uid)):
+            raise not_yet_deleted(CONFIG_MAPS.kind, name)
+        owner = "/metadata/ownerReferences/0"
+        patch = [
+            {"op": "test", "path": f"{owner}/apiVersion", "value": VCJOBS.version},
+            {"op": "test", "path": f"{owner}/kind", "value": VCJOBS.kind},
+            {"op": "test", "path": f"{owner}/name", "value": templates.name},
+            {"op": "add", "path": f"{owner}/uid", "value": templates.uid},
+            {"op": "add", "path": "/data", "value": dict(data)},
+        ]
+        body = msgspec.json.encode(patch)
+        path = CONFIG_MAPS.path(namespace, name)
+        try:
+            await self._client.request("PATCH", path, body=body, content_type=JSON_PATCH)
+        except ApiError as error:
+            if error.status == 404:
+                raise not_yet_deleted(CONFIG_MAPS.kind, name) from None
+            if error.status != 422:
+                raise
+            raise ApiError(409, "AlreadyExists", foreign_message(CONFIG_MAPS.kind, name)) from None
 
     def report_foreign(self, job: str, namespace: str, resource: Resource, name: str) -> None:
         templates = self._templates.get(job)
@@ -140,13 +203,15 @@ class JobResources:
     async def _create_secret(
         self, templates: JobTemplates, namespace: str, name: str, content: dict[str, Any]
     ) -> None:
-        """Secrets are only created: the controller has no permission to read or to change one."""
+        """The controller has no permission to read Secrets. It deletes those it created, by their UID."""
         created = self._secrets.setdefault(templates.uid, set())
         if name in created:
             return
         body = _body(SECRETS, templates, namespace, name, content)
         try:
-            await self._client.create(SECRETS, namespace, body)
+            answer = await self._client.create(SECRETS, namespace, body)
+            made = msgspec.json.decode(answer, type=ExistingObject)
+            _remember(self._created, (namespace, name), (templates.uid, made.metadata.uid))
         except UnreachableError as error:
             if not error.maybe_done:
                 raise
@@ -154,6 +219,10 @@ class JobResources:
         except ApiError as error:
             if error.status != 409 or error.reason == "Conflict":
                 raise
+            job, uid = self._created.get((namespace, name), (templates.uid, ""))
+            if job != templates.uid:
+                await self._remove_secret(templates, namespace, name, uid)
+                raise not_yet_deleted(SECRETS.kind, name) from None
             message = (
                 f"Secret {name} exists, this controller did not create it since it started, and the pods "
                 "get it as it is. What helps, if it is not of this job: rename the job, or delete the Secret"
@@ -161,15 +230,35 @@ class JobResources:
             self._on_foreign(templates, namespace, message)
         created.add(name)
 
+    async def _remove_secret(self, templates: JobTemplates, namespace: str, name: str, uid: str) -> None:
+        """One that was created here for an earlier job of the name. Another one by now has another UID."""
+        if not await exists(self._client, namespace, OwnerReference(name=templates.name, uid=templates.uid)):
+            return
+        try:
+            await self._client.delete(SECRETS, namespace, name, uid=uid)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+        # What is there from now on is not known to be of that job.
+        self._created.pop((namespace, name), None)
+
     async def _check_existing(
         self, resource: Resource, templates: JobTemplates, namespace: str, name: str
     ) -> None:
         found = await existing(self._client, resource, namespace, name)
         match ownership(found, templates.name, templates.uid):
             case Ownership.EARLIER_JOB:
+                job = OwnerReference(name=templates.name, uid=templates.uid)
+                await remove_left_over(self._client, resource, namespace, name, found, job)
                 raise not_yet_deleted(resource.kind, name)
             case Ownership.FOREIGN:
                 self._on_foreign(templates, namespace, foreign_message(resource.kind, name))
+
+
+def _remember(known: dict[Key, Value], key: Key, value: Value) -> None:
+    if key not in known and len(known) >= _MAX_REMEMBERED:
+        del known[next(iter(known))]
+    known[key] = value
 
 
 def _body(

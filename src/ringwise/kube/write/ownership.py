@@ -26,6 +26,7 @@ class _Meta(msgspec.Struct, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     owner_references: list[OwnerReference] | None = None
+    deletion_timestamp: str | None = None
 
 
 class ExistingObject(msgspec.Struct):
@@ -46,7 +47,7 @@ class ExistingObject(msgspec.Struct):
 
 class Ownership(Enum):
     OWN = "own"
-    #: Of a deleted job of the same name: it is deleted with that job.
+    #: Of a deleted job of the same name: the garbage collector has not deleted it yet.
     EARLIER_JOB = "earlier job"
     FOREIGN = "foreign"
 
@@ -71,6 +72,35 @@ def ownership(found: ExistingObject, job: str, uid: str) -> Ownership:
     return Ownership.FOREIGN
 
 
+async def remove_left_over(
+    client: Client, resource: Resource, namespace: str, name: str, found: ExistingObject, job: OwnerReference
+) -> None:
+    """Delete what an earlier job owns alone, as the garbage collector would.
+
+    It is gone if the API server has a later one under its name: `job`.
+    """
+    owners = found.metadata.owner_references or []
+    alone = len(owners) == len(found.job_owners) and all(owner.name == job.name for owner in owners)
+    if not alone or found.metadata.deletion_timestamp is not None or not await exists(client, namespace, job):
+        return
+    try:
+        await client.delete(resource, namespace, name, uid=found.metadata.uid)
+    except ApiError as error:
+        if error.status not in (404, 409):
+            raise
+
+
+async def exists(client: Client, namespace: str, job: OwnerReference) -> bool:
+    """Whether the vcjob of this name is the one with this UID."""
+    try:
+        found = await client.get(VCJOBS, namespace, job.name, ExistingObject)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return False
+    return found.metadata.uid == job.uid
+
+
 def owned_by_named_owner(found: ExistingObject, group: str) -> bool:
     """Whether a PodGroup belongs to the vcjob, or the owner of ordinary pods, that its name is made from."""
     if any(group == ordinary_group_name(owner.uid) for owner in found.metadata.owner_references or ()):
@@ -80,7 +110,10 @@ def owned_by_named_owner(found: ExistingObject, group: str) -> bool:
 
 def not_yet_deleted(kind: str, name: str) -> ApiError:
     """A conflict that passes: the retrier tries again."""
-    message = f"{kind} {name} belongs to an earlier job of the same name and is not deleted yet"
+    message = (
+        f"{kind} {name} belongs to an earlier job of the same name and is not deleted yet. What helps, if it "
+        "stays: look at its finalizers, and delete it"
+    )
     return ApiError(409, "Conflict", message)
 
 

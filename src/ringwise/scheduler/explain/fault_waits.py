@@ -14,12 +14,15 @@ from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery,
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.failures import restarts_asked_for
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import (
+    FAULT_RETRY_TIMES,
     FILTER_FAULT_CODE,
     FILTER_FAULT_LEVEL,
+    JOB_CONTROLLER,
     NEED_VOLCANO_OPERATION,
     PROCESS_RECOVER_ENABLE,
     SUB_HEALTHY_STRATEGY,
@@ -40,7 +43,20 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     if policy.mode is not Mode.OFF:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
         found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
-    return (*found, *_held(view, job, now))
+    return (*found, *_retries(view, job), *_held(view, job, now))
+
+
+def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
+    """F5: who has to wait for the scheduler, does not."""
+    vcjob = view.vcjob_of(job)
+    # Before any controller has seen the vcjob nobody knows which one runs.
+    if vcjob is None or not vcjob.phase or job.group is None or JOB_CONTROLLER in job.group.labels:
+        return
+    if restarts_asked_for(job.labels, job.annotations):
+        yield (
+            "retries: another vcjob controller runs this job: where all its pods fail together, that "
+            f"one ends it and {FAULT_RETRY_TIMES} does not count; what helps: the controller of Ringwise"
+        )
 
 
 def _is_spared(view: SchedulerView, handled: FaultJob | None, pod: Pod) -> bool:

@@ -15,7 +15,7 @@ from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.scheduler.faults.successors import owner_of_pod
 from ringwise.state.failures import MOST_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
-from ringwise.wellknown import JOB_CONTROLLER, OURS
+from ringwise.wellknown import JOB_CONTROLLER
 
 POD_REJECTED = "PodRejected"
 #: Pods of which the number of rejections is kept; the one that was rejected first goes first.
@@ -112,7 +112,7 @@ def _is_batch_job(owner: Owner) -> bool:
 
 def _is_of_our_controller(job: Job, owner: Owner) -> bool:
     """Also while its PodGroup is not there: it comes, or the job is over."""
-    return owner.is_vcjob and (job.group is None or job.group.labels.get(JOB_CONTROLLER) == OURS)
+    return owner.is_vcjob and (job.group is None or JOB_CONTROLLER in job.group.labels)
 
 
 def _tell(pod: Pod, message: str) -> TellJob:
