@@ -1,0 +1,156 @@
+"""Pods that failed, and pods that never ran, with scheduler and controller as processes of their own (F5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.wellknown import VOLCANO_SYSTEM
+from tests.cluster.cluster import JOBS, PODS, Cluster
+from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
+
+pytestmark = pytest.mark.cluster
+
+RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
+FAILS = {"tests.ringwise/ends": "fails"}
+#: Long enough for the test to take the place of kubelet.
+LATE = {"tests.ringwise/starts-after": "30s"}
+POLICIES = f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies"
+
+
+def prepared(cluster: Cluster) -> None:
+    written = ("ringwise-rescheduling", "vcjob-fault-npu-cm", "job-reschedule-reason")
+    cluster.kubectl("delete", "configmap", *written, "-n", VOLCANO_SYSTEM, "--ignore-not-found")
+    cluster.apply(nodes(3))
+
+
+def state(cluster: Cluster, job: str = "train") -> Object:
+    found: Object = cluster.api.get(f"{JOBS}/{job}").get("status", {}).get("state", {})
+    return found
+
+
+def ended(cluster: Cluster, seen: set[str]) -> Object | None:
+    seen.update(one["metadata"]["uid"] for one in cluster.pods("train"))
+    found = state(cluster)
+    return found if found.get("phase") == "Failed" else None
+
+
+@pytest.mark.parametrize("pods", [1, 2])
+def test_F5_a_job_whose_pods_all_fail_is_restarted_and_then_ends_with_the_reason(
+    cluster: Cluster, pods: int
+) -> None:
+    prepared(cluster)
+    cluster.run()
+    cluster.apply([vcjob("train", pods, 8, labels=RETRIES, pod_annotations=FAILS)])
+    seen: set[str] = set()
+    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended")
+    assert end["reason"] == "NotRestarted"
+    assert "the one restart that fault-retry-times allows is used up" in end["message"]
+    assert len(seen) == 2 * pods
+    assert {one["status"]["phase"] for one in cluster.pods("train")} == {"Failed"}
+
+
+@pytest.mark.parametrize("kind", ["scheduler", "controller"])
+def test_F5_a_component_is_killed_while_the_pods_fail(cluster: Cluster, kind: str) -> None:
+    """The controller waits for the next scheduler; the next controller waits, too, or finds new pods."""
+    prepared(cluster)
+    scheduler = cluster.run("scheduler")
+    controller = cluster.run("controller")
+    late = {**FAILS, "tests.ringwise/starts-after": "3s"}
+    cluster.apply([vcjob("train", 2, 8, labels=RETRIES, pod_annotations=late)])
+    seen: set[str] = set()
+    cluster.wait(lambda: len(cluster.pods("train")) == 2, "the pods exist")
+    cluster.wait(lambda: all(one["spec"].get("nodeName") for one in cluster.pods("train")), "they are bound")
+    ended(cluster, seen)
+    (scheduler if kind == "scheduler" else controller).process.kill()
+
+    def failed() -> bool:
+        return all(one["status"]["phase"] == "Failed" for one in cluster.pods("train"))
+
+    if kind == "scheduler":
+        cluster.wait(failed, "the pods have failed")
+        cluster.wait(lambda: state(cluster).get("reason") == "AwaitsRestart", "the controller waits")
+    cluster.run(kind)
+    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended", 120)
+    assert end["reason"] == "NotRestarted"
+    assert "the one restart that fault-retry-times allows is used up" in end["message"]
+    assert len(seen) == 4
+
+
+def reject(cluster: Cluster, one: Object) -> None:
+    """What kubelet writes while its device plugin is not back."""
+    status = {
+        "phase": "Failed",
+        "reason": "UnexpectedAdmissionError",
+        "message": "Pod was rejected: Allocate failed due to no healthy devices present",
+    }
+    cluster.api.patch(f"{PODS}/{one['metadata']['name']}/status", {"status": status})
+
+
+def bound(cluster: Cluster, job: str) -> list[Object]:
+    return [one for one in cluster.pods(job) if one["spec"].get("nodeName")]
+
+
+def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
+    prepared(cluster)
+    cluster.run()
+    abort = {"event": "PodFailed", "action": "AbortJob"}
+    cluster.apply([vcjob("train", 2, 8, pod_annotations=LATE, policies=[abort])])
+    first = cluster.wait(lambda: bound(cluster, "train")[1:], "the pods are bound")[0]
+    reject(cluster, first)
+    name, old = first["metadata"]["name"], first["metadata"]["uid"]
+
+    def again() -> Object | None:
+        found = next((one for one in bound(cluster, "train") if one["metadata"]["name"] == name), None)
+        return found if found is not None and found["metadata"]["uid"] != old else None
+
+    made = cluster.wait(again, "it is made again")
+    assert made["metadata"]["annotations"]["ringwise.io/kubelet-rejections"] == "1"
+    cluster.wait_running("train", 2, 120)
+    status = cluster.api.get(f"{JOBS}/train")["status"]
+    assert status.get("retryCount", 0) == 0
+    assert "kubelet-rejections" not in status.get("controlledResources", {})
+    (told,) = [one for one in cluster.events("Job", "train") if one["reason"] == "PodRejected"]
+    assert f"rejected pod {name} (UnexpectedAdmissionError)" in told["message"]
+
+
+def test_F5_a_bare_pod_that_kubelet_rejects_is_left_with_an_event(cluster: Cluster) -> None:
+    prepared(cluster)
+    cluster.run()
+    cluster.apply([pod("lone", 8, annotations=LATE)])
+    (one,) = cluster.wait(lambda: [o for o in cluster.pods() if o["spec"].get("nodeName")], "it is bound")
+    reject(cluster, one)
+    told = cluster.wait(
+        lambda: [event for event in cluster.events("Pod", "lone") if event["reason"] == "PodRejected"],
+        "the event is there",
+    )
+    assert "delete it and create it again" in told[0]["message"]
+
+
+def with_plugins() -> Object:
+    job = vcjob("train", 1, 8)
+    job["spec"]["plugins"] = {"svc": [], "ssh": []}
+    return job
+
+
+def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cluster) -> None:
+    """No garbage collector runs here for anything but pods and PodGroups."""
+    prepared(cluster)
+    cluster.run()
+    cluster.apply([with_plugins()])
+    cluster.wait_running("train", 1)
+    held = f"{POLICIES}/train"
+    cluster.api.patch(held, {"metadata": {"finalizers": ["tests.ringwise/held"]}})
+    cluster.kubectl("delete", "vcjob", "train", "-n", NAMESPACE, "--cascade=orphan")
+    cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
+    cluster.apply([with_plugins()])
+    said = cluster.wait(
+        lambda: state(cluster) if state(cluster).get("reason") == "HeldUp" else None,
+        "it says what it waits for",
+    )
+    assert "NetworkPolicy train belongs to an earlier job of the same name" in said["message"]
+    cluster.api.patch(held, {"metadata": {"finalizers": None}})
+    cluster.wait_running("train", 1)
+    uid = cluster.api.get(f"{JOBS}/train")["metadata"]["uid"]
+    for path in (held, f"/api/v1/namespaces/{NAMESPACE}/secrets/train-ssh"):
+        assert cluster.api.get(path)["metadata"]["ownerReferences"][0]["uid"] == uid
+    assert not state(cluster).get("reason")
