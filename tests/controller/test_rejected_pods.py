@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
 from ringwise.messages.commands import Command, CreatePod, DeletePod, TellVcJob
 from ringwise.messages.events import PodGone, PodGroupSeen, PodSeen, VcJobSeen
@@ -171,3 +172,14 @@ def test_F5_when_a_pod_has_not_failed(word: str, before: str, again: bool) -> No
     pod = rejected(replace(job_with(), phase="Running"))
     pod = replace(pod, rejected=word, annotations={"ringwise.io/kubelet-rejections": before})
     assert is_made_again(pod) is again
+
+
+def test_F5_a_pod_that_is_being_made_again_was_not_evicted_while_no_controller_ran() -> None:
+    """Its creation was counted in the status, and failed."""
+    job = replace(job_with(), phase="Running", counts={"Pending": 1}, rejections={"train-w-0": 2})
+    record = JobRecord.of(job, {})
+    record.note_losses(SECOND)
+    assert record.evicted == {}
+    record = JobRecord.of(replace(job, rejections={}), {})
+    record.note_losses(SECOND)
+    assert record.evicted == {"train-w-0": ("w", SECOND)}
