@@ -140,7 +140,7 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     cluster.wait_running("train", 1)
     held = f"{POLICIES}/train"
     cluster.api.patch(held, {"metadata": {"finalizers": ["tests.ringwise/held"]}})
-    cluster.kubectl("delete", "vcjob", "train", "-n", NAMESPACE, "--cascade=orphan")
+    cluster.api.delete(f"{JOBS}/train")
     cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
     cluster.apply([with_plugins()])
     said = cluster.wait(
