@@ -86,6 +86,9 @@ def rejected_pods(record: JobRecord, now: int, told: list[TellVcJob]) -> list[Po
     """The rejected pods whose time has come: they are deleted, and made again."""
     due: list[Pod] = []
     seen: dict[str, int] = {}
+    if not any(pod.rejected for pod in record.own_pods()):
+        record.rejected = seen
+        return due
     for pod in record.current_pods():
         if not is_made_again(pod):
             continue
