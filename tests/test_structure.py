@@ -37,7 +37,6 @@ LONG_FOR_A_REASON: dict[str, str] = {
     "src/ringwise/scheduler/faults/handler.py": "the one machine of states of a job that a fault hit",
     "src/ringwise/scheduler/faults/previous_placements.py": "one table of lost and leaving pods",
     "src/ringwise/placement/racks/reschedule.py": "the steps of one repair share what they hold and may take",
-    "src/ringwise/kube/write/executor.py": "one method for each command",
     "src/ringwise/controller/machine.py": "the steps of one vcjob, in the order that a restart relies on",
     "src/ringwise/embed/cluster.py": "API server and kubelets of a lab change one table",
     "src/ringwise/kube/write/executor.py": "one way from commands to requests, with their order",
