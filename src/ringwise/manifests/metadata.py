@@ -37,6 +37,7 @@ from ringwise.wellknown import (
     SERVER_INDEX,
     SERVER_TYPE,
     SHARED_TOR_IP,
+    SLA_WAITING_TIME_OLD,
     SUPER_POD_PREFIX,
     SUPERPOD_ANNOTATION,
     SUPERPOD_REQUEST_PREFIX,
@@ -83,6 +84,7 @@ _KEPT = frozenset(
         POD_TYPE,
         RESET_INFO,
         NODE_HEALTHY_STATUS,
+        SLA_WAITING_TIME_OLD,
     }
 )
 #: Limit of the API server for all annotations of one object.
