@@ -84,6 +84,30 @@ def test_13_unknown_fields_are_warnings() -> None:
     assert "warnings" not in respond(pod(1, strange=1, ownerReferences=owner))
 
 
+def test_12_a_job_of_0_replicas_is_allowed_and_its_missing_replicas_are_told() -> None:
+    job = vcjob(8, 0)
+    assert "warnings" not in respond(job)
+    del job["spec"]["tasks"][0]["replicas"]
+    response = respond(job)
+    assert response["allowed"] is True
+    assert response["warnings"] == [
+        "spec.tasks[0].replicas: it is missing, which means 0: the task gets no pods"
+    ]
+
+
+def test_11_ignored_arguments_of_job_plugins_are_warnings() -> None:
+    response = respond(vcjob(8, plugins={"ssh": ["--no-root"], "svc": ["--enable-networking"]}))
+    assert response["allowed"] is True
+    ssh, svc = response["warnings"]
+    assert ssh.startswith("spec.plugins: job plugin ssh has no argument --no-root")
+    assert svc.startswith("spec.plugins: job plugin svc has no argument --enable-networking")
+    assert "it is ignored" in ssh
+    assert "it is ignored" in svc
+    strange: list[Any] = [{"ssh": "x"}, {"ssh": [1, None]}, ["ssh"], {"nobody": ["--x"]}]
+    for plugins in strange:
+        assert "allowed" in respond(vcjob(8, plugins=plugins))
+
+
 REFUSED = [
     (
         vcjob(3),
@@ -95,15 +119,17 @@ REFUSED = [
     ),
     (
         vcjob(8, queue="defualt"),
-        "there is no queue defualt; known are closed, default; did you mean default?",
+        "unable to find job queue: there is no queue defualt; known are closed, default; did you mean "
+        "default?",
     ),
     (
         vcjob(8, queue="closed"),
-        "queue closed is Closed and takes no jobs",
+        "can only submit job to queue with state `Open`: queue closed is Closed and takes no jobs",
     ),
     (
         vcjob(8, minAvailable=2),
-        "the job wants at least 2 pods and its tasks have 1",
+        "job 'minAvailable' should not be greater than total replicas in tasks: the job wants at least 2 "
+        "pods and its tasks have 1",
     ),
     (
         vcjob(8, metadata={"annotations": {"sp-block": "16"}}),
@@ -123,7 +149,7 @@ REFUSED = [
     ),
     (
         group("nobody"),
-        "there is no queue nobody; known are closed, default",
+        "unable to find queue: there is no queue nobody; known are closed, default",
     ),
 ]
 
@@ -175,10 +201,14 @@ def test_only_the_size_and_the_priority_of_a_job_can_change() -> None:
         changed["spec"].update(change)
         answered = respond(changed, operation="UPDATE", old=old)
         assert answered["allowed"] is False
-        assert f"spec.{next(iter(change))} was changed" in answered["status"]["message"]
+        said = answered["status"]["message"]
+        assert said.startswith("job updates may not change fields other than `minAvailable`")
+        assert f"spec.{next(iter(change))} was changed" in said
     more = copy.deepcopy(old)
     more["spec"]["tasks"].append({**old["spec"]["tasks"][0], "name": "more"})
-    assert respond(more, operation="UPDATE", old=old)["allowed"] is False
+    answered = respond(more, operation="UPDATE", old=old)
+    assert answered["allowed"] is False
+    assert answered["status"]["message"].startswith("job updates may not add or remove tasks: ")
     # What the webhook filled in is missing in the user's file, and the other way round.
     spelled = copy.deepcopy(old)
     spelled["spec"].update(maxRetry=3, queue="default")
@@ -383,7 +413,7 @@ def test_the_queues_of_every_cluster_cannot_be_deleted(kind: str, name: str, all
     assert found is not None
     assert found["response"]["allowed"] is allowed
     if not allowed:
-        assert f"queue {name} cannot be deleted" in found["response"]["status"]["message"]
+        assert f"`{name}` queue can not be deleted" in found["response"]["status"]["message"]
 
 
 # -- queues, and what Volcano refuses of PodGroups and pods
@@ -412,10 +442,13 @@ def decided(body: bytes, known: KnownCluster) -> tuple[bool, str]:
     ("spec", "said"),
     [
         ({"parent": "dept", "deserved": {"cpu": "2"}}, ""),
-        ({"parent": "dept", "deserved": {"cpu": "5"}}, "queue new: the 2 queues below dept have 5 of cpu"),
-        ({"parent": "gone"}, "queue new: its parent gone does not exist"),
-        ({"parent": "busy"}, "queue new: its parent busy has 2 pods"),
-        ({"guarantee": {"resource": {"cpu": "2"}}}, "queue new: it is guaranteed 2 of cpu and deserves 0"),
+        ({"parent": "dept", "deserved": {"cpu": "5"}}, "the 2 queues below dept have 5 of cpu"),
+        ({"parent": "gone"}, "queue new: failed to get parent queue: its parent gone does not exist"),
+        ({"parent": "busy"}, "its parent busy has 2 pods"),
+        (
+            {"guarantee": {"resource": {"cpu": "2"}}},
+            "queue new: deserved[cpu] must be >= guarantee[cpu]: it is guaranteed 2 of cpu and deserves 0",
+        ),
         ({"capability": {"cpu": "-1"}}, "spec.capability.cpu: must not be negative"),
         ({"capability": {"huawei.com/Ascend910": "1.5"}}, "must be a whole number of 0 or more"),
     ],
@@ -447,7 +480,10 @@ def test_18_deletion_of_queues_with_others_below() -> None:
     known = queue_world()
     allowed, message = decided(deletion("Queue", "dept"), known)
     assert not allowed
-    assert "queue dept cannot be deleted: it has the 1 queue team below it" in message
+    assert (
+        "queue dept can not be deleted because it has 1 child queues: it has the 1 queue team below it"
+        in message
+    )
     assert decided(deletion("Queue", "team"), known)[0] is True
 
 

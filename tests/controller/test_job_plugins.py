@@ -11,7 +11,7 @@ import pytest
 from ringwise.controller.job_plugins import JobPlugins
 from ringwise.messages.commands import ContainerPort, JobService, PodAdditions
 from ringwise.messages.job_expansion import pods_of
-from ringwise.state.job_plugins import JOB_PLUGINS, arguments_of, plugin_problems
+from ringwise.state.job_plugins import JOB_PLUGINS, arguments_of, ignored_arguments, plugin_problems
 from ringwise.state.job_rules import problems_of
 from ringwise.state.vcjob import Task, VcJob
 from tests.embed.builders import job_of, task_of
@@ -160,8 +160,22 @@ def test_a_host_name_of_the_template_is_one_host() -> None:
 @pytest.mark.parametrize(
     ("plugins", "words"),
     [
-        ({"pytorhc": ()}, ["no job plugin pytorhc", "did you mean 'pytorch'?"]),
-        ({"gpu": ()}, ["no job plugin gpu", "allowed: env, svc"]),
+        ({"pytorhc": ()}, ["unable to find job plugin: pytorhc", "did you mean 'pytorch'?"]),
+        ({"gpu": ()}, ["unable to find job plugin: gpu", "allowed: env, svc"]),
+        ({"mpi": ()}, ["mpi needs a task called master", "--master=NAME"]),
+        ({"ray": ("--head=boss",)}, ["ray needs a task called boss"]),
+        # A wrong argument does not hide that the task is missing.
+        ({"mpi": ("--no-root",)}, ["mpi needs a task called master"]),
+    ],
+)
+def test_unknown_plugins_and_missing_tasks_are_refused(plugins: Plugins, words: list[str]) -> None:
+    (problem,) = problems_of(job_of(task_of("worker", 1), plugins=plugins))
+    assert all(word in problem for word in words), problem
+
+
+@pytest.mark.parametrize(
+    ("plugins", "words"),
+    [
         ({"env": ("--x",)}, ["env has no argument --x", "takes none"]),
         ({"svc": ("--inject-host-env",)}, ["--inject-host-env", "'inject-hosts-env'"]),
         ({"svc": ("--inject-hosts-env=perhaps",)}, ["true or false", "'perhaps'"]),
@@ -172,13 +186,27 @@ def test_a_host_name_of_the_template_is_one_host() -> None:
         ({"pytorch": ("port=1",)}, ["'port=1' is no argument", "--name=value"]),
         ({"pytorch": ("---port=1",)}, ["'---port=1' is no argument"]),
         ({"pytorch": ("--wait-master-timeout=0",)}, ["a number from 1"]),
-        ({"mpi": ()}, ["mpi needs a task called master", "--master=NAME"]),
-        ({"ray": ("--head=boss",)}, ["ray needs a task called boss"]),
+        ({"ssh": ("--no-root",)}, ["ssh has no argument --no-root", "it is ignored"]),
+        ({"svc": ("--enable-networking",)}, ["svc has no argument --enable-networking"]),
     ],
 )
-def test_unknown_plugins_and_arguments_are_refused(plugins: Plugins, words: list[str]) -> None:
-    (problem,) = problems_of(job_of(task_of("worker", 1), plugins=plugins))
-    assert all(word in problem for word in words), problem
+def test_11_an_argument_that_cannot_be_read_is_ignored_and_told(plugins: Plugins, words: list[str]) -> None:
+    assert problems_of(job_of(task_of("worker", 1), plugins=plugins)) == ()
+    (note,) = ignored_arguments(plugins)
+    assert all(word in note for word in words), note
+    ((plugin, arguments),) = plugins.items()
+    defaults = {name: flag.default for name, flag in JOB_PLUGINS[plugin].items()}
+    assert arguments_of(plugin, arguments).values == defaults
+
+
+def test_11_an_ignored_argument_hides_no_other_one() -> None:
+    read = arguments_of("ssh", ("--no-root", "--ssh-port=2222"))
+    assert (read.number("ssh-port"), len(read.ignored)) == (2222, 1)
+
+
+def test_11_long_arguments_are_told_shortly() -> None:
+    (note,) = ignored_arguments({"ssh": ("--" + "x" * 100_000,)})
+    assert len(note) < 300
 
 
 def test_every_default_of_every_argument_is_itself_valid() -> None:
@@ -186,7 +214,7 @@ def test_every_default_of_every_argument_is_itself_valid() -> None:
         for name, flag in flags.items():
             text = str(flag.default).lower() if isinstance(flag.default, bool) else str(flag.default)
             read = arguments_of(plugin, (f"--{name}={text}",))
-            assert (read.problems, read.values[name]) == ((), flag.default)
+            assert (read.ignored, read.values[name]) == ((), flag.default)
 
 
 def test_the_last_of_several_arguments_counts() -> None:

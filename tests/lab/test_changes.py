@@ -54,11 +54,11 @@ def test_advance_goes_to_the_next_event(terminal: Terminal) -> None:
 def test_18_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> None:
     below = queue("team").replace("weight: 1", "weight: 1, parent: dept")
     said = terminal.refused("submit -", below)
-    assert "queue team: its parent dept does not exist" in said
+    assert "queue team: failed to get parent queue: its parent dept does not exist" in said
     # Together they are right, whatever their order.
     terminal.submit(below, queue("dept"))
     said = terminal.refused("delete queue dept")
-    assert said.startswith("ringwise: queue dept cannot be deleted: it has the 1 queue team below it")
+    assert said.startswith("ringwise: queue dept can not be deleted because it has 1 child queues: it has")
     terminal.ok("delete queue dept team")
 
 

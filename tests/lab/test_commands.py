@@ -84,7 +84,7 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
         ("cordon node-9", "ringwise: there is no node node-9"),
         ("fault inject chip node-0 8", "ringwise: node-0 has the chips 0 to 7, not 8"),
         ("fault inject chip node-0 ring", "ringwise: 'ring' names no chips: write 3, 0-3 or 0,2,5"),
-        ("delete queue default", "ringwise: queue default cannot be deleted: it exists in every cluster"),
+        ("delete queue default", "ringwise: `default` queue can not be deleted: it exists in every cluster"),
         ("capacity --now 7", "ringwise: --now goes with -f; a lab has its own"),
         ("why busy -f x.yaml --lab y", "ringwise: -f reads files and --lab queries a lab"),
         ("submit", "ringwise: nothing to submit"),

@@ -29,6 +29,35 @@ def test_defaults() -> None:
     assert job.problems == ()
 
 
+def test_12_replicas_that_are_missing_are_0() -> None:
+    bare = task()
+    del bare["replicas"]
+    job = read(vcjob(tasks=[bare, task("ps", 2)]))
+    assert [(one.replicas, one.min_available) for one in job.tasks] == [(0, 0), (2, 2)]
+    assert job.min_available == 2
+    empty = read(vcjob(tasks=[bare]))
+    assert (empty.problems, empty.min_available, pods_of(empty)) == ((), 0, [])
+    group = pod_group_of(empty)
+    assert (group.min_member, any(group.min_resources.values())) == (0, False)
+
+
+def test_12_a_task_without_replicas_is_told() -> None:
+    bare = task()
+    del bare["replicas"]
+    document = vcjob(tasks=[task("a"), bare])
+    document["metadata"].pop("uid", None)
+    bundle = read_bundle(["-"], stdin=text_of(document))
+    (note,) = bundle.remarks
+    assert note.endswith("spec.tasks[1].replicas: it is missing, which means 0: the task gets no pods")
+
+
+@pytest.mark.parametrize("key", ["sla-waiting-time", "volcano.sh/sla-waiting-time"])
+def test_10_the_limit_of_the_plugin_sla_reaches_the_pod_group(key: str) -> None:
+    document = vcjob()
+    document["metadata"]["annotations"] = {key: "3s"}
+    assert pod_group_of(read(document)).annotations == {key: "3s"}
+
+
 def test_all_fields_are_read() -> None:
     job = read(
         vcjob(
@@ -61,7 +90,10 @@ def test_all_fields_are_read() -> None:
         (vcjob(tasks=[task(), task()]), "2 tasks are called work"),
         (vcjob(tasks=[task(minAvailable=3)]), "task work wants at least 3 pods and has 2"),
         (vcjob(minAvailable=9), "the job wants at least 9 pods and its tasks have 2"),
-        (vcjob(tasks=[task(replicas=0)]), "the job's tasks have 0 replicas together"),
+        (
+            vcjob(tasks=[task(replicas=0)], minAvailable=1),
+            "its tasks have 0; replicas that are missing are 0",
+        ),
         (
             vcjob(tasks=[task(replicas=2_000_000_000)]),
             "the job has 2000000000 pods and at most 20000 are allowed",
@@ -81,7 +113,7 @@ def test_all_fields_are_read() -> None:
         (vcjob(policies=[{"action": "AbortJob"}]), "the job has a policy without an event"),
         (
             vcjob(policies=[{"event": "PodFailed", "exitCode": 3, "action": "AbortJob"}]),
-            "the job has a policy with both an event and an exit code",
+            "the job has a policy with both of them",
         ),
         (
             vcjob(policies=[{"events": ["*", "PodFailed"], "action": "AbortJob"}]),
@@ -105,7 +137,7 @@ def test_all_fields_are_read() -> None:
                     )
                 ]
             ),
-            "task a has 2 policies for the event PodFailed",
+            "duplicate event PodFailed: task a has 2 policies for it",
         ),
         (
             vcjob(policies=[{"exitCode": 3, "action": action} for action in ("AbortJob", "RestartJob")]),
@@ -113,18 +145,18 @@ def test_all_fields_are_read() -> None:
         ),
         (vcjob(policies=[{"event": "OutOfSync", "action": "AbortJob"}]), "the unknown event OutOfSync"),
         (vcjob(policies=[{"event": "PodFailed", "action": "SyncJob"}]), "the unknown action SyncJob"),
-        (vcjob(tasks=[task("Work")]), "task 'Work': a name has at most 63 small letters"),
-        (vcjob(tasks=[task("work.a")]), "task 'work.a': a name"),
+        (vcjob(tasks=[task("Work")]), "at most 63 of them, got 'Work'"),
+        (vcjob(tasks=[task("a"), task("work.a")]), "spec.tasks[1].name should match"),
         (vcjob(name="j" * 64), "the job's name has 64 characters"),
         (vcjob(tasks=[task("w" * 60)]), "would have a name of 68 characters and at most 63"),
-        (vcjob(plugins={"gpu": []}), "there is no job plugin gpu"),
+        (vcjob(plugins={"gpu": []}), "unable to find job plugin: gpu"),
         (vcjob(volumes=[{"volumeClaimName": "a"}]), "volume 0 of the job has no mountPath"),
         (vcjob(volumes=[{"mountPath": "/a:b", "volumeClaimName": "a"}]), "a path has no colon"),
         (
             vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": name} for name in "ab"]),
             "2 volumes have the mountPath /a",
         ),
-        (vcjob(volumes=[{"mountPath": "/a"}]), "volume 0 of the job has neither volumeClaim nor"),
+        (vcjob(volumes=[{"mountPath": "/a"}]), "volume 0 of the job has neither of them"),
         (
             vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "a", "volumeClaim": {}}]),
             "volume 0 of the job has volumeClaim and volumeClaimName",
@@ -132,7 +164,7 @@ def test_all_fields_are_read() -> None:
         (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_"}]), "which is no name of a claim"),
         (
             vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": "rack"}),
-            "the network topology of the job has highestTierAllowed and highestTierName",
+            "in networkTopology simultaneously: that of the job has both",
         ),
         (
             vcjob(tasks=[task(replicas=4, partitionPolicy={"totalPartitions": 2, "partitionSize": 3})]),

@@ -12,7 +12,7 @@ def test_18_new_queues_that_a_cluster_refuses_are_told() -> None:
     wrong = queue("team").replace("weight: 1", "weight: 1, parent: dept")
     ran = CliRunner().invoke(cli, ["place", "-f", "-"], input=wrong)
     assert ran.exit_code == 0
-    assert "queue team: its parent dept does not exist" in ran.stderr
+    assert "queue team: failed to get parent queue: its parent dept does not exist" in ran.stderr
     # Queues of a cluster are used as they are.
     known = wrong.replace("name: team", "name: team, uid: u-1, creationTimestamp: '2026-01-01T00:00:00Z'")
     assert "its parent" not in CliRunner().invoke(cli, ["place", "-f", "-"], input=known).stderr
@@ -24,4 +24,4 @@ def test_18_a_wrong_disruption_budget_of_a_new_pod_is_an_error() -> None:
     )
     ran = CliRunner().invoke(cli, ["place", "-f", "-"], input=wrong)
     assert ran.exit_code == 2
-    assert "must be a whole number above 0 or 1% to 99%" in ran.stderr
+    assert "must be a positive integer or a valid percentage which between 1% ~ 99%" in ran.stderr

@@ -101,7 +101,7 @@ def test_18_queues_that_are_refused(queue: Queue, said: str) -> None:
 def test_18_levels_are_counted_with_the_queues_below() -> None:
     assert queue_problems(Queue("new", parent=f"q{MOST_LEVELS - 1}"), chain(MOST_LEVELS - 1)) == ()
     (problem,) = queue_problems(Queue("new", parent=f"q{MOST_LEVELS}"), chain(MOST_LEVELS))
-    assert "6 levels; at most 5 are allowed" in problem
+    assert "depth of 5: the queues would be below each other in 6 levels" in problem
     queues = chain(3) | table(Queue("top"), Queue("middle", parent="top"), Queue("low", parent="middle"))
     moved = replace(queues["q1"], parent="low")
     (problem,) = queue_problems(moved, queues, before=queues["q1"])
@@ -136,7 +136,7 @@ def test_18_only_what_a_change_makes_wrong_is_refused() -> None:
     (problem,) = queue_problems(
         replace(wrong, parent="root", deserved=cpu(6), capability=cpu(5)), queues, before=wrong
     )
-    assert "spec.capability must be at least spec.deserved" in problem
+    assert "deserved[cpu] must be <= capability[cpu]: spec.deserved is 6 of cpu" in problem
 
 
 def test_18_the_resources_of_the_root_are_fixed() -> None:
@@ -150,11 +150,15 @@ def test_18_the_resources_of_the_root_are_fixed() -> None:
 @pytest.mark.parametrize(
     ("name", "pods", "why"),
     [
-        ("default", 0, "it exists in every cluster"),
-        ("root", 0, "it exists in every cluster"),
-        ("dept", 0, "it has the 1 queue team below it"),
+        ("default", 0, "`default` queue can not be deleted: it exists in every cluster"),
+        ("root", 0, "`root` queue can not be deleted: it exists in every cluster"),
+        (
+            "dept",
+            0,
+            "queue dept can not be deleted because it has 1 child queues: it has the 1 queue team below it",
+        ),
         ("team", 0, ""),
-        ("team", 3, "it has 3 pods"),
+        ("team", 3, "queue team cannot be deleted because it has allocated Pods: it has 3 pods"),
         ("unknown", 0, ""),
     ],
 )

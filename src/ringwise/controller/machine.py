@@ -64,13 +64,16 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.containment import Containment, object_of
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
-from ringwise.state.model import Pod, PodGroup
+from ringwise.state.job_plugins import ignored_arguments
+from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
 from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, KUBELET_REJECTIONS, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
 _MOST_DELETED = 100_000
+#: Ignored arguments of job plugins that one event names.
+_MOST_TOLD = 5
 
 
 class Controller:
@@ -264,6 +267,8 @@ class Controller:
         creates: list[Command] = []
         deletes: list[Command] = []
         record.action_started = False
+        if not record.phase:
+            _tell_ignored_arguments(job, creates)
         if job.problems and record.phase in ("", "Pending"):
             record.move("Pending", now, INVALID, "; ".join(job.problems))
             for action in self._commands.get(job.key, ()):
@@ -516,6 +521,15 @@ def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command])
     if action not in COMMANDS:
         message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"
     creates.append(TellVcJob(job.key, COMMAND_ISSUED, message, warning=True))
+
+
+def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
+    """Once, when the job is new: it runs without them."""
+    ignored = ignored_arguments(job.plugins)
+    if ignored:
+        more = len(ignored) - _MOST_TOLD
+        message = "; ".join(ignored[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
+        creates.append(TellVcJob(job.key, "PluginArgumentIgnored", message, warning=True))
 
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:

@@ -87,7 +87,7 @@ MALFORMED_QUEUE = ReasonKind(
 QUEUE_PROTECTED = ReasonKind(
     "queue-protected",
     Stage.VALIDATE,
-    "queue {queue} cannot be deleted: {why}",
+    "{problem}",
     ("close the queue instead, if it is to take no more jobs, and delete it when its jobs have ended",),
     frozenset({Trigger.QUEUE_CHANGED}),
 )

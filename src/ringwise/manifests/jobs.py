@@ -83,7 +83,8 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
 
 
 def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, found: Findings) -> Task:
-    replicas = found.count(f"{path}.replicas", wire.replicas, 1)
+    # Programs leave a 0 out, as Volcano's type does.
+    replicas = found.count(f"{path}.replicas", wire.replicas, 0)
     depends = wire.depends_on or DependsOnWire()
     return Task(
         name=shared(wire.name or default_task_name(position)),

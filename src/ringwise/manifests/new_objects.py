@@ -1,4 +1,4 @@
-"""What Volcano's admission refuses of new PodGroups and pods, beyond what the readers need.
+"""What Volcano's admission refuses of new PodGroups and pods, beyond what the readers need, in its words.
 
 Objects that exist are not checked: they run as they are. The webhook, the lab and `place` read it from here.
 """
@@ -9,6 +9,7 @@ import re
 
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.wire import NetworkTopologyWire, PodGroupSpecWire, PodGroupWire, PodWire
+from ringwise.state.job_rules import TWO_TIERS
 from ringwise.wellknown import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 
 #: A count above 0, or 1% to 99%.
@@ -30,12 +31,15 @@ def check_new_pod(wire: PodWire, found: Findings) -> None:
         if not _BUDGET.fullmatch(text):
             found.wrong(
                 f"metadata.annotations.{name}",
-                f"must be a whole number above 0 or 1% to 99%, got {shown(text)}",
+                f"must be a positive integer or a valid percentage which between 1% ~ 99%, got {shown(text)}",
             )
     if len(given) > 1:
-        found.wrong(f"metadata.annotations.{given[0]}", f"only one of {' and '.join(given)} is allowed")
+        found.wrong(
+            f"metadata.annotations.{given[0]}",
+            f"not allow configure multiple annotations: only one of {' and '.join(given)} is allowed",
+        )
 
 
 def _check_tiers(topology: NetworkTopologyWire | None, path: str, found: Findings) -> None:
     if topology is not None and topology.highest_tier_allowed is not None and topology.highest_tier_name:
-        found.wrong(path, "has highestTierAllowed and highestTierName; only one is allowed")
+        found.wrong(path, f"{TWO_TIERS}: it has both; only one is allowed")

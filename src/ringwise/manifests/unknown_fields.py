@@ -1,4 +1,5 @@
-"""Fields of a manifest that no reader knows, and names that the API server would refuse.
+"""What of a manifest has no effect or another one than its author may expect, and names that the API server
+would refuse: unknown fields, arguments of job plugins that are ignored, tasks without `replicas`.
 
 Only objects without a uid are looked at: a person wrote them. The API server drops unknown fields of others.
 """
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ringwise.manifests.errors import shown
+from ringwise.state.job_plugins import ignored_arguments
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import KUBERNETES_JOB_API
 
@@ -117,7 +119,7 @@ _SPECS = frozenset(
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
-    """One line for each unknown field, with the nearest known one, and for a name that is none.
+    """One line for each unknown field, with the nearest known one, for a name that is none, and so on.
 
     The lines begin with the origin, where it is given.
     """
@@ -136,6 +138,22 @@ def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Itera
     for path, key, known in _unknown(kind, document):
         where = f"{path}.{key}" if path else key
         yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, known)}"
+    if kind == "Job" and document.get("apiVersion") != KUBERNETES_JOB_API:
+        for note in _of_vcjob(_map(document.get("spec"))):
+            yield f"{origin}{note}"
+
+
+def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
+    for place, task in _items(spec, "tasks", "spec"):
+        if isinstance(task, dict) and task.get("replicas") is None:
+            yield f"{place}.replicas: it is missing, which means 0: the task gets no pods"
+    plugins = {
+        name: [one for one in arguments if isinstance(one, str)]
+        for name, arguments in _map(spec.get("plugins")).items()
+        if isinstance(arguments, list)
+    }
+    for ignored in ignored_arguments(plugins):
+        yield f"spec.plugins: {ignored}"
 
 
 def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -16,6 +16,8 @@ _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 _FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
 _MOST_PORT = 65535
 _MOST_SECONDS = 2**31 - 1
+#: Characters of an argument in a message.
+_LONGEST = 60
 
 Value = str | int | bool
 
@@ -82,10 +84,10 @@ _NEEDED_TASK = {"mpi": "master", "ray": "head"}
 
 @dataclass(frozen=True, slots=True)
 class PluginArguments:
-    """The arguments of one plugin with its defaults, and what is wrong with them."""
+    """The arguments of one plugin with its defaults, and what cannot be read and has no effect."""
 
     values: Mapping[str, Value]
-    problems: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     def text(self, name: str) -> str:
         return str(self.values[name])
@@ -101,43 +103,54 @@ def arguments_of(plugin: str, arguments: Sequence[str]) -> PluginArguments:
     """The arguments of a known plugin. A wrong one keeps its default; the last of several counts."""
     flags = JOB_PLUGINS[plugin]
     values = {name: flag.default for name, flag in flags.items()}
-    problems: list[str] = []
+    ignored: list[str] = []
     rest = iter(arguments)
     for argument in rest:
         name, equals, text = argument.lstrip("-").partition("=")
         if not argument.startswith("-") or argument.startswith("---"):
-            problems.append(f"job plugin {plugin}: {argument!r} is no argument; write --name=value")
+            ignored.append(f"job plugin {plugin}: {argument[:_LONGEST]!r} is no argument; write --name=value")
             continue
         flag = flags.get(name)
         if flag is None:
-            problems.append(_unknown(f"job plugin {plugin} has no argument --{name}", name, flags, "--"))
+            what = f"job plugin {plugin} has no argument --{name[:_LONGEST]}"
+            ignored.append(_unknown(what, name, flags, "--"))
             continue
         if not equals:
             text = "true" if isinstance(flag.default, bool) else next(rest, "")
         value = _value(flag, text)
         if value is None:
-            problems.append(f"job plugin {plugin}: --{name} must be {_allowed(flag)}, got {text!r}")
+            ignored.append(f"job plugin {plugin}: --{name} must be {_allowed(flag)}, got {text[:_LONGEST]!r}")
         else:
             values[name] = value
-    return PluginArguments(values, tuple(problems))
+    return PluginArguments(values, tuple(ignored))
 
 
 def plugin_problems(plugins: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
-    """Unknown plugins and arguments, and plugins whose task the job does not have."""
+    """Unknown plugins, and plugins whose task the job does not have."""
     problems: list[str] = []
     for plugin, arguments in plugins.items():
         if plugin not in JOB_PLUGINS:
-            problems.append(_unknown(f"there is no job plugin {plugin}", plugin, JOB_PLUGINS))
+            problems.append(_unknown(f"unable to find job plugin: {plugin[:_LONGEST]}", plugin, JOB_PLUGINS))
             continue
         given = arguments_of(plugin, arguments)
-        problems += given.problems
         needed = given.text(_NEEDED_TASK[plugin]) if plugin in _NEEDED_TASK else ""
         if needed and needed not in tasks:
+            role = _NEEDED_TASK[plugin]
             problems.append(
-                f"job plugin {plugin} needs a task called {needed}; "
-                f"--{_NEEDED_TASK[plugin]}=NAME names another one"
+                f"The specified {plugin} {role} task was not found: job plugin {plugin} needs a task called "
+                f"{needed[:_LONGEST]}; --{role}=NAME names another one"
             )
     return problems
+
+
+def ignored_arguments(plugins: Mapping[str, Sequence[str]]) -> list[str]:
+    """Arguments that have no effect. As in Volcano the job runs, and the plugin uses its defaults."""
+    return [
+        f"{ignored}; it is ignored"
+        for plugin, arguments in plugins.items()
+        if plugin in JOB_PLUGINS
+        for ignored in arguments_of(plugin, arguments).ignored
+    ]
 
 
 def with_needed(plugins: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

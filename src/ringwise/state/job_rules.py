@@ -1,6 +1,7 @@
 """What Volcano's admission refuses of a vcjob: each problem as a sentence that says what is allowed.
 
-The webhook, the controller, the lab and `place` all read it from here.
+A sentence begins with the words that Volcano has for the same fact, because scripts look for them. The
+webhook, the controller, the lab and `place` all read it from here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,12 @@ _TASK_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _CLAIM_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _MOST_CLAIM_NAME = 253
+
+_NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
+#: Of vcjobs and of PodGroups.
+TWO_TIERS = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
+#: Characters of a name in a sentence.
+_LONGEST = 100
 
 #: Both mean every event.
 ANY = ("*", "Any")
@@ -52,63 +59,79 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
     """Why the job can never run as it is, each with its numbers."""
     problems: list[str] = []
     if not job.tasks:
-        problems.append("the job has no tasks")
+        problems.append("No task specified in job spec: the job has no tasks")
     if len(job.name) > MOST_NAME or not _LABEL_VALUE.fullmatch(job.name):
         problems.append(
-            f"the job's name has {counted(len(job.name), 'character')}; it becomes a label of its pods and "
-            f"must have at most {MOST_NAME} letters, digits, dashes and dots"
+            f"create job with name {_short(job.name)} validate failed: the job's name has "
+            f"{counted(len(job.name), 'character')}; it becomes a label of its pods and must have at most "
+            f"{MOST_NAME} letters, digits, dashes and dots"
         )
     names = Counter(task.name for task in job.tasks)
-    problems += [f"{counted(count, 'task')} are called {name}" for name, count in names.items() if count > 1]
-    for task in job.tasks:
-        problems += _task_problems(job, task)
+    problems += [
+        f"duplicated task name {_short(name)}: {counted(count, 'task')} are called {_short(name)}"
+        for name, count in names.items()
+        if count > 1
+    ]
+    for position, task in enumerate(job.tasks):
+        problems += _task_problems(job, task, position)
         problems += [
-            f"task {task.name} depends on {other}, which is no task of the job"
+            f"{_NO_DAG}: task {task.name} depends on {other}, which is no task of the job"
             for other in task.depends_on
             if other not in names
         ]
     if job.min_available > job.replicas:
         problems.append(
-            f"the job wants at least {counted(job.min_available, 'pod')} and its tasks have {job.replicas}"
+            "job 'minAvailable' should not be greater than total replicas in tasks: the job wants at least "
+            f"{counted(job.min_available, 'pod')} and its tasks have {job.replicas}{_if_none(job.replicas)}"
         )
-    if job.tasks and not job.replicas:
-        problems.append("the job's tasks have 0 replicas together")
     if job.replicas > MOST_PODS:
         problems.append(f"the job has {counted(job.replicas, 'pod')} and at most {MOST_PODS} are allowed")
     problems += _policy_problems("the job", job.policies)
     problems += plugin_problems(job.plugins, list(names))
     problems += _volume_problems(job)
     problems += [
-        f"the network topology of {where} has highestTierAllowed and highestTierName; only one is allowed"
-        for where in job.tier_conflicts
+        f"{TWO_TIERS}: that of {where} has both; only one is allowed" for where in job.tier_conflicts
     ]
     ring = _ring_of_dependencies(job.tasks)
     if ring:
-        problems.append(f"tasks wait for each other: {', '.join(ring)}")
+        problems.append(f"{_NO_DAG}: tasks wait for each other: {', '.join(ring)}")
     return tuple(problems)
 
 
-def _task_problems(job: VcJob, task: Task) -> list[str]:
+def _if_none(replicas: int) -> str:
+    return "" if replicas else "; replicas that are missing are 0"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _task_problems(job: VcJob, task: Task, position: int) -> list[str]:
     problems: list[str] = []
     if len(task.name) > MOST_NAME or not _TASK_NAME.fullmatch(task.name):
         problems.append(
-            f"task {task.name!r}: a name has at most {MOST_NAME} small letters, digits and dashes, and "
-            "begins and ends with a letter or digit"
+            f"spec.tasks[{position}].name should match {_TASK_NAME.pattern}: a lowercase RFC 1123 label must "
+            "consist of lower case alphanumeric characters or '-', begin and end with no '-', and have at "
+            f"most {MOST_NAME} of them, got {_short(task.name)!r}"
         )
     longest = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
     if len(longest) > MOST_NAME:
         problems.append(
-            f"pod {longest} would have a name of {len(longest)} characters and at most {MOST_NAME} are "
-            "allowed; shorten the name of the job or of the task"
+            f"create pod with name {_short(longest)} validate failed: the pod would have a name of "
+            f"{len(longest)} characters and at most {MOST_NAME} are allowed; shorten the name of the job or "
+            "of the task"
         )
     if task.min_available > task.replicas:
         problems.append(
-            f"task {task.name} wants at least {counted(task.min_available, 'pod')} and has {task.replicas}"
+            f"'minAvailable' is greater than 'replicas' in task: task {task.name} wants at least "
+            f"{counted(task.min_available, 'pod')} and has {task.replicas}{_if_none(task.replicas)}"
         )
     if task.topology_policy not in ("", "none"):
+        # With the two spaces that Volcano has.
         problems += [
-            f"task {task.name} has the topologyPolicy {task.topology_policy} and container {container} "
-            "requests no whole number of cpus"
+            f"the cpu request isn't  an integer in spec.task[{position}]: task {task.name} has the "
+            f"topologyPolicy {task.topology_policy} and container {container} requests no whole number of "
+            "cpus"
             for container in task.template.sharing_cpus
         ]
     problems += _partition_problems(task)
@@ -120,17 +143,20 @@ def _partition_problems(task: Task) -> list[str]:
     parts = task.partitions
     if parts is None:
         return []
-    if parts.total < 1 or parts.size < 1:
-        return [f"task {task.name}: totalPartitions and partitionSize must be at least 1"]
+    for name, number in (("TotalPartitions", parts.total), ("PartitionSize", parts.size)):
+        if number < 1:
+            return [f"'{name}' must be greater than 0 in task: task {task.name} has {number}"]
     if parts.total * parts.size != task.replicas:
         return [
-            f"task {task.name} has {counted(task.replicas, 'replica')} and {parts.total} partitions of "
-            f"{parts.size} are {parts.total * parts.size}"
+            f"'Replicas' are not equal to TotalPartitions*PartitionSize in task: task {task.name} has "
+            f"{counted(task.replicas, 'replica')} and {parts.total} partitions of {parts.size} are "
+            f"{parts.total * parts.size}"
         ]
     if parts.minimum > 0 and parts.minimum * parts.size != task.min_available:
         return [
-            f"task {task.name} has minAvailable {task.min_available} and {parts.minimum} partitions of "
-            f"{parts.size} are {parts.minimum * parts.size}"
+            f"'MinAvailable' is not equal to MinPartitions*PartitionSize in task: task {task.name} has "
+            f"minAvailable {task.min_available} and {parts.minimum} partitions of {parts.size} are "
+            f"{parts.minimum * parts.size}"
         ]
     return []
 
@@ -141,32 +167,44 @@ def _policy_problems(whose: str, policies: Sequence[Policy]) -> list[str]:
     for policy in policies:
         if policy.action not in ACTIONS:
             problems.append(
-                f"{whose} has a policy with the unknown action {policy.action or '(none)'}; allowed: "
-                f"{', '.join(ACTIONS[:-1])}"
+                f"invalid policy action: {whose} has a policy with the unknown action "
+                f"{_short(policy.action) or '(none)'}; allowed: {', '.join(ACTIONS[:-1])}"
             )
         problems += [
-            f"{whose} has a policy for the unknown event {event}; allowed: {', '.join(EVENTS)}"
+            f"invalid policy event: {whose} has a policy for the unknown event {_short(event)}; allowed: "
+            f"{', '.join(EVENTS)}"
             for event in policy.events
             if event not in EVENTS
         ]
         if policy.events and policy.exit_code is not None:
-            problems.append(f"{whose} has a policy with both an event and an exit code")
+            problems.append(
+                f"must not specify event and exitCode simultaneously: {whose} has a policy with both of them"
+            )
         if not policy.events and policy.exit_code is None:
-            problems.append(f"{whose} has a policy without an event")
+            problems.append(
+                f"either event and exitCode should be specified: {whose} has a policy without an event"
+            )
         if policy.exit_code == 0:
-            problems.append(f"{whose} has a policy for exit code 0, which is no failure")
+            problems.append(
+                f"0 is not a valid error code: {whose} has a policy for exit code 0, which is no failure"
+            )
     events = Counter(event for policy in policies for event in policy.events)
     codes = Counter(policy.exit_code for policy in policies if policy.exit_code is not None)
     problems += [
-        f"{whose} has {count} policies for the event {event}" for event, count in events.items() if count > 1
+        f"duplicate event {_short(event)}: {whose} has {count} policies for it"
+        for event, count in events.items()
+        if count > 1
     ]
     problems += [
-        f"{whose} has {count} policies for exit code {code}" for code, count in codes.items() if count > 1
+        f"duplicate exitCode {code}: {whose} has {count} policies for exit code {code}"
+        for code, count in codes.items()
+        if count > 1
     ]
     if len(events) > 1 and any(word in events for word in ANY):
         others = ", ".join(event for event in events if event not in ANY) or ", ".join(events)
         problems.append(
-            f"{whose} has a policy for *, which is every event, and policies for other events: {others}"
+            f"if there's * here, no other policy should be here: {whose} has a policy for *, which is every "
+            f"event, and policies for other events: {others}"
         )
     return problems
 
@@ -176,22 +214,33 @@ def _volume_problems(job: VcJob) -> list[str]:
     for position, volume in enumerate(job.volumes):
         where = f"volume {position} of the job"
         if not volume.mount_path:
-            problems.append(f"{where} has no mountPath")
+            problems.append(
+                f"mountPath is required: {where} has no mountPath; spec.volumes[{position}].mountPath should "
+                "be at least 1 chars long"
+            )
         elif ":" in volume.mount_path:
-            problems.append(f"{where} has the mountPath {volume.mount_path}, and a path has no colon")
+            problems.append(f"{where} has the mountPath {_short(volume.mount_path)}, and a path has no colon")
         if volume.claim_name and volume.has_claim:
-            problems.append(f"{where} has volumeClaim and volumeClaimName; only one is allowed")
+            problems.append(
+                "conflict: If you want to use an existing PVC, just specify VolumeClaimName: "
+                f"{where} has volumeClaim and volumeClaimName; only one is allowed"
+            )
         elif not volume.claim_name and not volume.has_claim:
-            problems.append(f"{where} has neither volumeClaim nor volumeClaimName")
+            problems.append(
+                f"either VolumeClaim or VolumeClaimName must be specified: {where} has neither of them"
+            )
         elif volume.claim_name and (
             len(volume.claim_name) > _MOST_CLAIM_NAME or not _CLAIM_NAME.fullmatch(volume.claim_name)
         ):
             problems.append(
-                f"{where} has the volumeClaimName {volume.claim_name!r}, which is no name of a claim"
+                f"invalid VolumeClaimName {_short(volume.claim_name)!r} of {where}, which is no name of a "
+                "claim"
             )
     paths = Counter(volume.mount_path for volume in job.volumes if volume.mount_path)
     problems += [
-        f"{counted(count, 'volume')} have the mountPath {path}" for path, count in paths.items() if count > 1
+        f"duplicated mountPath: {counted(count, 'volume')} have the mountPath {_short(path)}"
+        for path, count in paths.items()
+        if count > 1
     ]
     return problems
 

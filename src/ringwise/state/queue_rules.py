@@ -1,6 +1,7 @@
 """What Volcano's admission refuses of a Queue: each problem as a sentence that says what is allowed.
 
-The webhook, the lab and `place` all read it from here.
+A sentence begins with the words that Volcano has for the same fact, because scripts look for them. The
+webhook, the lab and `place` all read it from here.
 """
 
 from __future__ import annotations
@@ -91,12 +92,15 @@ def queue_problems(
 def deletion_problem(name: str, queues: Mapping[str, Queue], jobs: int = 0, pods: int = 0) -> str:
     """Why a queue must stay; empty if it may be deleted. `jobs`: its PodGroups that have not ended."""
     if name in (DEFAULT_QUEUE, ROOT_QUEUE):
-        return "it exists in every cluster"
+        return f"`{name}` queue can not be deleted: it exists in every cluster"
     below = children_of(name, queues)
     if below:
-        return f"it has the {counted(below, 'queue')} {', '.join(below)} below it"
-    held = [counted(count, word) for count, word in ((jobs, "job"), (pods, "pod")) if count]
-    return f"it has {' and '.join(held)}" if held else ""
+        what = f"{len(below)} child queues: it has the {counted(below, 'queue')} {', '.join(below)} below it"
+        return f"queue {name} can not be deleted because it has {what}"
+    held = " and ".join(counted(count, word) for count, word in ((jobs, "job"), (pods, "pod")) if count)
+    if pods:
+        return f"queue {name} cannot be deleted because it has allocated Pods: it has {held}"
+    return f"queue {name} cannot be deleted: it has {held}" if held else ""
 
 
 def _problems(queue: Queue, queues: Mapping[str, Queue], pods: Mapping[str, int]) -> dict[str, str]:
@@ -119,16 +123,16 @@ def _own_problems(queue: Queue) -> dict[str, str]:
         deserved = queue.deserved.get(name, 0)
         if amount > deserved:
             found[f"guarantee {name}"] = (
-                f"it is guaranteed {_of(name, amount)} and deserves {amount_text(name, deserved)}; "
-                "spec.deserved must be at least spec.guarantee.resource"
+                f"deserved[{name}] must be >= guarantee[{name}]: it is guaranteed {_of(name, amount)} and "
+                f"deserves {amount_text(name, deserved)}"
             )
     limits = _capability(queue)
     for field, path in _SHARED.items():
         for name, amount in _amounts(queue, field).items():
             if name in limits and amount > limits[name]:
                 found[f"{field} capability {name}"] = (
-                    f"{path} is {_of(name, amount)} and its capability {amount_text(name, limits[name])}; "
-                    f"spec.capability must be at least {path}"
+                    f"{field}[{name}] must be <= capability[{name}]: {path} is {_of(name, amount)} and its "
+                    f"capability {amount_text(name, limits[name])}"
                 )
     return found
 
@@ -141,37 +145,43 @@ def _path_problems(queue: Queue, queues: Mapping[str, Queue]) -> dict[str, str]:
     steps, numbers = path.split("/"), weights.split("/")
     if len(steps) != len(numbers):
         return {
-            "path length": f"annotation {HIERARCHY} has {counted(steps, 'step')} and {HIERARCHY_WEIGHTS} "
-            f"{counted(numbers, 'weight')}; each step needs one weight"
+            "path length": f"{HIERARCHY} must have the same length with {HIERARCHY_WEIGHTS}: it has "
+            f"{counted(steps, 'step')} and that {counted(numbers, 'weight')}; each step needs one weight"
         }
     for number in numbers:
         if not _is_weight(number):
             return {
-                "path weight": f"annotation {HIERARCHY_WEIGHTS}: each weight must be a number above 0, "
-                f"got {number[:40]!r}"
+                "path weight": f"a weight in the {HIERARCHY_WEIGHTS} "
+                f"{'must be larger than 0' if _is_number(number) else 'is invalid number'}: each weight must "
+                f"be a number above 0, got {number[:40]!r}"
             }
     for other in queues.values():
         theirs = other.annotations.get(HIERARCHY, "")
         if other.name != queue.name and theirs and theirs.split("/")[: len(steps)] == steps:
             return {
-                "path prefix": f"annotation {HIERARCHY}: queue {other.name} has the path {theirs}, which is "
-                f"{path} or below it; only ends of paths can be queues"
+                "path prefix": f"{HIERARCHY} is not allowed to be in the sub path of another: queue "
+                f"{other.name} has the path {theirs}, which is {path} or below it; only ends of paths can be "
+                "queues"
             }
     return {}
 
 
 def _is_weight(text: str) -> bool:
+    return _is_number(text) and float(text) > 0
+
+
+def _is_number(text: str) -> bool:
     try:
-        weight = float(text)
+        return math.isfinite(float(text))
     except ValueError:
         return False
-    return weight > 0 and math.isfinite(weight)
 
 
 def _changes_of_root(queue: Queue, before: Queue) -> dict[str, str]:
     fields = {"capability": "spec.capability", **_SHARED}
     return {
-        f"root {field}": f"{path} of the queue {ROOT_QUEUE} cannot be changed: it is the whole cluster"
+        f"root {field}": "root queue's resource attributes (capability, deserved, guarantee) cannot be "
+        f"modified: {path} of the queue {ROOT_QUEUE} cannot be changed, it is the whole cluster"
         for field, path in fields.items()
         if _amounts(queue, field) != _amounts(before, field)
     }
@@ -185,12 +195,12 @@ def _place_problems(table: QueueTable, pods: Mapping[str, int]) -> dict[str, str
     if queue.name == ROOT_QUEUE:
         return {"parent": f"the queue {ROOT_QUEUE} cannot have a parent"} if queue.parent else {}
     if queue.parent == queue.name:
-        return {"parent": "a queue cannot be its own parent"}
+        return {"parent": "it cannot use itself as parent: a queue cannot be its own parent"}
     others = {name: one for name, one in table.all.items() if name != queue.name}
     if queue.parent not in ("", ROOT_QUEUE):
         if queue.parent not in others:
             close = did_you_mean(queue.parent, others)
-            return {"parent": f"its parent {queue.parent} does not exist{close}"}
+            return {"parent": f"failed to get parent queue: its parent {queue.parent} does not exist{close}"}
         above = [upper.name for upper in table.above(queue)]
         last = table.all[above[-1]]
         if last.parent == queue.name:
@@ -198,14 +208,15 @@ def _place_problems(table: QueueTable, pods: Mapping[str, int]) -> dict[str, str
         levels = 1 + len(above) + _levels_below(table)
         if levels > MOST_LEVELS:
             return {
-                "levels": f"the queues would be below each other in {counted(levels, 'level')}; "
-                f"at most {MOST_LEVELS} are allowed"
+                "levels": f"it exceeds the maximum allowed depth of {MOST_LEVELS}: the queues would be below "
+                f"each other in {counted(levels, 'level')}"
             }
         running = pods.get(queue.parent, 0)
         if running and not children_of(queue.parent, others):
             return {
-                "parent with pods": f"its parent {queue.parent} has {counted(running, 'pod')}; only queues "
-                "without queues below them have jobs, so it can be a parent when they have ended"
+                "parent with pods": f"queue {queue.parent} cannot be the parent queue of queue {queue.name} "
+                f"because it has allocated Pods: its parent {queue.parent} has {counted(running, 'pod')}; "
+                "only queues without queues below them have jobs, so it can be a parent when they have ended"
             }
     return {}
 
@@ -226,8 +237,9 @@ def _tree_problems(table: QueueTable) -> dict[str, str]:
         upper = next((one for one in above if name in _capability(one)), None)
         if upper is not None and amount > _capability(upper)[name]:
             found[f"capability above {name}"] = (
-                f"its capability is {_of(name, amount)} and that of queue {upper.name} above it "
-                f"{amount_text(name, _capability(upper)[name])}; it must not be more"
+                f"capability[{name}] exceeds its ancestor's capability: its capability is "
+                f"{_of(name, amount)} and that of queue {upper.name} above it "
+                f"{amount_text(name, _capability(upper)[name])}"
             )
     largest: dict[str, Queue] = {}
     for lower in table.below(queue):
@@ -237,8 +249,9 @@ def _tree_problems(table: QueueTable) -> dict[str, str]:
     for name, lower in largest.items():
         if name in limits and limits[name] < _capability(lower)[name]:
             found[f"capability below {name}"] = (
-                f"its capability is {_of(name, limits[name])} and that of queue {lower.name} below it "
-                f"{amount_text(name, _capability(lower)[name])}; it must not be less"
+                f"capability[{name}] is smaller than its descendants' max capability: its capability is "
+                f"{_of(name, limits[name])} and that of queue {lower.name} below it "
+                f"{amount_text(name, _capability(lower)[name])}"
             )
     for field, path in _SHARED.items():
         if above:
@@ -258,9 +271,9 @@ def _sum_problems(
             sums[name] = sums.get(name, 0) + amount
     own = _amounts(parent, field)
     return {
-        f"{field} of {parent.name} {name}": f"the {counted(children, 'queue')} below {parent.name} have "
-        f"{_of(name, total)} together in {path}, and {parent.name} itself has "
-        f"{amount_text(name, own.get(name, 0))}; their sum must not be more"
+        f"{field} of {parent.name} {name}": f"sum of children's {field} exceeds parent's {field} limit: the "
+        f"{counted(children, 'queue')} below {parent.name} have {_of(name, total)} together in {path}, and "
+        f"{parent.name} itself has {amount_text(name, own.get(name, 0))}"
         for name, total in sums.items()
         if total > own.get(name, 0) and (only is None or only.get(name))
     }

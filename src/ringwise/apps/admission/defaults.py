@@ -71,7 +71,7 @@ def _fill_task(task: dict[str, Any], position: int, patch: _Patch) -> int:
     path = f"/spec/tasks/{position}"
     if not task.get("name"):
         patch.set(task, path, "name", default_task_name(position))
-    replicas = task.get("replicas", 1)
+    replicas = task.get("replicas") or 0
     if task.get("minAvailable") is None:
         patch.set(task, path, "minAvailable", _smallest(task, replicas))
     if not task.get("maxRetry"):

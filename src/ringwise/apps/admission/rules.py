@@ -25,8 +25,10 @@ from ringwise.framework.reasons import (
     QUEUE_NOT_OPEN,
     QUEUE_PROTECTED,
     TOO_MANY_CHIP_CONTAINERS,
+    UNKNOWN_QUEUE,
 )
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
+from ringwise.kube.write.event_recorder import reason_text
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -54,7 +56,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, Queue
+from ringwise.state.model import ROOT_QUEUE, Pod, Queue
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
@@ -144,10 +146,12 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster
     if moves and excluded:
         changed.remove("queue")
     problems = [
-        f"spec.{name} was changed; in a job only minAvailable and priorityClassName can be changed, and "
-        "replicas and minAvailable of its tasks"
+        "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and "
+        f"`PriorityClassName`: spec.{name} was changed; of tasks minAvailable can be changed, too"
         for name in changed
     ]
+    if _number_of_tasks(before) != _number_of_tasks(after):
+        problems.insert(0, "job updates may not add or remove tasks: a task is stopped with 0 replicas")
     if problems:
         return Verdict(tuple(MALFORMED_JOB(problem=problem) for problem in problems))
     return judge_vcjob(raw, cluster if moves else no_queues)
@@ -167,6 +171,32 @@ def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
                 for one in spec[name]
             ]
     return spec
+
+
+def _number_of_tasks(spec: dict[str, Any]) -> int:
+    tasks = spec.get("tasks")
+    return len(tasks) if isinstance(tasks, list) else 0
+
+
+#: Volcano's words for reasons of the scheduler, in refusals of jobs and of PodGroups; scripts look for them.
+_VOLCANO_WORDS = {
+    UNKNOWN_QUEUE.code: ("unable to find job queue", "unable to find queue"),
+    QUEUE_NOT_OPEN.code: (
+        "can only submit job to queue with state `Open`",
+        "can only submit PodGroup to queue with state `Open`",
+    ),
+    QUEUE_NOT_A_LEAF.code: ("can only submit job to leaf queue", "can only submit job to leaf queue"),
+}
+_OF_ROOT = "can not submit job to root queue"
+
+
+def refusal_text(reason: Reason, kind: str) -> str:
+    """What the API server answers: Volcano's words first, where it has some, then our explanation."""
+    words = _VOLCANO_WORDS.get(reason.code, ("", ""))[kind == "PodGroup"]
+    if reason.code == QUEUE_NOT_A_LEAF.code and reason.details["queue"] == ROOT_QUEUE:
+        words = _OF_ROOT
+    text = reason_text(reason)
+    return f"{words}: {text}" if words else text
 
 
 def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
@@ -254,7 +284,7 @@ def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> 
     jobs = 0 if closed else sum(max(0, count or 0) for count in status.jobs)
     pods = 0 if closed and not cluster.protect_used_queues else pods_in(status.allocated)
     why = deletion_problem(name, cluster.queues or {}, jobs, pods)
-    return Verdict((QUEUE_PROTECTED(queue=name, why=why),)) if why else ALLOWED
+    return Verdict((QUEUE_PROTECTED(queue=name, problem=why),)) if why else ALLOWED
 
 
 class _DeletedStatus(QueueStatusWire):

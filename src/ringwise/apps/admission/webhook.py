@@ -35,6 +35,7 @@ from ringwise.apps.admission.rules import (
     judge_replicated,
     judge_vcjob,
     judge_vcjob_change,
+    refusal_text,
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
 from ringwise.apps.extensions import installed_registry
@@ -160,7 +161,7 @@ def _checked(request: _Request, cluster: KnownCluster) -> dict[str, Any]:
         verdict = ALLOWED
     response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.refusals}
     if verdict.refusals:
-        shown = [reason_text(reason) for reason in verdict.refusals[:_MAX_REASONS]]
+        shown = [refusal_text(reason, request.kind.kind) for reason in verdict.refusals[:_MAX_REASONS]]
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}

@@ -376,7 +376,7 @@ class LiveLab:
         for name in names:
             why = deletion_problem(name, stay)
             if why:
-                raise ObjectRefusedError(f"queue {name} cannot be deleted: {why}")
+                raise ObjectRefusedError(why)
             inside = [
                 group
                 for group in self.cluster.all(PodGroup)
