@@ -282,8 +282,14 @@ def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
 
 
 def is_awaiting_pods(job: Job) -> bool:
-    """Whether the job is admitted and the owner of its PodGroup has created none of its pods yet."""
-    return job.inqueue and not job.pods and job.group is not None and job.group.phase != "Completed"
+    """Whether the job is admitted and the owner of its PodGroup has created none of its pods yet.
+
+    Of a job that needs none (a vcjob of 0 replicas) nothing is awaited.
+    """
+    group = job.group
+    if not job.inqueue or job.pods or group is None or group.phase == "Completed":
+        return False
+    return job.min_available > 0 or any(group.min_resources.values())
 
 
 def gated_pods(job: Job) -> int:

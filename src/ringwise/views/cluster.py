@@ -108,6 +108,12 @@ class JobView:
         return self.phase
 
     @property
+    def _wants_none(self) -> bool:
+        """A vcjob of 0 replicas, which has all it asks for until it is over."""
+        vcjob = self.vcjob
+        return vcjob is not None and not vcjob.replicas and not vcjob.over and self.reason is None
+
+    @property
     def started(self) -> bool:
         """Whether as many pods run as it needs, or it has ended."""
         running = sum(1 for pod in self.pods if pod.phase == "Running")
@@ -118,7 +124,7 @@ class JobView:
         """placed, pending, refused (it can never run as it is), ended: the words of `place` and `why`"""
         if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
             return "refused"
-        if self.placed >= max(1, self.needed):
+        if self.placed >= max(1, self.needed) or self._wants_none:
             return "placed"
         over = self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods))
         return "ended" if over else "pending"

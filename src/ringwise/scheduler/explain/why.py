@@ -322,6 +322,9 @@ def _hardest(session: Session, job: Job) -> Pod | None:
 
 def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
     if not placed:
+        vcjob = view.vcjob_of(job)
+        if vcjob is not None and not vcjob.replicas and not vcjob.over:
+            return Explanation(job, "running", "its tasks have 0 replicas, and so it has no pods")
         ended = [pod for pod in job.pods.values() if not pod.live]
         text = f"{len(ended)} of its {counted(job.pods, 'pod')} {agrees(len(ended), 'has', 'have')} ended"
         return Explanation(job, "ended", text if job.pods else "it has no pods yet")
