@@ -11,7 +11,7 @@ from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass, PodGroup
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import ACTIONS, CHIP, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 #: `forceEnqueue` lets a job in by its chips alone; these tiers count what was promised.
@@ -227,3 +227,70 @@ def test_a_group_that_shrinks_is_admitted() -> None:
     rig.tell(ev.PodGroupSeen(group))
     rig.run()
     assert phase(rig, "job") == "Inqueue"
+
+
+# -- jobs that ran and lost all their pods
+
+
+def two_gangs_of_a_full_cluster() -> Rig:
+    """`first` runs, and `second` waits for admission: each needs both nodes."""
+    voters = tuple(map(PluginOption.of, ("priority", "conformance", "overcommit", "predicates")))
+    gang = PluginOption.of("gang", {"preemptable": False})
+    rig = Rig(actions=ACTIONS, tiers=(Tier((gang, *voters)),))
+    for name in ("n1", "n2"):
+        rig.node(name, cpu_milli=1000)
+    for name in ("first", "second"):
+        waits_for_admission(rig, name, min_resources={"cpu": 2000})
+        rig.run()
+    create_pods(rig, "first", 2)
+    rig.run()
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Running", "Pending")
+    return rig
+
+
+def terminate(rig: Rig, name: str) -> None:
+    for index in range(2):
+        rig.change(f"{name}-{index}", deleting=True)
+    rig.run()
+
+
+def lose(rig: Rig, name: str) -> None:
+    rig.gone(*(f"{name}-{index}" for index in range(2)))
+
+
+def test_14_a_job_that_lost_all_its_pods_is_pending_when_another_took_its_place() -> None:
+    """While pods terminate, `preempt` lets another job in on what they leave."""
+    rig = two_gangs_of_a_full_cluster()
+    terminate(rig, "first")
+    create_pods(rig, "second", 2)
+    rig.run()
+    assert phase(rig, "second") == "Inqueue"
+    lose(rig, "first")
+    create_pods(rig, "first", 2)
+    rig.run()
+    assert rig.nodes_of("second") == ["n1", "n2"]
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Pending", "Running")
+    lose(rig, "second")
+    rig.run()
+    assert rig.nodes_of("first") == ["n1", "n2"]
+
+
+def test_14_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
+    rig = two_gangs_of_a_full_cluster()
+    terminate(rig, "first")
+    lose(rig, "first")
+    rig.run()
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Inqueue", "Pending")
+    create_pods(rig, "first", 2)
+    rig.run()
+    assert phase(rig, "first") == "Running"
+
+
+def test_14_a_job_that_lost_some_pods_stays_admitted() -> None:
+    rig = two_gangs_of_a_full_cluster()
+    rig.change("first-1", deleting=True)
+    rig.run()
+    rig.gone("first-1")
+    rig.run()
+    assert phase(rig, "first") == "Unknown"
+    assert phase(rig, "second") == "Pending"

@@ -1,11 +1,14 @@
-"""Jobs that were admitted and whose pods never come.
+"""When the admission of a job ends before the job does.
 
-A controller creates the pods of a PodGroup once it is Inqueue. Until they exist, `minResources` is
-promised to the job, and other jobs wait for it. A job that has no pod when the limit
-(`pod-creation-timeout`) has passed is put back to Pending, with the reason; it is tried again after
-the same time, so that jobs which can use the resources come first.
+A job that ran and has lost all its pods is Pending again, as in Volcano: a job that was let in meanwhile may
+take its share. So the admitted jobs are tried first, and then it is voted on with all others, in their order.
+It keeps its admission while its place is kept for it: a fault moves it, or its nodes are reserved.
 
-The limit counts from when this scheduler saw the job admitted and without pods.
+The other case is a job whose pods never come. A controller creates the pods of a PodGroup once it is
+Inqueue. Until they exist, `minResources` is promised to the job, and other jobs wait for it. A job that has
+no pod when the limit (`pod-creation-timeout`) has passed is put back to Pending, with the reason; it is
+tried again after the same time, so that jobs which can use the resources come first. The limit counts from
+when this scheduler saw the job admitted and without pods.
 """
 
 from __future__ import annotations
@@ -28,8 +31,18 @@ class AdmissionLimits:
         configuration: ActiveConfiguration,
         pending: PendingQueue,
         changed: Callable[[Job], None],
+        has_lost_all: Callable[[Job], bool],
+        is_kept: Callable[[Job], bool],
     ) -> None:
         self._book = book
+        #: Whether the PodGroup was reported as started, and too few of its pods have a node or have ended.
+        self._has_lost_all = has_lost_all
+        #: Whether its place is kept for it.
+        self._is_kept = is_kept
+        #: Admitted jobs whose objects changed.
+        self._touched: dict[str, None] = {}
+        #: Jobs that lost their admission in this turn, and those that are voted on with them.
+        self._to_vote: dict[str, None] = {}
         self._configuration = configuration
         self._pending = pending
         self._changed = changed
@@ -48,9 +61,38 @@ class AdmissionLimits:
         else:
             self._since.pop(job.key, None)
 
+    def touch(self, job: Job) -> None:
+        """One of the job's objects changed."""
+        if job.inqueue and job.group is not None:
+            self._touched[job.key] = None
+
     def forget(self, key: str) -> None:
         self._since.pop(key, None)
         self._put_back.pop(key, None)
+
+    def end_admissions(self) -> None:
+        """Of jobs that ran and have no pods any more."""
+        touched, self._touched = self._touched, {}
+        for key in touched:
+            job = self._book.jobs.get(key)
+            if job is not None and job.inqueue and self._has_lost_all(job) and not self._is_kept(job):
+                job.inqueue = False
+                self._to_vote[key] = None
+                self._changed(job)
+
+    def comes_later(self, job: Job) -> bool:
+        """Whether the job is tried when the admitted ones were, because another lost its admission."""
+        if job.inqueue or not self._to_vote:
+            return False
+        self._to_vote[job.key] = None
+        return True
+
+    def has_votes(self) -> bool:
+        """The admitted jobs were tried: whether there are others to vote on now."""
+        waiting, self._to_vote = self._to_vote, {}
+        for key in waiting:
+            self._pending.activate(key)
+        return bool(waiting)
 
     def holds_back(self, key: str) -> bool:
         """Whether the job was put back to Pending and is not tried yet."""

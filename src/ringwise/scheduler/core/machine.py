@@ -136,7 +136,14 @@ class Scheduler:
         )
         inventory = Inventory(state)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
-        self._limits = AdmissionLimits(self._book, self._configuration, self._pending, self._put_back)
+        self._limits = AdmissionLimits(
+            self._book,
+            self._configuration,
+            self._pending,
+            self._put_back,
+            self._reporter.has_lost_all,
+            self._is_kept,
+        )
         self._sessions = SessionFactory(
             state=state,
             book=self._book,
@@ -225,6 +232,7 @@ class Scheduler:
             self.on_progress()
         for job in self._book.read_changed():
             self._note_claim(job)
+            self._limits.touch(job)
         if decide is Decide.NOTHING:
             return []
         self._contained("reservations", lambda: self._expire_reservations(now))
@@ -243,7 +251,8 @@ class Scheduler:
             commands += self._contained("cycle", lambda: self._cycle(now, reserve=False))
             commands += self._contained("status", self._reporter.changes)
             return [*commands, *self._containment.commands()]
-        while self._pending.active:
+        self._contained("admissions", self._limits.end_admissions)
+        while self._pending.active or self._limits.has_votes():
             # A cycle may lift reservations; then other jobs are tried once more.
             commands += self._contained("cycle", lambda: self._cycle(now))
             self._wake()
@@ -281,6 +290,11 @@ class Scheduler:
         """What an admitted job was promised is free again."""
         self._claims.note(job)
         self._reporter.job_changed(job)
+
+    def _is_kept(self, job: Job) -> bool:
+        """Whether a job without pods keeps its place: it is being rescheduled, or its nodes are reserved."""
+        moves = job.clock is not None or job.key in self._faults.jobs
+        return moves or self._reservations.of(job.key) is not None
 
     def _review_awaited(self, now: int) -> None:
         for key in self._awaited.review(now):
@@ -424,6 +438,8 @@ class Scheduler:
         return found
 
     def _is_to_decide(self, job: Job) -> bool:
+        if self._limits.comes_later(job):
+            return False
         pending = self._book.has_pending(job)
         # A job with a pending pod is ours; of the others, whose it is has to be found out.
         if not (pending and job.pods) and not self._book.serves(job):

@@ -131,6 +131,21 @@ class StatusReporter:
                 self._ungated.add(uid)
                 commands.append(RemoveQueueGate(uid, pod.namespace, pod.name))
 
+    def has_lost_all(self, job: Job) -> bool:
+        """Whether the PodGroup is Running or Unknown, and no pod has a node any more.
+
+        By its phase as it was reported last: the object may be older.
+        """
+        if job.group is None or self._book.is_over(job) or not self._book.serves(job):
+            return False
+        reported = self._groups.get(job.key)
+        if (job.group.phase if reported is None else reported.phase) not in ("Running", "Unknown"):
+            return False
+        placements = self._state.pods
+        ended = sum(not pod.live for pod in job.pods.values())
+        left = any(pod.live and placements[uid].node >= 0 for uid, pod in job.pods.items())
+        return not left and ended < job.min_available
+
     def _group_status(self, job: Job) -> SetGroupStatus:
         """The PodGroup's phase and counts, from its pods."""
         placements = self._state.pods
