@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.apps.admission.defaults import fill_job, fill_pod, fill_queue
+from ringwise.apps.admission.namespaces import NamespaceReader
 from ringwise.apps.admission.webhook import filled
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -45,6 +46,12 @@ def patched(object: dict[str, Any], operation: str = "CREATE") -> dict[str, Any]
 
 def bare(**spec: Any) -> dict[str, Any]:
     return {"kind": "Job", "metadata": {"name": "train", "namespace": "team"}, "spec": spec}
+
+
+def test_12_replicas_that_are_missing_are_0() -> None:
+    spec = patched(bare(tasks=[{"template": TEMPLATE}, {"template": TEMPLATE, "replicas": 2}]))["spec"]
+    assert [task["minAvailable"] for task in spec["tasks"]] == [0, 2]
+    assert spec["minAvailable"] == 2
 
 
 def test_a_bare_job_is_filled_in() -> None:
@@ -174,3 +181,56 @@ def test_17_a_pod_that_asks_for_it_gets_the_gate_of_its_queue(
     assert [gate["name"] for gate in pod["spec"].get("schedulingGates", [])] == gates
     assert bool(operations) is (pod != before)
     assert fill_pod(pod) == []
+
+
+# -- the queue of a namespace
+
+
+def group_in(queue: str | None, namespace: str = "team") -> dict[str, Any]:
+    """A PodGroup as it is stored, where the namespace team names the queue research."""
+    sent: dict[str, Any] = {"kind": "PodGroup", "metadata": {"name": "gang"}, "spec": {"minMember": 1}}
+    if queue is not None:
+        sent["spec"]["queue"] = queue
+    body = json.loads(review(sent))
+    body["request"]["namespace"] = namespace
+    answered = filled(json.dumps(body).encode(), namespace_queues={"team": "research"})
+    assert answered is not None
+    response = answered["response"]
+    for one in json.loads(base64.b64decode(response.get("patch", "")) or b"[]"):
+        assert (one["op"], one["path"]) == ("add", "/spec/queue")
+        sent["spec"]["queue"] = one["value"]
+    spec: dict[str, Any] = sent["spec"]
+    return spec
+
+
+@pytest.mark.parametrize("queue", [None, "", "default"])
+def test_15_a_pod_group_in_the_default_queue_gets_that_of_its_namespace(queue: str | None) -> None:
+    assert group_in(queue)["queue"] == "research"
+    assert group_in(queue, "others").get("queue") == queue
+
+
+def test_15_a_queue_that_is_named_stays() -> None:
+    assert group_in("own")["queue"] == "own"
+
+
+def test_15_the_queues_of_namespaces_are_read() -> None:
+    queues: dict[str, str] = {}
+    reader = NamespaceReader(queues)
+
+    def seen(name: str, **annotations: str) -> None:
+        wire = {"metadata": {"name": name, "annotations": annotations or None}}
+        found = Findings(name)
+        assert reader.read(msgspec.Raw(json.dumps(wire).encode()), found) == ()
+        assert found.errors == []
+
+    key = "scheduling.volcano.sh/queue-name"
+    seen("a", **{key: "research"})
+    seen("b")
+    seen("c", **{key: ""})
+    assert queues == {"a": "research"}
+    seen("a", **{key: "other"})
+    seen("b", **{key: "research"})
+    assert queues == {"a": "other", "b": "research"}
+    seen("a")
+    reader.forget("b")
+    assert queues == {}

@@ -24,7 +24,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
-from tests.cluster.cluster import JOBS, Cluster, Component, is_ready
+from tests.cluster.cluster import GROUPS, JOBS, Cluster, Component, is_ready
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
@@ -162,13 +162,13 @@ def test_a_new_job_is_filled_in_and_only_its_size_can_change(cluster: Cluster, p
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"plugins": {"pytorhc": []}}, "there is no job plugin pytorhc"),
+        ({"plugins": {"pytorhc": []}}, "unable to find job plugin: pytorhc"),
         (
             {"policies": [{"event": "PodFailed", "action": action} for action in ("AbortJob", "RestartJob")]},
-            "the job has 2 policies for the event PodFailed",
+            "duplicate event PodFailed: the job has 2 policies for it",
         ),
-        ({"volumes": [{"mountPath": "/data"}]}, "neither volumeClaim nor volumeClaimName"),
-        ({"queue": "root"}, "has the queues"),
+        ({"volumes": [{"mountPath": "/data"}]}, "either VolumeClaim or VolumeClaimName must be specified"),
+        ({"queue": "root"}, "can not submit job to root queue: queue root has the queues"),
     ],
 )
 def test_what_volcano_refuses_is_refused(
@@ -181,6 +181,45 @@ def test_what_volcano_refuses_is_refused(
     answer = applied(cluster, job)
     assert DENIED in answer
     assert problem in answer
+
+
+def test_11_ignored_arguments_are_warnings_and_missing_replicas_are_0(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    job = vcjob("tolerant", 1, 8)
+    job["spec"]["plugins"] = {"ssh": ["--no-root"]}
+    del job["spec"]["tasks"][0]["replicas"]
+    del job["spec"]["minAvailable"]
+    answer = applied(cluster, job)
+    assert "created" in answer
+    assert "Warning: spec.plugins: job plugin ssh has no argument --no-root" in answer
+    assert "Warning: spec.tasks[0].replicas: it is missing, which means 0" in answer
+    assert cluster.api.get(f"{JOBS}/tolerant")["spec"]["tasks"][0]["minAvailable"] == 0
+
+
+def test_15_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    namespace, annotation = f"/api/v1/namespaces/{NAMESPACE}", "scheduling.volcano.sh/queue-name"
+    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "research"}}
+    cluster.apply([{**queue, "spec": {"weight": 1}}])
+
+    def queue_of(name: str, **spec: str) -> str:
+        group = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"minMember": 1, **spec}}
+        assert "created" in applied(cluster, {**queue, **group, "kind": "PodGroup"})
+        found: str = cluster.api.get(f"{GROUPS}/{name}")["spec"].get("queue", "")
+        cluster.api.delete(f"{GROUPS}/{name}")
+        return found
+
+    try:
+        assert queue_of("before", queue="default") == "default"
+        cluster.api.patch(namespace, {"metadata": {"annotations": {annotation: "research"}}})
+        cluster.wait(lambda: queue_of("after") == "research", "the webhook has seen the annotation")
+        assert queue_of("after", queue="default") == "research"
+        assert queue_of("own", queue="research") == "research"
+    finally:
+        cluster.api.patch(namespace, {"metadata": {"annotations": {annotation: None}}})
+        cluster.api.delete("/apis/scheduling.volcano.sh/v1beta1/queues/research")
 
 
 def test_a_webhook_that_is_down_rejects_nothing(cluster: Cluster, port: int) -> None:
@@ -334,7 +373,7 @@ def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: i
 
     cluster.wait(lambda: "it has the 1 queue group below it" in would_be_deleted("area"), "parents stay")
     for name in ("default", "root"):
-        assert f"queue {name} cannot be deleted: it exists in every cluster" in deleted(name)
+        assert f"`{name}` queue can not be deleted: it exists in every cluster" in deleted(name)
 
     cluster.run()
     in_parent = vcjob("parent", 1, 8)
@@ -348,7 +387,7 @@ def test_18_queues_are_checked_filled_in_and_protected(cluster: Cluster, port: i
     cluster.wait_running("runs", 1)
     # What a queue has is read from its status, which is written a moment later.
     cluster.wait(lambda: "and 1 pod" in would_be_deleted("group"), "queues with jobs stay")
-    assert "queue group cannot be deleted: it has 1 job and 1 pod" in deleted("group")
+    assert "because it has allocated Pods: it has 1 job and 1 pod" in deleted("group")
     # Whoever closes a queue may delete it.
     cluster.api.patch(f"{queues}/group/status", {"status": {"state": "Closed"}})
     assert '"group" deleted' in deleted("group")

@@ -122,6 +122,40 @@ def test_actions_are_events_on_the_job() -> None:
     ]
 
 
+def test_11_ignored_arguments_of_job_plugins_are_told_once() -> None:
+    job = job_of(plugins={"ssh": ("--no-root",), "svc": tuple(f"--x{number}" for number in range(9))})
+    controller = Controller()
+    (told,) = [one for one in controller.handle([VcJobSeen(job)], 1) if isinstance(one, TellVcJob)]
+    assert (told.key, told.warning) == ("default/train", True)
+    assert told.message.startswith("job plugin ssh has no argument --no-root")
+    assert told.message.endswith("; and 5 more")
+    said = controller.handle([VcJobSeen(replace(job, phase="Pending"))], 2)
+    # Nor by a controller that starts later.
+    said += Controller().handle([VcJobSeen(replace(job, phase="Pending"))], 3)
+    assert [one for one in said if isinstance(one, TellVcJob)] == []
+
+
+def test_15_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:
+    """Its job names none; the namespace of both does."""
+    job = job_of()
+    controller, group = Controller(), replace(pod_group_of(job), queue="of-the-namespace", phase="Inqueue")
+    controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
+    larger = replace(job, tasks=(replace(job.tasks[0], replicas=3),), min_available=3)
+    for one in (controller, Controller()):
+        said = one.handle([VcJobSeen(larger), PodGroupSeen(group)], 2)
+        (changed,) = [command.group for command in said if isinstance(command, CreateGroup)]
+        assert (changed.queue, changed.min_member) == ("of-the-namespace", 3)
+
+
+def test_15_a_job_that_is_moved_takes_its_pod_group_along() -> None:
+    for before, after in (("closed", "other"), ("closed", "default")):
+        job = job_of(queue=before)
+        controller, group = Controller(), replace(pod_group_of(job), phase="Inqueue")
+        controller.handle([VcJobSeen(job), PodGroupSeen(group)], 1)
+        said = controller.handle([VcJobSeen(replace(job, queue=after))], 2)
+        assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == [after]
+
+
 def test_a_lost_status_is_written_again() -> None:
     controller, _ = with_pods(job_of())
     stale = job_of()

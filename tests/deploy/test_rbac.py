@@ -246,7 +246,11 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
             await certificates.check()
             clock.moment += SERVER_LIFETIME.total_seconds()
             await certificates.check()
-            reads = {("list", "scheduling.volcano.sh", "queues"), ("list", "", "configmaps")}
+            reads = {
+                ("list", "scheduling.volcano.sh", "queues"),
+                ("list", "", "namespaces"),
+                ("list", "", "configmaps"),
+            }
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
             assert called(api) | reads == granted(*sets)
 

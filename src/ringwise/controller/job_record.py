@@ -67,6 +67,8 @@ class JobRecord:
     #: When events without a time in the object were seen first.
     first_seen: dict[tuple[str, str], int] = field(default_factory=dict)
     updated: bool = False
+    #: Whether somebody gave it another queue.
+    moved: bool = False
     group_requested: int | None = None
     group_deleted: bool = False
     #: Replicas of each task in the published host lists; None: not known to this controller.

@@ -190,6 +190,10 @@ class Controller:
             if _spec(job) != _spec(record.job):
                 record.updated = True
                 record.group_requested = None
+            if job.queue != record.job.queue:
+                # Of a job whose queue takes no jobs it can be changed.
+                record.moved = True
+                record.group_requested = None
             if not record.agrees(job):
                 # Our last status was lost, or this event is late: writing it again settles both.
                 record.reported = None
@@ -433,6 +437,9 @@ class Controller:
             record.group_requested = now
             wanted = pod_group_of(job, self._priorities)
             wanted = replace(wanted, labels={**wanted.labels, JOB_CONTROLLER: "true"})
+            if group is not None and wanted.queue == DEFAULT_QUEUE and not record.moved:
+                # A webhook may give another one to groups that name none.
+                wanted = replace(wanted, queue=group.queue)
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:

@@ -49,6 +49,7 @@ class Resource:
 
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
 PODS = Resource("v1", "Pod", "pods")
+NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 SERVICES = Resource("v1", "Service", "services")
 SECRETS = Resource("v1", "Secret", "secrets")

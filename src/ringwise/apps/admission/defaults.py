@@ -1,8 +1,9 @@
 """What the mutating webhook fills in, as Volcano's does: fields that a user may leave out
-of a job or queue, and the scheduling gate that a pod asks for.
+of a job or queue, the queue that a namespace names for its PodGroups, and the scheduling gate that a pod
+asks for.
 
-Everything that reads these objects knows the same defaults, so nothing depends on the webhook. It makes
-them visible: `kubectl get vcjob -o yaml` shows what will happen.
+Everything that reads these objects knows the same defaults, so nothing depends on the webhook but the queue
+of a namespace and the gate. It makes them visible: `kubectl get vcjob -o yaml` shows what will happen.
 """
 
 from __future__ import annotations
@@ -114,6 +115,14 @@ def fill_queue(queue: dict[str, Any]) -> list[Operation]:
     return patch.operations
 
 
+def fill_pod_group(group: dict[str, Any], queue: str | None) -> list[Operation]:
+    """In the default queue it gets the queue that its namespace names, if it names one, in place."""
+    patch, spec = _Patch(), group.get("spec")
+    if queue and isinstance(spec, dict) and spec.get("queue") in (None, "", DEFAULT_QUEUE):
+        patch.set(spec, "/spec", "queue", queue)
+    return patch.operations
+
+
 def fill_pod(pod: dict[str, Any], scheduler_names: Collection[str] = SCHEDULER_NAMES) -> list[Operation]:
     """Add the scheduling gate that the pod asks for in place: the scheduler removes it with the admission."""
     patch, meta, spec = _Patch(), pod.get("metadata"), pod.get("spec")
@@ -142,11 +151,12 @@ def _list(value: Any) -> list[Any]:
 
 
 def filled_kinds(
-    scheduler_names: Collection[str],
+    scheduler_names: Collection[str], queue: str | None = None
 ) -> Mapping[tuple[str, str], Callable[[dict[str, Any]], list[Operation]]]:
-    """By group and kind: what is filled in when an object is created."""
+    """By group and kind: what is filled in when an object is created in a namespace that names this queue."""
     return {
         (BATCH_GROUP, "Job"): fill_job,
         (SCHEDULING_GROUP, "Queue"): fill_queue,
+        (SCHEDULING_GROUP, "PodGroup"): partial(fill_pod_group, queue=queue),
         ("", "Pod"): partial(fill_pod, scheduler_names=scheduler_names),
     }

@@ -32,6 +32,8 @@ _ASKS_FOR_QUEUE_GATE = (
     f"has(object.metadata.annotations) && '{QUEUE_GATE}' in object.metadata.annotations && "
     f"object.metadata.annotations['{QUEUE_GATE}'] == 'true'"
 )
+#: Only their queue can be that of the namespace.
+_IN_DEFAULT_QUEUE = "!has(object.spec.queue) || object.spec.queue in ['', 'default']"
 _BUILT_IN = (
     (APPS_GROUP, "v1", ("deployments", "replicasets", "statefulsets")),
     (KUBERNETES_BATCH_GROUP, "v1", ("jobs",)),
@@ -73,6 +75,7 @@ def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, 
     everywhere = {**_everywhere(namespace, MUTATE_PATH), "reinvocationPolicy": "Never"}
     jobs = _rule(BATCH_GROUP, "v1alpha1", ("jobs",), "CREATE")
     queues = {**_rule(SCHEDULING_GROUP, "v1beta1", ("queues",), "CREATE"), "scope": "Cluster"}
+    groups = _rule(SCHEDULING_GROUP, "v1beta1", ("podgroups",), "CREATE")
     return {
         "apiVersion": WEBHOOK_API,
         "kind": "MutatingWebhookConfiguration",
@@ -80,6 +83,12 @@ def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, 
         "webhooks": [
             {"name": "fill.jobs.ringwise.io", **everywhere, "rules": [jobs]},
             {"name": "fill.queues.ringwise.io", **everywhere, "rules": [queues]},
+            {
+                "name": "fill.podgroups.ringwise.io",
+                **everywhere,
+                "rules": [groups],
+                "matchConditions": [{"name": "in-the-default-queue", "expression": _IN_DEFAULT_QUEUE}],
+            },
             {
                 "name": "fill.pods.ringwise.io",
                 **everywhere,

@@ -84,6 +84,8 @@ class KnownCluster:
     #: Whether a queue with pods is protected also when it is Closed.
     protect_used_queues: bool = False
     topology: ev.TopologySeen | None = None
+    #: The queues that namespaces name for their PodGroups.
+    namespace_queues: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: ev.Event) -> None:
         match event:

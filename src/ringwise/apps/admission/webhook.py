@@ -11,7 +11,7 @@ import asyncio
 import base64
 import signal
 import ssl
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from aiohttp import web
 
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
+from ringwise.apps.admission.namespaces import NamespaceReader
 from ringwise.apps.admission.objects import MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
     ALLOWED,
@@ -41,13 +42,14 @@ from ringwise.apps.admission.serving_certificate import CertificateManager, serv
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.job_templates import TemplateStore
-from ringwise.kube.watch.kinds import watched_kinds
+from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.event_recorder import reason_text
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.manifests.unknown_fields import manifest_notes
@@ -86,6 +88,7 @@ class _Request(msgspec.Struct, rename="camel"):
     uid: str = ""
     kind: _Kind = msgspec.field(default_factory=_Kind)
     name: str = ""
+    namespace: str = ""
     operation: str = ""
     sub_resource: str = ""
     object: msgspec.Raw = msgspec.Raw(b"null")
@@ -221,13 +224,18 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     return judge(request.object, cluster)
 
 
-def filled(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) -> dict[str, Any] | None:
+def filled(
+    body: bytes,
+    scheduler_names: Collection[str] = SCHEDULER_NAMES,
+    namespace_queues: Mapping[str, str] | None = None,
+) -> dict[str, Any] | None:
     """The AdmissionReview of the response, with what is filled in; None when the body is no review."""
     request = read_review(body)
     if request is None:
         return None
     response: dict[str, Any] = {"uid": request.uid, "allowed": True}
-    fill = filled_kinds(scheduler_names).get((request.kind.group, request.kind.kind))
+    queue = (namespace_queues or {}).get(request.namespace)
+    fill = filled_kinds(scheduler_names, queue).get((request.kind.group, request.kind.kind))
     if fill is not None and request.operation == "CREATE" and not request.sub_resource:
         excess = cost_of(request.object).excess
         if excess:
@@ -291,7 +299,7 @@ def application(cluster: KnownCluster) -> web.Application:
         return web.json_response(answered)
 
     async def mutate(request: web.Request) -> web.Response:
-        answered = filled(await read_body(request), cluster.scheduler_names)
+        answered = filled(await read_body(request), cluster.scheduler_names, cluster.namespace_queues)
         if answered is None:
             return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
         return web.json_response(answered)
@@ -419,11 +427,9 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
     kinds = watched_kinds(
         TemplateStore(), {}, options.configuration_map, queues=cluster.observed, registry=registry
     )
-    return [
-        Reflector(client, target, reader, take, clock=clock)
-        for target, reader in kinds
-        if target.title in _WATCHED
-    ]
+    watched = [(target, reader) for target, reader in kinds if target.title in _WATCHED]
+    watched.append((WatchTarget(NAMESPACES), NamespaceReader(cluster.namespace_queues)))
+    return [Reflector(client, target, reader, take, clock=clock) for target, reader in watched]
 
 
 def _health(ready: asyncio.Event) -> web.Application:

@@ -1,0 +1,33 @@
+"""Which queue a namespace names for its PodGroups, by an annotation as in Volcano."""
+
+from __future__ import annotations
+
+from ringwise.kube.watch.objects import KeyedObjects
+from ringwise.kube.watch.readers import ObjectReader
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.wire import MetaWire, WireStruct
+from ringwise.wellknown import SCHEDULING_QUEUE_NAME
+
+
+class _NamespaceWire(WireStruct):
+    metadata: MetaWire | None = None
+
+
+class NamespaceReader(ObjectReader[_NamespaceWire]):
+    """Stores the queues; the core has no need of namespaces."""
+
+    def __init__(self, queues: dict[str, str]) -> None:
+        super().__init__(_NamespaceWire)
+        self._queues = queues
+
+    def objects(self, wire: _NamespaceWire, found: Findings) -> KeyedObjects | None:
+        meta = wire.metadata or MetaWire()
+        queue = (meta.annotations or {}).get(SCHEDULING_QUEUE_NAME)
+        if queue:
+            self._queues[meta.name or ""] = queue
+        else:
+            self._queues.pop(meta.name or "", None)
+        return ()
+
+    def forget(self, key: str) -> None:
+        self._queues.pop(key, None)
