@@ -135,7 +135,7 @@ async def rig(
             period=0.05,
             report_interval=0.01,
             look_period=0.05,
-            retry_period=0.1,
+            last_retry=0.1,
         ),
         **settings,
     )

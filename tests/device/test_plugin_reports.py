@@ -391,7 +391,7 @@ def test_a_node_has_one_device_plugin_for_a_resource() -> None:
             other = await asyncio.start_unix_server(lambda reader, writer: writer.close(), socket)
             await node.start()
             await node.until(lambda: node.plugin.ready)
-            await asyncio.sleep(3 * node.settings.retry_period)
+            await asyncio.sleep(3 * node.settings.last_retry)
             assert node.kubelet.registrations == 0
             other.close()
             await node.devices(8)

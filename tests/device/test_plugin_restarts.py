@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ringwise.device.allocation import CONSUMED
+from ringwise.device.file_watch import FileWatch
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
 from tests.device.cases import section
@@ -73,6 +77,61 @@ def test_kubelet_restarts_and_the_plugin_registers_again() -> None:
             await node.devices(8)
             node.bind("next", "Ascend910-3")
             assert await node.admit("next") == (3,)
+
+    run(test())
+
+
+#: Seconds that no test waits: what happens happens for another reason.
+NEVER = 3600.0
+
+
+@pytest.mark.parametrize("refusals", [0, 3])
+def test_a_new_kubelet_is_registered_with_at_once_and_after_a_refusal_soon(refusals: int) -> None:
+    """It rejects the pods that it must start until it knows the plugin: neither the next look nor the longest
+    pause between two tries is waited for.
+    """
+
+    async def test() -> None:
+        async with rig(look_period=NEVER, last_retry=NEVER) as node:
+            before = node.kubelet.registrations
+            await node.kubelet.stop()
+            node.kubelet.refusals = refusals
+            await node.kubelet.start()
+            await node.until(lambda: node.kubelet.registrations > before)
+            assert node.kubelet.refusals == 0
+            await node.devices(8)
+
+    run(test())
+
+
+def test_a_folder_of_kubelet_that_comes_later_or_anew_is_watched(tmp_path: Path) -> None:
+    async def test() -> None:
+        folder = tmp_path / "device-plugins"
+        with FileWatch(folder, "kubelet.sock") as watch:
+            assert not await watch.made(0)
+            for _ in range(2):
+                folder.mkdir()
+                (folder / "kubelet_internal_checkpoint").touch()
+                assert not await watch.made(0.01)
+                (folder / "kubelet.sock").touch()
+                assert await watch.made(NEVER)
+                shutil.rmtree(folder)
+                # The loop hears that the folder is gone.
+                await asyncio.sleep(0)
+                assert not await watch.made(0.01)
+
+    run(test())
+
+
+def test_without_watches_of_files_kubelet_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FileWatch, "__enter__", lambda watch: watch)
+
+    async def test() -> None:
+        async with rig() as node:
+            before = node.kubelet.registrations
+            await node.kubelet.stop()
+            await node.kubelet.start()
+            await node.until(lambda: node.kubelet.registrations > before)
 
     run(test())
 

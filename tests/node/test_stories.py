@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -113,6 +114,27 @@ def test_kubelet_restarts(machines: Machines) -> None:
     cluster.apply([pod("after", 4)])
     pods = cluster.wait(lambda: settled(cluster, "", 2, node), "both pods run with their chips")
     no_chip_twice(pods, node)
+
+
+def test_a_pod_that_was_bound_while_kubelet_was_away_starts(machines: Machines) -> None:
+    """A kubelet that starts rejects pods with chips while it does not know the plugin. The plugin hears of
+    the new socket at once, so it has registered when kubelet comes to its pods.
+    """
+    cluster, start = machines
+    node = start("node-1")
+    cluster.run("scheduler")
+    for count in (1, 2, 3):
+        node.kubelet.kill()
+        cluster.apply([pod(f"train-{count}", 2)])
+        bound = partial(_bound, cluster, count)
+        cluster.wait(bound, "the pod is bound while kubelet is away")
+        node.start_kubelet()
+        runs = partial(settled, cluster, "", count, node)
+        no_chip_twice(cluster.wait(runs, "it runs with its chips"), node)
+
+
+def _bound(cluster: Cluster, count: int) -> bool:
+    return sum(bool(node_of(one)) for one in cluster.pods()) == count
 
 
 class HoldingProxy(FaultyProxy):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from ringwise.device.allocation import AllocationError
 from ringwise.device.answers import AllocateAnswer
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import device_type
+from ringwise.device.file_watch import FileWatch
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, RefusedError, register
+from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 
 _LOG = Logger()
@@ -130,25 +131,35 @@ class Registration:
         settings = self._plugin.settings
         # A chip with a fault is never offered, not even for a moment.
         await self._plugin.looked.wait()
+        retries = Backoff(settings.first_retry, settings.last_retry)
         try:
-            while True:
-                pause = settings.look_period
-                if self._must_register() and not await self._register():
-                    pause = settings.retry_period
-                await asyncio.sleep(pause)
+            with FileWatch(self._folder, KUBELET_SOCKET) as files:
+                in_time = True
+                while True:
+                    pause = settings.look_period
+                    if not self._must_register(in_time):
+                        retries.reset()
+                    elif (problem := await self._register()) is not None:
+                        pause = retries.pause()
+                        _LOG.warning("not registered", why=problem, again_in=round(pause, 2))
+                    # A kubelet that starts rejects the pods that it has to start before it knows us.
+                    in_time = not await files.made(pause)
+                    if not in_time:
+                        retries.reset()
         finally:
             await self.server.stop()
             self.server.socket.unlink(missing_ok=True)
 
-    def _must_register(self) -> bool:
+    def _must_register(self, in_time: bool) -> bool:
+        """`in_time`: a look after the usual pause, which counts, and not because of a new socket."""
         kubelet = self._kubelet()
         if kubelet is None:
             # Away: nothing can be done, and its socket will be another one.
             return False
         if kubelet != self._known or not self.server.is_whole:
             return True
-        self._silent = 0 if self.service.streams else self._silent + 1
-        step = after_failures(self._silent)
+        self._silent = 0 if self.service.streams else self._silent + in_time
+        step = after_failures(self._silent) if in_time else ""
         if step == END:
             raise SilentKubeletError(f"kubelet knows {self._plugin.resource} and does not watch its devices")
         return step == REGISTER_AGAIN
@@ -160,16 +171,16 @@ class Registration:
             return None
         return about.st_ino, about.st_mtime_ns
 
-    async def _register(self) -> bool:
+    async def _register(self) -> str | None:
+        """Why it failed; None when it is done."""
         kubelet = self._kubelet()
         try:
             await self.server.start()
             await register(self._folder, self._endpoint, self._plugin.resource, await self.service.options())
         except (OSError, KubeletError) as problem:
-            _LOG.warning("not registered", why=str(problem), again_in=self._plugin.settings.retry_period)
             self._known = None
-            return False
+            return str(problem)
         self._known = kubelet
         self.registrations += 1
         _LOG.info("registered", resource=self._plugin.resource, endpoint=self._endpoint)
-        return True
+        return None

@@ -36,6 +36,8 @@ class PluginSettings:
     set_labels: bool = True
     #: Seconds between two reports at least.
     report_interval: float = 1.0
-    #: Seconds between two looks at kubelet's socket, and until a failed registration is tried again.
+    #: Seconds between two looks at kubelet and its socket; where files are watched a new one is seen at once.
     look_period: float = 1.0
-    retry_period: float = 5.0
+    #: Seconds until a failed registration is tried again: first, and at most.
+    first_retry: float = 0.05
+    last_retry: float = 5.0

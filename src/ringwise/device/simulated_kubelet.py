@@ -70,6 +70,8 @@ class SimulatedKubelet:
         #: Pod (namespace/name) to resource and container; kept over a restart, like kubelet's own records.
         self.containers: dict[str, tuple[str, Container]] = {}
         self.registrations = 0
+        #: So many registrations are refused.
+        self.refusals = 0
         #: While set, nothing is listed: kubelet has not read its records yet.
         self.starting = False
         self._changed = asyncio.Event()
@@ -144,6 +146,9 @@ class SimulatedKubelet:
             await context.abort(
                 grpc.StatusCode.INVALID_ARGUMENT, f"version {request.version} is not supported"
             )
+        if self.refusals:
+            self.refusals -= 1
+            await context.abort(grpc.StatusCode.UNAVAILABLE, "kubelet starts")
         known = self.plugins.get(request.resource_name)
         if known is not None:
             await self._drop(known)
