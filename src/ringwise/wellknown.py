@@ -335,6 +335,9 @@ UPGRADE_REASON_KEY = "UpgradeFaultReason"
 DESCRIPTION_KEY = "Description"
 #: Its data key with the chips that each pod has, by the pod's uid (rule N8). Ringwise's device plugin.
 MOUNTED_CHIPS_KEY = "RingwiseMountedChips"
+#: Its data key with the chips that each pod may have whose mount the device plugin has no record of, by the
+#: pod's uid (rule N8). The same.
+DOUBTFUL_CHIPS_KEY = "RingwiseDoubtfulChips"
 #: Its data key with the device ids that kubelet lists for each pod (namespace/name) in its pod-resources API;
 #: empty: kubelet did not answer. The same.
 KUBELET_LISTING_KEY = "RingwiseKubeletDevices"

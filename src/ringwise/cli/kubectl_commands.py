@@ -373,7 +373,7 @@ def _nodes_result(source: Source) -> QueryResult:
             "node": state.names[number],
             "resource": resource,
             "chips": fleet.allocatable[number],
-            "held": fleet.held[number].bit_count(),
+            "held": fleet.taken(number).bit_count(),
             "free": fleet.free_mask[number].bit_count(),
             "isolated": isolated_chips(source.view, fleet, number).bit_count(),
         }

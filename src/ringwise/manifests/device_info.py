@@ -25,6 +25,7 @@ from ringwise.wellknown import (
     CLUSTER_SWITCH_INFO_PREFIX,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
+    DOUBTFUL_CHIPS_KEY,
     FAULT_SUFFIX,
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
@@ -127,9 +128,17 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     if info is None:
         return []
     reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
-    if written := data.get(MOUNTED_CHIPS_KEY):
-        mounted = decoded(written, dict[str, str], keyed("data", MOUNTED_CHIPS_KEY), found) or {}
-        reports = [replace(report, mounted=_mounted(mounted, report.resource, found)) for report in reports]
+    mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, found)
+    doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, found)
+    if mounted or doubtful:
+        reports = [
+            replace(
+                report,
+                mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, found),
+                doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, found),
+            )
+            for report in reports
+        ]
     if KUBELET_LISTING_KEY in data:
         text = data[KUBELET_LISTING_KEY]
         reports = [
@@ -143,10 +152,15 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
     return reports
 
 
-def _mounted(written: Mapping[str, str], resource: str, found: Findings) -> Mapping[str, int]:
-    """N8: pod uid to the chips of this resource that our device plugin mounted."""
+def _chips_of_pods(data: Mapping[str, str], key: str, found: Findings) -> Mapping[str, str]:
+    written = data.get(key)
+    return decoded(written, dict[str, str], keyed("data", key), found) or {} if written else {}
+
+
+def _of_resource(written: Mapping[str, str], resource: str, key: str, found: Findings) -> Mapping[str, int]:
+    """N8: pod uid to its chips of this resource, as our device plugin reports them."""
     prefix = chip_prefix(resource)
-    path = keyed("data", MOUNTED_CHIPS_KEY)
+    path = keyed("data", key)
     return {
         uid: mask_of(chips_in(names, resource, keyed(path, uid), found))
         for uid, names in written.items()

@@ -42,6 +42,8 @@ class PodRecord:
     chips: int = 0
     #: True between a decision and the fact that confirms it.
     assumed: bool = False
+    #: Chips that it may have besides, for its device plugin has no record of its mount (N8).
+    doubtful: int = 0
 
 
 class NodePosition(NamedTuple):
@@ -195,19 +197,23 @@ class ClusterState:
         self._take_mounted(report)
 
     def _take_mounted(self, report: DeviceReport) -> None:
-        """N8: what the device plugin mounted stands for the chips of its pods."""
+        """N8: what the device plugin mounted stands for the chips of its pods; what is doubtful is added."""
         number = self.node_id.get(report.node)
-        for uid, chips in report.mounted.items():
+        for uid in {**report.doubtful, **report.mounted}:
             record = self.pods.get(uid)
             if (
-                record is not None
-                and record.node == number
-                and record.pod.cls.resource == report.resource
-                and record.pod.cls.chips
-                and record.chips != chips
+                record is None
+                or number is None
+                or record.node != number
+                or record.pod.cls.resource != report.resource
+                or not record.pod.cls.chips
             ):
+                continue
+            chips, doubtful = report.mounted.get(uid, record.chips), self._doubtful_of(record.pod, record)
+            if (record.chips, record.doubtful) != (chips, doubtful):
                 assumed = record.assumed
                 self._unhold(record)
+                record.doubtful = doubtful
                 self._hold(record, number, chips, assumed)
 
     def put_links_down(self, name: str, resource: str, mask: int) -> None:
@@ -540,6 +546,7 @@ class ClusterState:
             _check_range(pod)
         known = self.pods.get(pod.uid)
         kept: int | None = None
+        before: PodRecord | None = None
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
                 # Our own decision is on its way; an older observation does not undo it.
@@ -547,8 +554,8 @@ class ClusterState:
             if self.stays(pod):
                 return
             if known.node >= 0:
-                if pod.node == self.names[known.node] and known.chips and _same_limit(known.pod, pod):
-                    kept = known.chips
+                if pod.node == self.names[known.node] and _same_limit(known.pod, pod):
+                    kept, before = known.chips or None, known
                 self._unhold(known)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
@@ -557,7 +564,23 @@ class ClusterState:
         number = self.node_id.get(pod.node)
         if number is None:
             number = self._unknown_node(pod.node)
+        placement.doubtful = self._doubtful_of(pod, before)
         self._hold(placement, number, self._chips_of(pod, kept), assumed=False)
+
+    def _doubtful_of(self, pod: Pod, before: PodRecord | None) -> int:
+        """N8: what a live bound pod may have besides its chips. Until its mount is reported or it ends, no
+        report takes back what an earlier one said.
+        """
+        resource = pod.cls.resource
+        if not pod.cls.chips or resource is None or pod.node is None:
+            return 0
+        doubtful = before.doubtful if before is not None else 0
+        for report in self.reports.get((pod.node, resource), {}).values():
+            if pod.uid in report.mounted:
+                return 0
+            if report.doubtful:
+                doubtful |= report.doubtful.get(pod.uid, 0)
+        return doubtful
 
     def _chips_of(self, pod: Pod, bound_with: int | None) -> int:
         """N8: the chips of a live bound pod; `bound_with` are those it has held on this node so far."""
@@ -724,6 +747,8 @@ class ClusterState:
                     fleet.listed[number] |= mask
             else:
                 fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
+            if placement.doubtful:
+                self._withhold(fleet, number)
         self._load(number, cls, 1)
 
     def _unhold(self, placement: PodRecord) -> None:
@@ -745,10 +770,22 @@ class ClusterState:
                 holders.pop(pod.key, None)
                 if not holders:
                     fleet.unknown_holders.pop(number, None)
+            if placement.doubtful:
+                self._withhold(fleet, number)
         placement.node = -1
         placement.chips = 0
         placement.assumed = False
         self._load(number, cls, -1)
+
+    def _withhold(self, fleet: Fleet, number: int) -> None:
+        """Count again what pods on a node may have; few nodes have such pods."""
+        doubtful = 0
+        for uid in self.pods_on[number]:
+            record = self.pods[uid]
+            # A pod that a decision moves has them where it is.
+            if record.pod.cls.resource == fleet.resource and record.pod.node == self.names[number]:
+                doubtful |= record.doubtful
+        fleet.doubtful[number] = doubtful
 
     def _load(self, number: int, cls: PodClass, sign: int) -> None:
         if self._reserved_loads.on(number):

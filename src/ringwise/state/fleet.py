@@ -54,6 +54,7 @@ class Fleet:
         "capacity",
         "closed",
         "closed_counts",
+        "doubtful",
         "extra_claims",
         "faulty",
         "free_mask",
@@ -103,6 +104,8 @@ class Fleet:
         self.recovering: list[int] = []
         #: Chips with a fault of level `PreSeparateNPU`. Pods that hold them keep them.
         self.pre_separated: list[int] = []
+        #: Chips that pods may have besides those that they hold (N8): nobody gets them.
+        self.doubtful: list[int] = []
         #: Chips that an operator isolated. Pods that hold them keep them.
         self.isolated: list[int] = []
         self.network: list[int] = []
@@ -151,6 +154,7 @@ class Fleet:
         self.unhealthy += [0] * missing
         self.recovering += [0] * missing
         self.pre_separated += [0] * missing
+        self.doubtful += [0] * missing
         self.isolated += [0] * missing
         self.network += [0] * missing
         self.reported += [None] * missing
@@ -248,19 +252,23 @@ class Fleet:
         self.extra_claims.clear()
         self.unknown_holders.clear()
         for node in range(len(self.held)):
-            self.held[node] = self.requested[node] = self.supposed_free[node] = 0
+            self.held[node] = self.requested[node] = self.supposed_free[node] = self.doubtful[node] = 0
 
     # -- what is free ------------------------------------------------------------------
 
     def free(self, node: int) -> int:
         """Rule N7: the mask of free chips, from pods or from the node's report."""
         blocked = self.held[node] | self.unhealthy[node] | self.recovering[node] | self.reserved[node]
-        blocked |= self.isolated[node] | self.pre_separated[node]
+        blocked |= self.isolated[node] | self.pre_separated[node] | self.doubtful[node]
         if self.self_maintain:
             return self.listed[node] & ~blocked
         reported = self.reported[node]
         base = self.listed[node] if reported is None else reported | self.supposed_free[node]
         return base & ~blocked
+
+    def taken(self, node: int) -> int:
+        """Chips that pods hold or may have."""
+        return self.held[node] | self.doubtful[node]
 
     def broken(self, node: int) -> int:
         """Faulty chips; of the pre-separated ones those that no pod uses."""

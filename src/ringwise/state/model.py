@@ -319,6 +319,8 @@ class DeviceReport:
     rack: int | None = None
     #: What our own device plugin mounted: pod uid to chips (N8).
     mounted: Mapping[str, int] = EMPTY_CHIPS
+    #: Chips that pods may have whose mount it has no record of, by uid: nobody gets them until the pod ends.
+    doubtful: Mapping[str, int] = EMPTY_CHIPS
     #: Device ids that kubelet lists for its pods, by namespace/name, as our own device plugin read them;
     #: None: it reports none. For diagnosis only: ids are kubelet's, not chips.
     kubelet_ids: Mapping[str, int] | None = None

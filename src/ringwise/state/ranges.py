@@ -25,7 +25,7 @@ def out_of_range(value: object) -> str | None:
             masks = (value.free, value.unhealthy, value.recovering, value.network_unhealthy or 0)
             if any(
                 mask < 0 or mask.bit_length() > MOST_CHIPS_OF_ONE
-                for mask in (*masks, *value.mounted.values())
+                for mask in (*masks, *value.mounted.values(), *value.doubtful.values())
             ):
                 return f"the device report of node {value.node}: {_CHIP_IDS}"
         case Pod():

@@ -360,7 +360,7 @@ def _chips(
         "board": None if board is None else board.name,
         "count": fleet.listed[number].bit_count(),
         "free": list(chips_of(fleet.free_mask[number])),
-        "held": list(chips_of(fleet.held[number])),
+        "held": list(chips_of(fleet.taken(number))),
         "faulty": list(chips_of(fleet.broken(number))),
         "pre_separated": list(chips_of(fleet.pre_separated[number])),
         "network_faulty": list(chips_of(max(0, fleet.network[number]))),
@@ -445,7 +445,7 @@ def chip_totals(view: SchedulerView) -> ChipTotals:
         for number in range(len(state.names)):
             if fleet.allocatable[number] >= 0:
                 chips += fleet.listed[number].bit_count()
-                held += fleet.held[number].bit_count()
+                held += fleet.taken(number).bit_count()
                 faulty += fleet.broken(number).bit_count()
     return {"chips": chips, "held": held, "faulty": faulty}
 

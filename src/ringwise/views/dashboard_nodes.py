@@ -83,7 +83,7 @@ class NodeRowReader:
                 board = self._boards.index(resource, node)
             closed = closed or fleet.closed[number]
             chips = chips_of(fleet.listed[number])
-            held = self._holders(number, resource) if fleet.held[number] else {}
+            held = self._holders(number, resource) if fleet.taken(number) else {}
             numbers += chips
             holders += [held.get(chip, FREE) for chip in chips]
             health += self._health(number, node.name, fleet, resource, chips)
@@ -102,17 +102,19 @@ class NodeRowReader:
         }
 
     def _holders(self, number: int, resource: str) -> dict[int, int]:
-        """Chip -> id of the job that holds it; the first by name where several pods claim one (N6)."""
-        view, found = self._view, dict[int, int]()
+        """Chip -> id of the job that holds it; the first by name where several pods claim one (N6), and that
+        may have it where nobody holds it (N8).
+        """
+        view, found, doubtful = self._view, dict[int, int](), dict[int, int]()
         for uid in view.cluster.pods_on[number]:
             placement = view.cluster.pods[uid]
-            if placement.pod.cls.resource == resource and placement.chips:
+            if placement.pod.cls.resource == resource and (placement.chips or placement.doubtful):
                 job = view.job_of(uid)
                 holder = self._id(job.key if job is not None else job_key(placement.pod))
-                for chip in chips_of(placement.chips):
-                    known = found.get(chip)
-                    found[chip] = holder if known is None else min(known, holder)
-        return found
+                for chips, holders in ((placement.chips, found), (placement.doubtful, doubtful)):
+                    for chip in chips_of(chips):
+                        holders[chip] = min(holders.get(chip, holder), holder)
+        return doubtful | found
 
     def _health(
         self, number: int, name: str, fleet: ChipTable, resource: str, chips: tuple[int, ...]
@@ -153,7 +155,7 @@ def counts_of(view: SchedulerView, number: int, node: Node) -> NodeCounts:
         listed = fleet.listed[number]
         faulty = listed & fleet.broken(number)
         isolated = listed & isolated_chips(view, fleet, number) & ~faulty
-        used = listed & fleet.held[number]
+        used = listed & fleet.taken(number)
         counts.chips += listed.bit_count()
         counts.used += used.bit_count()
         counts.faulty += faulty.bit_count()

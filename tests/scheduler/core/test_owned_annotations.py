@@ -10,13 +10,20 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.state.model import DeviceReport, Node, Pod, PodClass, Toleration
+from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Toleration
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import ASCEND_REAL, IS_SHARED_TOR, KUBELET_DEVICES, PREDICATE_TIME, SUPER_POD_RANK
 from tests.scheduler.rig import CHIP, SECOND, configuration
 
 FOUR = PodClass(resource=CHIP, chips=4)
-NODE = Node("n1", chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8}, cpu_milli=64_000, max_pods=100)
+NODE = Node(
+    "n1",
+    devices=tuple(Device(chip) for chip in range(8)),
+    chips_allocatable={CHIP: 8},
+    chips_capacity={CHIP: 8},
+    cpu_milli=64_000,
+    max_pods=100,
+)
 
 
 class Cluster:
@@ -139,6 +146,60 @@ def test_N8_the_report_of_our_device_plugin_stands_for_the_pod(owned: str) -> No
     assert cluster.held("first") == (4, 5, 6, 7)
     cluster.tell(ev.ReportSeen(replace(report, mounted={})))
     assert set(cluster.held("first")) >= {4, 5, 6, 7}
+
+
+DOUBTFUL = DeviceReport("n1", CHIP, doubtful={"first": mask_of((0, 1, 2, 3, 6, 7))})
+
+
+@pytest.mark.parametrize("owned", ["open", "guarded"])
+@pytest.mark.parametrize("report_first", [False, True])
+def test_N8_doubtful_chips_go_to_nobody_until_the_pod_ends(owned: str, report_first: bool) -> None:
+    """A pod from before the device plugin: its owner edited AscendReal, and the scheduler starts anew."""
+    cluster = Cluster(owned_annotations=owned)
+    edited = pod("first", node="n1", phase="Running", holds=(4, 5, 6, 7), mounted=(4, 5, 6, 7))
+    events: list[ev.Event] = [ev.PodSeen(edited), ev.ReportSeen(DOUBTFUL)]
+    cluster.tell(*(reversed(events) if report_first else events))
+    # The pod itself holds what it did: a fault of another chip is not its own.
+    assert cluster.held("first") == (4, 5, 6, 7)
+    assert cluster.tell(ev.PodSeen(pod("second"))) == []
+    # Neither an annotation nor another report takes it back, nor a change of the spec.
+    cluster.tell(ev.PodSeen(replace(edited, mounted=(4,), cls=replace(FOUR, cpu_milli=100))))
+    assert cluster.tell(ev.ReportSeen(replace(DOUBTFUL, doubtful={}))) == []
+    assert cluster.tell(ev.ReportGone("n1", aggregated=False)) == []
+    assert cluster.scheduler.view.inconsistencies() == []
+    (bind,) = cluster.tell(ev.PodSeen(replace(edited, phase="Succeeded")))
+    assert bind.chips == (0, 1, 2, 3)
+    assert cluster.scheduler.view.inconsistencies() == []
+
+
+def test_N8_a_mount_that_is_reported_ends_the_doubt() -> None:
+    cluster = Cluster()
+    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", holds=(4, 5, 6, 7))))
+    cluster.tell(ev.ReportSeen(DOUBTFUL))
+    assert cluster.tell(ev.PodSeen(pod("second"))) == []
+    (bind,) = cluster.tell(
+        ev.ReportSeen(replace(DOUBTFUL, doubtful={}, mounted={"first": mask_of(range(4))}))
+    )
+    assert bind.chips == (4, 5, 6, 7)
+
+
+def test_N8_doubtful_chips_of_kubelet_s_ids_do_not_make_a_pod_s_chips_known() -> None:
+    """Nothing names the chips of a pod that another scheduler bound: its node stays closed (N7)."""
+    cluster = Cluster()
+    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other")))
+    cluster.tell(ev.ReportSeen(DOUBTFUL))
+    assert cluster.tell(ev.PodSeen(Pod("one", "ns", "one", PodClass(resource=CHIP, chips=1)))) == []
+    assert set(cluster.scheduler.view.cluster.fleets[CHIP].unknown_holders[0]) == {"ns/first"}
+
+
+def test_N8_doubtful_chips_of_a_pod_without_chips_or_elsewhere_hold_nothing() -> None:
+    cluster = Cluster()
+    none = PodClass(cpu_milli=100)
+    cluster.tell(ev.PodSeen(Pod("first", "ns", "cpu", none, node="n1", phase="Running")))
+    cluster.tell(ev.PodSeen(pod("away", node="n2", phase="Running", holds=(0, 1, 2, 3))))
+    cluster.tell(ev.ReportSeen(replace(DOUBTFUL, doubtful={"first": 0xFF, "away": 0xFF, "unknown": 0xFF})))
+    (bind,) = cluster.tell(ev.PodSeen(pod("second")))
+    assert bind.chips == (0, 1, 2, 3)
 
 
 def test_N8_a_pod_that_asks_for_no_chips_holds_none_and_closes_no_node() -> None:

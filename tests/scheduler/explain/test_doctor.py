@@ -302,3 +302,39 @@ def test_a_clusterd_that_keeps_up_or_is_not_used_is_no_finding() -> None:
     for age, configuration in ((1, default), (50, unused)):
         late = report("n", range(8), update_time=(100 - age) * minute, aggregated=True)
         assert found(examined(node("n", labels=ARM), own, late, configuration=configuration)) == []
+
+
+@pytest.mark.parametrize(
+    ("doubtful", "severity"), [([0, 1], "note"), ([0, 1, 4], "warning"), ([2, 3], "warning"), ([], "")]
+)
+def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], severity: str) -> None:
+    running = pod("a", 2, on="n", holds=[0, 1])
+    free = mask_of(range(8)) & ~mask_of([0, 1, *doubtful])
+    reported = DeviceReport(
+        "n",
+        CHIP,
+        free,
+        doubtful={"a": mask_of(doubtful)} if doubtful else {},
+        kubelet_ids={"default/a": 0b11},
+    )
+    findings = examined(node("n", labels=ARM), running, ev.ReportSeen(reported)).findings
+    if not doubtful:
+        assert [one.code for one in findings] == ["mounts-differ"]
+        return
+    codes = (
+        {"chips-doubtful", "views-differ"} if len(doubtful) > 2 or doubtful == [2, 3] else {"chips-doubtful"}
+    )
+    assert {one.code for one in findings} == codes
+    (found_here,) = (one for one in findings if one.code == "chips-doubtful")
+    assert (found_here.severity, found_here.where) == (severity, "node n")
+    named = ",".join(f"Ascend910-{chip}" for chip in doubtful)
+    assert f"for pod default/a, which asks for 2 chips: {named} may be in its container" in found_here.what
+
+
+def test_N8_why_names_the_pod_that_may_have_the_chips() -> None:
+    reported = DeviceReport("n", CHIP, 0, network_unhealthy=0, doubtful={"a": mask_of(range(8))})
+    view = told(
+        node("n", labels=ARM), pod("a", 2, on="n", holds=[0, 1]), ev.ReportSeen(reported), pod("b", 8)
+    )
+    (job,) = (one for one in view.jobs.values() if one.name == "b")
+    assert "held by a (2), perhaps in a (6)" in str(explain(view, job, NOW))

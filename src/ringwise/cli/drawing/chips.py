@@ -35,7 +35,7 @@ def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int,
             return " "
         if free & bit:
             return "."
-        return "~" if fleet.reserved[node] & bit and not fleet.held[node] & bit else "#"
+        return "~" if fleet.reserved[node] & bit and not fleet.taken(node) & bit else "#"
 
     rings = [ring for ring in (board.rings if board is not None else ()) if ring[0] < count]
     if not rings:

@@ -155,7 +155,7 @@ class SchedulerAdapter:
                 mask for mask, count in zip(fleet.listed, fleet.allocatable, strict=False) if count >= 0
             ]
             free = sum(mask.bit_count() for mask in fleet.free_mask)
-            held = sum(mask.bit_count() for mask in fleet.held)
+            held = sum(fleet.taken(number).bit_count() for number in range(len(fleet.held)))
             total = sum(mask.bit_count() for mask in listed)
             observer.chips(resource, free, held, max(0, total - free - held))
 

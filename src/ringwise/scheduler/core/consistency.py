@@ -38,6 +38,7 @@ def _chips(state: ClusterState) -> list[str]:
         if resource == HOSTS:
             continue
         held = [0] * len(state.names)
+        doubtful = [0] * len(state.names)
         asked = [0] * len(state.names)
         for placement in state.pods.values():
             if placement.node < 0 or placement.pod.cls.resource != resource:
@@ -48,11 +49,15 @@ def _chips(state: ClusterState) -> list[str]:
                 chips = chip_names(resource, chips_of(twice))
                 found.append(f"{state.names[placement.node]}: {chips} given twice")
             held[placement.node] |= placement.chips
+            if placement.pod.node == state.names[placement.node]:
+                doubtful[placement.node] |= placement.doubtful
         for node, name in enumerate(state.names):
             if held[node] != fleet.held[node]:
                 found.append(
                     f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"
                 )
+            if doubtful[node] != fleet.doubtful[node]:
+                found.append(f"{name}: the mask of doubtful chips of {resource} is wrong")
             if asked[node] != fleet.requested[node]:
                 found.append(
                     f"{name}: pods ask {asked[node]} of {resource}, recorded are {fleet.requested[node]}"

@@ -17,4 +17,4 @@ class SavedPod:
         found = state.pods.get(uid)
         if found is None:
             return None
-        return cls(PodRecord(found.pod, found.node, found.chips, found.assumed))
+        return cls(PodRecord(found.pod, found.node, found.chips, found.assumed, found.doubtful))

@@ -130,9 +130,10 @@ class _Counting:
             broken = fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
             broken |= fleet.pre_separated[number]
             total += listed.bit_count()
-            held += (listed & fleet.held[number]).bit_count()
-            faulty += (listed & broken & ~fleet.held[number]).bit_count()
-            reserved += (listed & fleet.reserved[number] & ~fleet.held[number] & ~broken).bit_count()
+            taken = fleet.taken(number)
+            held += (listed & taken).bit_count()
+            faulty += (listed & broken & ~taken).bit_count()
+            reserved += (listed & fleet.reserved[number] & ~taken & ~broken).bit_count()
             here = fleet.free_mask[number]
             if _is_closed(state, fleet, number):
                 closed += here.bit_count()

@@ -72,6 +72,7 @@ def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Fin
             assumed.append(name)
         yield from _holders(view, resource, fleet, number)
         yield from _annotations(view, resource, number)
+        yield from _doubtful(view, resource, number)
         yield from _views(view, resource, fleet, number)
         yield from _mounts(view, resource, number)
     if assumed:
@@ -158,6 +159,28 @@ def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Fi
         )
 
 
+def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
+    """N8: pods of whose mount the device plugin has no record."""
+    state = view.cluster
+    name = state.names[number]
+    for key, uid in sorted((state.pods[uid].pod.key, uid) for uid in state.pods_on[number]):
+        placement = state.pods[uid]
+        doubtful, pod = placement.doubtful, placement.pod
+        if not doubtful or pod.cls.resource != resource:
+            continue
+        certain = placement.chips | doubtful == placement.chips and doubtful.bit_count() == pod.cls.chips
+        yield Finding(
+            NOTE if certain else WARNING,
+            "chips-doubtful",
+            f"node {name}",
+            f"the device plugin has no record of what it mounted for pod {key}, which asks for "
+            f"{counted(pod.cls.chips, 'chip')}: {_names(resource, doubtful)} may be in its container and go "
+            "to no other pod until it ends",
+            f"nothing has to be done; delete {key} when it can be, or let the device plugin read what "
+            "containers have (--container-specs)",
+        )
+
+
 def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
     """D2, N8: where kubelet, our device plugin and the scheduler disagree about a pod."""
     state = view.cluster
@@ -192,7 +215,11 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
                 "kubelet has not cleaned up a pod that is gone: restart kubelet if this stays",
             )
             continue
-        mounted = report.mounted.get(here[key][0], 0)
+        uid, placement = here[key]
+        mounted = report.mounted.get(uid, 0)
+        if placement.doubtful:
+            # Named by a finding of its own.
+            continue
         if not mounted:
             yield differs(
                 f"{given}; the device plugin does not know which chips it has",
@@ -206,6 +233,8 @@ def _mounts(view: SchedulerView, resource: str, number: int) -> Iterator[Finding
     for key, (uid, placement) in sorted(here.items()):
         pod = placement.pod
         if key in report.kubelet_ids or pod.phase != "Running" or not placement.chips:
+            continue
+        if placement.doubtful:
             continue
         mounted = report.mounted.get(uid, 0)
         who = "the device plugin mounted" if mounted else "the scheduler gave it"
@@ -226,7 +255,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     name = view.cluster.names[number]
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
-    unfit |= fleet.pre_separated[number]
+    unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
     free = fleet.listed[number] & ~unfit
     if reported is not None:
         only_free = free & ~reported

@@ -185,21 +185,23 @@ _ABOUT_CHIPS = frozenset(
 
 
 def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[str]:
-    """What holds these chips: `held by a (2)`, `faulty (1)`, `reserved for b (4)`."""
+    """What holds these chips: `held by a (2)`, `perhaps in b (1)`, `faulty (1)`, `reserved for b (4)`."""
     state = view.cluster
     fleet = state.fleets[resource]
     counts: dict[str, int] = {}
     # They do not become free when their pod ends.
     leaving = fleet.pre_separated[node] & ~fleet.unhealthy[node]
-    for uid in state.pods_on[node]:
-        placement = state.pods[uid]
-        held = placement.chips & chips & ~leaving
-        if held and placement.pod.cls.resource == resource:
-            job = view.job_of(uid)
-            name = job.name if job is not None else f"pod {placement.pod.key}"
-            counts[name] = counts.get(name, 0) + held.bit_count()
-            chips &= ~held
-    words = [f"held by {name} ({count})" for name, count in counts.items()]
+    for doubtful in (False, True) if fleet.doubtful[node] else (False,):
+        for uid in state.pods_on[node]:
+            placement = state.pods[uid]
+            held = (placement.doubtful if doubtful else placement.chips) & chips & ~leaving
+            if held and placement.pod.cls.resource == resource:
+                job = view.job_of(uid)
+                name = job.name if job is not None else f"pod {placement.pod.key}"
+                name = f"{'perhaps in' if doubtful else 'held by'} {name}"
+                counts[name] = counts.get(name, 0) + held.bit_count()
+                chips &= ~held
+    words = [f"{name} ({count})" for name, count in counts.items()]
     for word, mask in (
         ("faulty", fleet.unhealthy[node]),
         ("isolated", fleet.isolated[node]),

@@ -298,14 +298,14 @@ class WhatIf:
         state = self._state
         fleet = state.fleets[resource]
         names = (
-            "held", "unhealthy", "recovering", "pre_separated", "isolated", "network", "reserved",
-            "requested", "allocatable", "faulty"
+            "held", "unhealthy", "recovering", "pre_separated", "isolated", "doubtful", "network",
+            "reserved", "requested", "allocatable", "faulty"
         )  # fmt: skip
         before = [getattr(fleet, name)[node] for name in names]
         held = fleet.held[node] & chips
         faulty = (fleet.unhealthy[node] | fleet.recovering[node]) & chips
         gone = (fleet.held, fleet.unhealthy, fleet.recovering, fleet.pre_separated, fleet.isolated)
-        for mask in (*gone, fleet.reserved):
+        for mask in (*gone, fleet.doubtful, fleet.reserved):
             mask[node] &= ~chips
         if fleet.network[node] > 0:
             fleet.network[node] &= ~chips
