@@ -76,6 +76,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
             "mountBy": "cdi",
             "cdiDir": "/etc/cdi",
             "kubeletDir": "/data/kubelet",
+            "containerSpecs": "/run/containers",
             "privileged": False,
             "runAsUser": 1000,
             "priorityClassName": "",

@@ -393,6 +393,10 @@ def test_the_device_plugin_writes_in_few_folders_of_the_host() -> None:
     params = understood(special["containers"][0]["args"])
     assert str(params["kubelet_dir"]) == "/data/kubelet"
     assert (params["mount_by"], str(params["cdi_dir"])) == ("cdi", "/etc/cdi")
+    assert str(params["container_specs"]) == "/run/containers"
+    (specs,) = (one for one in special["containers"][0]["volumeMounts"] if one["name"] == "container-specs")
+    # Without it the file systems of containers that ended would stay mounted in the plugin.
+    assert (specs["readOnly"], specs["mountPropagation"]) == (True, "HostToContainer")
 
 
 @needs_helm

@@ -260,6 +260,51 @@ def test_d2_a_list_that_no_scheduler_wrote_makes_no_candidate(wanted: str) -> No
     )
 
 
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ("Ascend910-3", "chip Ascend910-3 of pod default/bad cannot be used: SeparateNPU"),
+        ("Ascend910-4", "chip Ascend910-4 of pod default/bad is held by pod default/holder"),
+        ("Ascend910-9", "chip Ascend910-9 of pod default/bad is not on this node"),
+    ],
+)
+def test_d2_a_pod_whose_chip_cannot_be_used_is_passed_over(bad: str, says: str) -> None:
+    def why_not(chip: str) -> str | None:
+        return "SeparateNPU" if chip == "Ascend910-3" else None
+
+    holder = waiting_pod("holder", "Ascend910-4", CONSUMED, phase="Running").annotated({REAL: "Ascend910-4"})
+    other_size = waiting_pod("two", "Ascend910-0,Ascend910-1", "1")
+    machine = allocator(
+        holder, other_size, waiting_pod("bad", bad, "2"), waiting_pod("good", "Ascend910-5", "9")
+    )
+    assert machine.preferred(chips(8), [], 1, why_not) == ["Ascend910-5"]
+    allocation = machine.allocate(["Ascend910-7"], 0, why_not)
+    machine.commit(allocation)
+    assert (allocation.pod and allocation.pod.name, allocation.chips) == ("good", ("Ascend910-5",))
+    assert allocation.passed_over == (says,)
+    # None is left: the call fails and names it. It still waits, for its chip may come back.
+    with pytest.raises(AllocationError) as refused:
+        machine.allocate(["Ascend910-6"], 0, why_not)
+    assert str(refused.value) == says
+    assert [pod.name for pod in machine.waiting()] == ["two", "bad"]
+
+
+def test_d2_a_chip_that_only_looks_held_passes_nobody_over() -> None:
+    """The pod that had it may be gone since kubelet's list was read: it is read again before."""
+    holder = waiting_pod("holder", "Ascend910-4", CONSUMED, phase="Running")
+    machine = allocator(holder, waiting_pod("p", "Ascend910-4", "2"), waiting_pod("q", "Ascend910-5", "9"))
+    with pytest.raises(AllocationError, match="held by pod default/holder"):
+        machine.allocate(["Ascend910-7"], 0, healthy, fresh=False)
+    machine.drop_pod(holder.uid)
+    assert machine.allocate(["Ascend910-7"], 0, healthy, fresh=False).chips == ("Ascend910-4",)
+
+
+def test_d2_of_many_pods_that_are_passed_over_a_few_are_named() -> None:
+    machine = allocator(*(waiting_pod(f"p{at}", f"Ascend910-{at}", str(at)) for at in range(5)))
+    with pytest.raises(AllocationError, match=r"pod default/p0 .*/p1 .*/p2 cannot .*; and 2 pods more$"):
+        machine.allocate(["Ascend910-7"], 0, lambda chip: "broken")
+
+
 def test_d2_an_unhealthy_chip_fails_with_the_reason_and_leaves_no_mark() -> None:
     machine = allocator(waiting_pod("p", "Ascend910-3"))
     with pytest.raises(
@@ -327,4 +372,4 @@ def test_preferred_ids(
 
 def test_preferred_ids_are_those_of_the_pod_that_is_served_next() -> None:
     machine = allocator(waiting_pod("late", "Ascend910-1", "9"), waiting_pod("early", "Ascend910-6", "2"))
-    assert machine.preferred(chips(8), [], 1) == ["Ascend910-6"]
+    assert machine.preferred(chips(8), [], 1, healthy) == ["Ascend910-6"]

@@ -336,6 +336,9 @@ def test_chips_list(tmp_path: Path) -> None:
                     "status": {"phase": "Running"},
                 },
             )
+            old = api.put(
+                PODS, {"metadata": {"namespace": "default", "name": "old"}, "spec": {"nodeName": NODE}}
+            )
             api.put(
                 CONFIG_MAPS,
                 {
@@ -349,6 +352,9 @@ def test_chips_list(tmp_path: Path) -> None:
                         "ManuallySeparateNPU": "Ascend910-4",
                         "RingwiseIsolation": "Ascend910-3",
                         "RingwiseMountedChips": json.dumps({pod["metadata"]["uid"]: "Ascend910-1"}),
+                        "RingwiseDoubtfulChips": json.dumps(
+                            {old["metadata"]["uid"]: "Ascend910-1,Ascend910-5"}
+                        ),
                     },
                 },
             )
@@ -365,8 +371,10 @@ def test_chips_list(tmp_path: Path) -> None:
                 "Ascend910-3": "isolated",
                 # Separated by Huawei's means: a fault.
                 "Ascend910-4": "unhealthy",
+                "Ascend910-5": "used",
             }
-            assert rows["Ascend910-1"]["pod"] == "default/train"
+            assert (rows["Ascend910-1"]["pod"], rows["Ascend910-1"]["note"]) == ("default/train", None)
+            assert (rows["Ascend910-5"]["pod"], rows["Ascend910-5"]["note"]) == ("default/old", "doubtful")
             assert rows["Ascend910-0"]["network_healthy"] is False
             assert rows["Ascend910-2"]["faults"] == "SeparateNPU 80E18402"
             assert rows["Ascend910-3"]["note"].startswith("hums (by ada, ")

@@ -8,7 +8,8 @@ import json
 import pytest
 
 from ringwise.device.allocation import CONSUMED
-from tests.device.rig import NODE, NODES, PODS, RESOURCE, rig
+from ringwise.device.simulated_kubelet import AdmissionError
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE, rig
 from tests.kube.harness import run
 
 REAL, IDS = "huawei.com/AscendReal", "huawei.com/kltDev"
@@ -81,6 +82,39 @@ def test_d3_after_an_exchange_every_annotation_and_rank_table_is_right() -> None
             }
             mounted = {uids["first"]: "Ascend910-1", uids["second"]: "Ascend910-0"}
             await node.until(lambda: json.loads(node.report()["RingwiseMountedChips"]) == mounted)
+
+    run(test())
+
+
+@pytest.mark.parametrize("why", ["faulty", "isolated", "held"])
+def test_d2_a_pod_whose_chip_cannot_be_used_holds_up_no_other(why: str) -> None:
+    """Kubelet asks for the pods in any order; as many start as have chips, and one call names the bad one."""
+
+    async def test() -> None:
+        async with rig() as node:
+            if why == "faulty":
+                node.driver.change(0, [0x80E18402])
+                await node.until(lambda: node.plugin.why_not("Ascend910-0"))
+            elif why == "isolated":
+                data = {f"{NODE}_Ascend910-0": json.dumps({"by": "me", "at": "now", "reason": "noise"})}
+                name = {"namespace": "kube-system", "name": "ringwise-isolation"}
+                node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
+                await node.until(lambda: node.plugin.why_not("Ascend910-0"))
+            else:
+                node.bind("holder", "Ascend910-0", "1")
+                await node.admit("holder")
+            node.bind("bad", "Ascend910-0", "2")
+            node.bind("good", "Ascend910-1", "3")
+            node.bind("better", "Ascend910-2", "4")
+            # Kubelet's call names no pod: the first one gets the chip of the next that has one.
+            ids = iter(["Ascend910-5", "Ascend910-6", "Ascend910-7"])
+            assert await node.admit("better", ids=[next(ids)]) == (1,)
+            assert await node.admit("bad", ids=[next(ids)]) == (2,)
+            with pytest.raises(AdmissionError, match="chip Ascend910-0 of pod default/"):
+                await node.admit("good", ids=[next(ids)])
+            await node.until(lambda: node.annotations("bad").get(REAL) == "Ascend910-2")
+            await node.until(lambda: node.annotations("better").get(REAL) == "Ascend910-1")
+            assert REAL not in node.annotations("good")
 
     run(test())
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from ringwise.device.file_watch import FileWatch
 from ringwise.device.service import after_failures
 from ringwise.device.simulated_kubelet import AdmissionError
 from tests.device.cases import section
-from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, rig
+from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
+from tests.device.test_doubts import UID, write_spec
 from tests.kube.harness import run
 
 REAL = "huawei.com/AscendReal"
@@ -163,26 +166,70 @@ def test_the_plugin_restarts_and_still_knows_what_is_mounted() -> None:
     run(test())
 
 
-def test_the_file_of_mounts_is_lost() -> None:
+@asynccontextmanager
+async def lost_record(real: str, **settings: Any) -> AsyncIterator[tuple[Rig, str]]:
+    """A node whose plugin has lost its file while a pod runs with chips 4 and 5; what AscendReal of the pod
+    says was written by its owner meanwhile. And the pod's uid.
+    """
+    async with rig(**settings) as node:
+        uid, chips = UID, "Ascend910-4,Ascend910-5"
+        about = {"annotations": {RESOURCE: chips, "predicate-time": "1"}, "uid": uid}
+        node.bind("train", chips, metadata={"namespace": "default", "name": "train", **about})
+        assert await node.admit("train", 2, ids=["Ascend910-0", "Ascend910-4"]) == (4, 5)
+        await node.until(lambda: uid in node.report()["RingwiseMountedChips"])
+        await node.stop()
+        for path in (node.folder / "p" / "ringwise").iterdir():
+            path.unlink()
+        pod = node.api.get(PODS, "default/train")
+        pod["metadata"]["annotations"][REAL] = real
+        node.api.put(PODS, {**pod, "status": {"phase": "Running"}})
+        await node.restart()
+        yield node, uid
+
+
+@pytest.mark.parametrize("real", ["Ascend910-4,Ascend910-5", "Ascend910-6,Ascend910-7"])
+def test_N8_the_file_of_mounts_is_lost_and_what_the_pod_may_have_is_doubtful(real: str) -> None:
     async def test() -> None:
-        async with rig() as node:
-            node.bind("train", "Ascend910-4,Ascend910-5")
-            await node.admit("train", 2)
-            await node.stop()
-            for path in (node.folder / "p" / "ringwise").iterdir():
-                path.unlink()
-            await node.restart()
-            await node.until(
-                lambda: (
-                    set(node.plugin.allocator.ledger.mapped(RESOURCE).values())
-                    == {"Ascend910-4", "Ascend910-5"}
-                )
-            )
+        async with lost_record(real) as (node, uid):
+            doubtful = {"Ascend910-0", "Ascend910-4", "Ascend910-5", *real.split(",")}
+            wanted = {uid: ",".join(sorted(doubtful))}
+            await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]) == wanted)
+            assert json.loads(node.report()["RingwiseMountedChips"]) == {}
+            assert doubtful.isdisjoint(node.device_list()[RESOURCE].split(","))
+            assert node.annotations("train")[REAL] == real
             node.bind("thief", "Ascend910-5")
             with pytest.raises(
                 AdmissionError, match="Ascend910-5 of pod default/thief is held by pod default/train"
             ):
                 await node.admit("thief")
+            # The report keeps it over a restart, whatever the owner writes.
+            await node.stop()
+            pod = node.api.get(PODS, "default/train")
+            pod["metadata"]["annotations"] |= {REAL: "Ascend910-1", RESOURCE: "Ascend910-1,Ascend910-2"}
+            node.api.put(PODS, pod)
+            await node.restart()
+            with pytest.raises(AdmissionError, match="Ascend910-5 of pod default/thief is held"):
+                await node.admit("thief")
+            node.api.remove(PODS, "default/train")
+            node.kubelet.remove("default/train")
+            await node.until(lambda: json.loads(node.report()["RingwiseDoubtfulChips"]) == {})
+            assert await node.admit("thief") == (5,)
+
+    run(test())
+
+
+def test_N8_a_lost_record_is_made_again_from_the_device_nodes_of_the_container(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with lost_record("Ascend910-6,Ascend910-7", container_specs=tmp_path) as (node, uid):
+            await node.until(lambda: uid in node.report()["RingwiseDoubtfulChips"])
+            devices = [("/dev/davinci4", "c"), ("/dev/davinci5", "c"), ("/dev/davinci_manager", "c")]
+            write_spec(tmp_path, "c1/config.json", f"/kubepods/pod{uid}/c1", *devices)
+            mounted = {uid: "Ascend910-4,Ascend910-5"}
+            await node.until(lambda: json.loads(node.report()["RingwiseMountedChips"]) == mounted)
+            assert json.loads(node.report()["RingwiseDoubtfulChips"]) == {}
+            await node.until(lambda: node.annotations("train")[REAL] == "Ascend910-4,Ascend910-5")
+            node.bind("next", "Ascend910-7")
+            assert await node.admit("next") == (7,)
 
     run(test())
 

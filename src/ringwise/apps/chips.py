@@ -30,6 +30,7 @@ from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
+    DOUBTFUL_CHIPS_KEY,
     FAULT_SUFFIX,
     ISOLATED_CHIPS_KEY,
     ISOLATION_CONFIG_MAP,
@@ -206,7 +207,11 @@ def _rows(
     info = msgspec.json.decode(data.get(DEVICE_INFO_KEY, "{}"), type=_Info)
     mounted = msgspec.json.decode(data.get(MOUNTED_CHIPS_KEY) or "{}", type=dict[str, str])
     lists = (info.DeviceInfo.DeviceList if info.DeviceInfo is not None else None) or {}
-    by_chip = {chip: pods.get(uid, uid) for uid, text in mounted.items() for chip in text.split(",")}
+    doubtful = msgspec.json.decode(data.get(DOUBTFUL_CHIPS_KEY) or "{}", type=dict[str, str])
+    by_chip, perhaps = (
+        {chip: pods.get(uid, uid) for uid, text in one.items() for chip in text.split(",")}
+        for one in (mounted, doubtful)
+    )
     faults = _faults(lists)
     unhealthy = _names(lists, UNHEALTHY_SUFFIX)
     network = _names(lists, NETWORK_UNHEALTHY_SUFFIX)
@@ -214,17 +219,19 @@ def _rows(
     listed = (data.get(key, "") for key in (MANUALLY_SEPARATE_KEY, ISOLATED_CHIPS_KEY))
     named = {chip.strip() for text in listed for chip in text.split(",")}
     reasons = {one.chip: one for one in isolations if one.node == node}
-    chips = free | unhealthy | network | named | by_chip.keys() | faults.keys()
+    chips = free | unhealthy | network | named | by_chip.keys() | perhaps.keys() | faults.keys()
     chips |= {key.partition("/")[2] for key in pods if key.startswith(f"{node}/")}
     isolated = isolated_chips(isolations, node, tuple(chips))
     rows = []
     for chip in (one for one in chips if chip_of(one) is not None):
-        pod = by_chip.get(chip) or pods.get(f"{node}/{chip}", "")
+        pod = by_chip.get(chip) or pods.get(f"{node}/{chip}", "") or perhaps.get(chip, "")
         why = reasons.get(chip) or reasons.get("")
         state = "free" if chip in free else "used"
         if chip in isolated or chip in unhealthy:
             state = "isolated" if chip in isolated else "unhealthy"
         note = f"{why.reason} (by {why.by}, {why.at})" if why is not None else ""
+        if chip in perhaps and chip not in by_chip:
+            note = f"{note}; doubtful" if note else "doubtful"
         rows.append(ChipRow(node, chip, state, pod, chip not in network, faults.get(chip, ""), note))
     return rows
 

@@ -157,6 +157,12 @@ def _options(command: Command) -> Command:
             help="Where CDI specifications are written.",
         ),
         click.option(
+            "--container-specs",
+            type=click.Path(path_type=Path),
+            help="The container runtime's folder of containers, to see which chips those have of whose mount "
+            "there is no record: their specifications are read, with their environment. Default: not read.",
+        ),
+        click.option(
             "--set-labels/--no-labels", default=True, show_default=True, help="Set missing node labels."
         ),
         click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
@@ -246,6 +252,7 @@ def device_plugin(**given: Any) -> None:
         pod_resources=folder / "pod-resources" / "kubelet.sock",
         state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",
         cdi_folder=given["cdi_dir"],
+        container_specs=given["container_specs"],
         world=_mounting(given["mount_by"]),
         mount_driver=given["mount_driver"],
         match_pods=given["volcano_type"],

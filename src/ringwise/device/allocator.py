@@ -6,7 +6,7 @@ and health as values. What must be written comes back as values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.device.allocation import (
@@ -18,7 +18,9 @@ from ringwise.device.allocation import (
     named_chips,
     preferred_ids,
     reported_ids,
+    updated_map,
 )
+from ringwise.device.doubts import Doubts
 from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.device.pods import NodePod
 from ringwise.grammar import counted
@@ -29,6 +31,9 @@ from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 LISTING_DELAY = 10 * 10**9
 #: The same for listings that are read at any time, also while kubelet starts.
 LISTING_PATIENCE = 120 * 10**9
+
+#: Of pods that an Allocate call passed over so many are named.
+MOST_NAMED = 3
 
 #: Pod (namespace/name) to the ids of each of its containers, as kubelet's pod-resources API lists them.
 Listing = Mapping[str, Sequence[Sequence[str]]]
@@ -43,6 +48,8 @@ class AllocateResult:
     annotations: Mapping[str, str]
     #: What the pod had after an earlier exchange.
     claim: Claim | None = None
+    #: Why pods that were placed earlier were passed over.
+    passed_over: tuple[str, ...] = ()
 
     @property
     def chips(self) -> tuple[str, ...]:
@@ -90,6 +97,9 @@ class Allocator:
         self._mounts_by_environment = mounts_by_environment
         #: Without it kubelet's ids are the chips, and pods are not looked at.
         self.match_pods = match_pods
+        #: Pods that kubelet lists with ids of which there is no record: uid to these ids.
+        self._unrecorded: dict[str, tuple[str, ...]] = {}
+        self.doubts = Doubts(resource)
 
     # -- pods ------------------------------------------------------------------------------------------
 
@@ -102,6 +112,7 @@ class Allocator:
         self._asking = {uid: pod for uid, pod in self._asking.items() if uid in self.pods}
         for pod in listed.values():
             self.put_pod(pod)
+        self.doubts.keep(self.pods.keys())
 
     def put_pod(self, pod: NodePod) -> None:
         """Older versions are ignored: what we wrote is known here before the watch has it."""
@@ -115,6 +126,7 @@ class Allocator:
     def drop_pod(self, uid: str) -> None:
         self.pods.pop(uid, None)
         self._asking.pop(uid, None)
+        self.doubts.forget([uid])
 
     def as_claimed(self, pod: NodePod) -> NodePod:
         """The pod with the chips and the place in the order that it has after an exchange."""
@@ -139,31 +151,35 @@ class Allocator:
         ]
 
     def _unserved_pods(self) -> list[NodePod]:
-        served = self._mounted_pods()
+        served = self._mounted_pods().union(self._unrecorded)
         claimed = (self.as_claimed(pod) for pod in self._asking.values() if pod.uid not in served)
         return [pod for pod in claimed if is_candidate(pod, self.resource)]
 
     # -- calls -----------------------------------------------------------------------------------------
 
-    def allocate(self, ids: Sequence[str], now: int, why_not: Callable[[str], str | None]) -> AllocateResult:
+    def allocate(
+        self, ids: Sequence[str], now: int, why_not: Callable[[str], str | None], *, fresh: bool = True
+    ) -> AllocateResult:
         """Choose the pod and enter the mount into the book; `abort` takes it back (rule D2).
 
-        `why_not` returns why a chip cannot be used, None for a healthy one.
+        `why_not` returns why a chip cannot be used, None for a healthy one. `fresh`: pods and mounts were
+        just read. Otherwise a chip that looks held may be free by now, and no pod is passed over for it.
         """
         if not self.match_pods:
             mount = Mount(self.resource, tuple(ids), tuple(ids), "", at=now)
-            self._check_chips(mount.chips, None, why_not)
+            for chip in mount.chips:
+                problem = self._unusable(chip, "", why_not)
+                if problem is not None:
+                    raise AllocationError(problem)
             self.ledger.add(mount)
             return AllocateResult(mount, None, {})
-        pod = first_waiting(self.waiting(), self.resource, len(ids))
+        pod, passed_over = self._served_next(len(ids), why_not, ids, fresh)
         if pod is None:
-            raise AllocationError(self._nothing_waits(len(ids)))
-        chips = listed_chips(pod.annotations.get(self.resource), self.resource)
-        self._check_chips(chips, pod, why_not, ids)
+            raise AllocationError(_few(passed_over) if passed_over else self._nothing_waits(len(ids)))
         mount = Mount(
             self.resource,
             tuple(ids),
-            chips,
+            listed_chips(pod.annotations.get(self.resource), self.resource),
             pod.uid,
             pod.key,
             time=pod.annotations.get(PREDICATE_TIME),
@@ -174,7 +190,28 @@ class Allocator:
         claim = self.ledger.claims.get(pod.uid)
         self.ledger.add(mount)
         self.ledger.unclaim(pod.uid)
-        return AllocateResult(mount, pod, annotations, claim)
+        return AllocateResult(mount, pod, annotations, claim, tuple(passed_over))
+
+    def _served_next(
+        self, count: int, why_not: Callable[[str], str | None], ids: Sequence[str], fresh: bool
+    ) -> tuple[NodePod | None, list[str]]:
+        """The pod that a call for so many chips serves, and why those before it are passed over (rule D2)."""
+        waiting, passed_over = self.waiting(), list[str]()
+        while (pod := first_waiting(waiting, self.resource, count)) is not None:
+            chips = listed_chips(pod.annotations.get(self.resource), self.resource)
+            of_pod = f" of pod {pod.key}"
+            problem = next(filter(None, (self._unusable(chip, of_pod, why_not) for chip in chips)), None)
+            if problem is None:
+                held = self._held_by_others(pod, ids)
+                chip = next((chip for chip in chips if chip in held), None)
+                if chip is None:
+                    break
+                problem = f"chip {chip}{of_pod} is held by pod {held[chip]}"
+                if not fresh:
+                    raise AllocationError(problem)
+            passed_over.append(problem)
+            waiting = [one for one in waiting if one is not pod]
+        return pod, passed_over
 
     def commit(self, allocation: AllocateResult, patched: NodePod | None = None) -> None:
         """The pod was patched: the watch will show it later."""
@@ -194,25 +231,13 @@ class Allocator:
         if allocation.pod is not None and claim is not None:
             self.ledger.claim(allocation.pod.uid, claim)
 
-    def _check_chips(
-        self,
-        chips: Sequence[str],
-        pod: NodePod | None,
-        why_not: Callable[[str], str | None],
-        ids: Sequence[str] = (),
-    ) -> None:
-        of_pod = f" of pod {pod.key}" if pod is not None else ""
-        held = self._held_by_others(pod, ids)
-        for chip in chips:
-            if chip not in self.chips:
-                raise AllocationError(f"chip {chip}{of_pod} is not on this node")
-            problem = why_not(chip)
-            if problem is not None:
-                raise AllocationError(f"chip {chip}{of_pod} cannot be used: {problem}")
-            if pod is not None and chip in held:
-                raise AllocationError(f"chip {chip}{of_pod} is held by pod {held[chip]}")
+    def _unusable(self, chip: str, of_pod: str, why_not: Callable[[str], str | None]) -> str | None:
+        if chip not in self.chips:
+            return f"chip {chip}{of_pod} is not on this node"
+        problem = why_not(chip)
+        return None if problem is None else f"chip {chip}{of_pod} cannot be used: {problem}"
 
-    def _held_by_others(self, pod: NodePod | None, ids: Sequence[str]) -> dict[str, str]:
+    def _held_by_others(self, pod: NodePod, ids: Sequence[str]) -> dict[str, str]:
         """Chips in containers of other pods. Pods that only wait hold nothing."""
         held: dict[str, str] = {}
         again = set(ids)
@@ -223,14 +248,27 @@ class Allocator:
                 owner = self.pods.get(mount.pod)
                 held.update(dict.fromkeys(mount.chips, owner.key if owner is not None else mount.pod))
         for other in self._asking.values():
-            if pod is not None and other.uid == pod.uid:
-                continue
-            if other.live and other.uid not in mounted and self._is_served(other):
-                held.update(dict.fromkeys(self._limited(other), other.key))
+            if other.uid != pod.uid and other.uid not in mounted and self._is_doubtful(other):
+                held.update(dict.fromkeys(self._named(other), other.key))
         return held
 
     def _is_served(self, pod: NodePod) -> bool:
         return pod.uid not in self.ledger.claims and pod.annotations.get(PREDICATE_TIME) == CONSUMED
+
+    def _is_doubtful(self, pod: NodePod) -> bool:
+        """Whether a pod without a record has chips in its container all the same (rule N8)."""
+        if not pod.live or not self.match_pods:
+            return False
+        return pod.uid in self._unrecorded or self._is_served(pod) or self._runs(pod)
+
+    def _runs(self, pod: NodePod) -> bool:
+        return pod.phase == "Running" and pod.uid not in self.ledger.claims
+
+    def _named(self, pod: NodePod) -> Collection[str]:
+        """The chips that count for a live pod without a record."""
+        if not self._is_doubtful(pod):
+            return self._limited(self.as_claimed(pod))
+        return self.doubts.chips(pod, self._unrecorded.get(pod.uid, ()), self.ledger.mapped(self.resource))
 
     def _nothing_waits(self, count: int) -> str:
         others = sorted(
@@ -257,24 +295,42 @@ class Allocator:
 
     def reported(self) -> dict[str, str]:
         """Under which id each chip is reported to kubelet."""
-        return reported_ids(self.chips, self.ledger.mapped(self.resource))
+        mapped: dict[str, str] = {}
+        for uid, ids in self._unrecorded.items():
+            # A guess, for kubelet's counts alone: as many free ids should be healthy as free chips are.
+            chips = named_chips(self.pods[uid], self.resource) if uid in self.pods else ()
+            mapped = updated_map(mapped, ids, chips)
+        return reported_ids(self.chips, mapped | self.ledger.mapped(self.resource))
 
-    def preferred(self, available: Sequence[str], must_include: Sequence[str], size: int) -> list[str]:
+    def preferred(
+        self,
+        available: Sequence[str],
+        must_include: Sequence[str],
+        size: int,
+        why_not: Callable[[str], str | None],
+    ) -> list[str]:
         """Ids for the pod that D2 would serve next."""
-        pod = first_waiting(self.waiting(), self.resource, size) if self.match_pods else None
+        pod = self._served_next(size, why_not, (), fresh=True)[0] if self.match_pods else None
         chips = listed_chips(pod.annotations.get(self.resource), self.resource) if pod is not None else ()
         return preferred_ids(chips, set(available), must_include, size, self.reported())
 
     # -- what kubelet lists ------------------------------------------------------------------------------
 
-    def listed(self, listing: Listing, now: int, *, during_call: bool = False) -> None:
+    def listed(
+        self,
+        listing: Listing,
+        now: int,
+        *,
+        during_call: bool = False,
+        in_containers: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         """Enter which pod has which ids; drop mounts that are gone (rule D2).
 
         `during_call`: the listing was read for an Allocate call, so kubelet has read its own records. After
-        a start it lists nothing for a while.
+        a start it lists nothing for a while. `in_containers`: pod uid to the chips of the device nodes that
+        its containers have, as far as that was seen.
         """
-        by_key = {pod.key: pod for pod in self.pods.values()}
-        owners = {frozenset(ids): by_key.get(key) for key, lists in listing.items() for ids in lists}
+        owners = self._owners(listing)
         for mount in self._mounts():
             ids = frozenset(mount.ids)
             if ids not in owners:
@@ -283,10 +339,16 @@ class Allocator:
                 self.ledger.remove(mount)
             else:
                 self._attribute(mount, owners[ids])
-        known = {frozenset(mount.ids) for mount in self._mounts()}
-        for ids, pod in owners.items():
-            if pod is not None and ids and ids not in known:
-                self._recover(ids, pod)
+        found = {pod.uid: ids for ids, pod in self._without_record(owners)}
+        # A kubelet that starts lists nothing yet.
+        before = {} if during_call else self._unrecorded
+        self._unrecorded = {}
+        for uid, listed in (before | {uid: tuple(sorted(ids)) for uid, ids in found.items()}).items():
+            pod = self.pods.get(uid)
+            if pod is None or not pod.live or uid in self._mounted_pods():
+                continue
+            if uid not in found or not self._recover(listed, pod, in_containers or {}):
+                self._unrecorded[uid] = listed
         self._settle()
         self.ledger.forget_claims(pod.uid for pod in self.pods.values() if pod.live)
 
@@ -332,19 +394,38 @@ class Allocator:
                 self.ledger.claim(chosen.uid, Claim(mount.chips, mount.time))
         self.ledger.replace(mount, owned)
 
-    def _recover(self, ids: frozenset[str], pod: NodePod) -> None:
-        """A mount that another plugin made, or that was in a file now lost."""
-        chips = named_chips(pod, self.resource)
-        if not self.match_pods:
-            chips = tuple(sorted(ids))
-        elif self._mounts_by_environment and self.resource in pod.visible_from:
-            chips = listed_chips(pod.annotations.get(self.resource), self.resource)
-        if len(chips) != len(ids) or not ids <= set(self.chips):
-            return
+    def without_record(self, listing: Listing) -> list[NodePod]:
+        """Live pods that kubelet lists with ids of which there is no record."""
+        return [pod for _, pod in self._without_record(self._owners(listing))] if self.match_pods else []
+
+    def _owners(self, listing: Listing) -> dict[frozenset[str], NodePod | None]:
+        by_key = {pod.key: pod for pod in self.pods.values()}
+        return {frozenset(ids): by_key.get(key) for key, lists in listing.items() for ids in lists}
+
+    def _without_record(
+        self, owners: Mapping[frozenset[str], NodePod | None]
+    ) -> list[tuple[frozenset[str], NodePod]]:
+        known, recorded = {frozenset(mount.ids) for mount in self._mounts()}, self._mounted_pods()
+        return [
+            (ids, pod)
+            for ids, pod in owners.items()
+            if pod is not None and pod.live and ids and ids not in known and pod.uid not in recorded
+        ]
+
+    def _recover(self, ids: Sequence[str], pod: NodePod, in_containers: Mapping[str, Sequence[str]]) -> bool:
+        """Enter a mount that another plugin made, or that was in a file now lost; False while it is doubtful.
+
+        What its owner can write does not count: neither annotations nor what a container reads from them.
+        """
+        chips = tuple(in_containers.get(pod.uid, ()) if self.match_pods else ids)
+        if len(chips) != len(ids) or not set(chips).union(ids) <= set(self.chips):
+            return False
         taken = {chip for mount in self._mounts() for chip in mount.chips}
         if not taken.isdisjoint(chips):
-            return
-        self.ledger.add(Mount(self.resource, tuple(sorted(ids)), chips, pod.uid, pod.key, owner=pod.uid))
+            return False
+        self.ledger.add(Mount(self.resource, tuple(ids), chips, pod.uid, pod.key, owner=pod.uid))
+        self.doubts.forget([pod.uid])
+        return True
 
     def _settle(self) -> None:
         if all(not mount.owner or mount.owner == mount.chosen for mount in self._mounts()):
@@ -436,7 +517,7 @@ class Allocator:
         mounted = self._mounted_pods()
         for pod in self._asking.values():
             if pod.live and pod.uid not in mounted:
-                used.update(self._limited(self.as_claimed(pod)))
+                used.update(self._named(pod))
         return used
 
     def chips_of_pods(self) -> dict[str, tuple[str, ...]]:
@@ -454,6 +535,22 @@ class Allocator:
             if uid in self.pods and uid not in known:
                 known[uid] = claim.chips
         return known
+
+    def doubtful_chips(self) -> dict[str, tuple[str, ...]]:
+        """Pod uid to the chips that it may have, of pods without a record (rule N8)."""
+        mounted = self._mounted_pods()
+        unattributed = {len(mount.ids) for mount in self._mounts() if not mount.owner}
+        return {
+            pod.uid: tuple(sorted(chips.intersection(self.chips)))
+            for pod in self._asking.values()
+            if pod.uid not in mounted
+            and self._is_doubtful(pod)
+            # One that waits may only have the name of the pod that kubelet means.
+            and (self._is_served(pod) or self._runs(pod))
+            # One of the mounts whose pod is not known yet may be its.
+            and (pod.uid in self._unrecorded or pod.asks_for(self.resource) not in unattributed)
+            and (chips := set(self._named(pod)))
+        }
 
     def pod_of(self, chip: str) -> NodePod | None:
         """The live pod that uses a chip."""
@@ -481,3 +578,8 @@ class Allocator:
 
     def _limited(self, pod: NodePod) -> tuple[str, ...]:
         return named_chips(pod, self.resource)[: pod.asks_for(self.resource)]
+
+
+def _few(problems: Sequence[str]) -> str:
+    more = f"; and {counted(len(problems) - MOST_NAMED, 'pod')} more" if len(problems) > MOST_NAMED else ""
+    return "; ".join(problems[:MOST_NAMED]) + more

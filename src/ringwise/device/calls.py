@@ -11,6 +11,7 @@ import msgspec
 
 from ringwise.device.allocation import AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator, Listing
+from ringwise.device.container_specs import ContainerSpecs
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
@@ -86,6 +87,7 @@ class Calls:
         observer: Observer,
         why_not: Callable[[str], str | None],
         read_pods: Callable[[], Any],
+        containers: ContainerSpecs | None = None,
     ) -> None:
         self._allocator = allocator
         self._file = file
@@ -95,6 +97,7 @@ class Calls:
         self._observer = observer
         self._why_not = why_not
         self._read_pods = read_pods
+        self._containers = containers
         self._serving = asyncio.Lock()
         #: What kubelet listed last; None: it did not answer.
         self.listing: Listing | None = None
@@ -122,7 +125,7 @@ class Calls:
         if self._allocator.needs_listing(self._clock.now()):
             await self.read_listing(during_call=True)
         try:
-            return self._choose(ids)
+            return self._choose(ids, fresh=False)
         except AllocationError as problem:
             if not self._allocator.match_pods:
                 raise
@@ -136,12 +139,12 @@ class Calls:
             remark = f" (the API server could not be asked: {error})"
         await self.read_listing(during_call=True)
         try:
-            return self._choose(ids)
+            return self._choose(ids, fresh=True)
         except AllocationError as problem:
             raise AllocationError(f"{problem}{remark}") from None
 
-    def _choose(self, ids: Sequence[str]) -> AllocateResult:
-        return self._allocator.allocate(ids, self._clock.now(), self._why_not)
+    def _choose(self, ids: Sequence[str], *, fresh: bool) -> AllocateResult:
+        return self._allocator.allocate(ids, self._clock.now(), self._why_not, fresh=fresh)
 
     async def _confirmed(self, allocation: AllocateResult) -> bool:
         """Write the mark and the mount; False when the pod is gone. Raises AllocationError."""
@@ -212,7 +215,12 @@ class Calls:
             self.listing = None
             return False
         self.listing = listing
-        self._allocator.listed(listing, self._clock.now(), during_call=during_call)
+        in_containers: Mapping[str, Sequence[str]] = {}
+        if self._containers is not None and (unknown := self._allocator.without_record(listing)):
+            in_containers = await asyncio.to_thread(self._containers.chips_of, [pod.uid for pod in unknown])
+        self._allocator.listed(
+            listing, self._clock.now(), during_call=during_call, in_containers=in_containers
+        )
         return True
 
     async def correct(self) -> None:
@@ -235,6 +243,8 @@ class Calls:
 
 def _log_allocation(allocation: AllocateResult) -> None:
     mount = allocation.mount
+    for problem in allocation.passed_over:
+        _LOG.warning("pod passed over", why=problem)
     _LOG.info("allocated", pod=mount.chosen_key, chips=",".join(mount.chips), ids=",".join(mount.ids))
 
 

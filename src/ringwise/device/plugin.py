@@ -17,9 +17,18 @@ from functools import partial
 
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
-from ringwise.device.answers import BY_CDI, BY_RUNTIME, AllocateAnswer, Answers, HostFiles, possible_world
+from ringwise.device.answers import (
+    BY_CDI,
+    BY_RUNTIME,
+    AllocateAnswer,
+    Answers,
+    HostFiles,
+    chip_nodes,
+    possible_world,
+)
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
+from ringwise.device.container_specs import ContainerSpecs
 from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
@@ -43,6 +52,7 @@ from ringwise.device.reporter import (
     Reporter,
     StoredMap,
     describe_node,
+    doubtful_in,
     has_switch_info,
     map_watch,
     names_in,
@@ -125,6 +135,10 @@ class NodePlugin:
             mount_driver=settings.mount_driver,
         )
         self.reporter = Reporter(client, settings.node, settings.report_interval)
+        self._containers: ContainerSpecs | None = None
+        if settings.container_specs is not None:
+            self._containers = ContainerSpecs(settings.container_specs)
+        self._know_nodes()
         self._pod_resources: PodResources = pod_resources or PodResourcesClient(
             settings.pod_resources, self.resource
         )
@@ -147,8 +161,9 @@ class NodePlugin:
             self._pod_resources,
             clock=self._clock,
             observer=self._observer,
-            why_not=lambda chip: self.monitor.why_not(chip, self._clock.now() // 1_000_000),
+            why_not=self.why_not,
             read_pods=self._pods.read,
+            containers=self._containers,
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._looks = Looks(self.discovery, self.answers.look)
@@ -254,6 +269,23 @@ class NodePlugin:
         except TimeoutError:
             _LOG.warning("chips taken out of use are not known yet", why="the API server has not told them")
 
+    def why_not(self, chip: str) -> str | None:
+        """Why a chip must not be mounted; None for a healthy one."""
+        return self.monitor.why_not(chip, self._clock.now() // 1_000_000)
+
+    def _know_nodes(self) -> None:
+        """Which chips device nodes and foreign names stand for."""
+        if self._containers is not None:
+            nodes = chip_nodes(self.card, self.chips)
+            self._containers.nodes = {
+                node.container: self.names[chip.physical]
+                for node, chip in zip(nodes, self.chips, strict=True)
+            }
+        if self.card == ASCEND910A5:
+            self.allocator.doubts.other_names = {
+                name_of(self.card, chip.logic): self.names[chip.physical] for chip in self.chips
+            }
+
     # -- health ----------------------------------------------------------------------------------------
 
     async def _look_at_chips(self) -> None:
@@ -297,6 +329,7 @@ class NodePlugin:
         for physical in seen.codes:
             _LOG.info("chip found", chip=self.names[physical])
         self.allocator.chips = tuple(self.names.values())
+        self._know_nodes()
         self.answers.watch(chips)
         self.monitor.watch(self.names, chips)
         self._events.watch(self.names, chips)
@@ -430,6 +463,7 @@ class NodePlugin:
                 self.monitor.tracker.escalations(), self.monitor.tracker.configuration.spelling
             ),
             mounted=self.allocator.chips_of_pods(),
+            doubtful=self.allocator.doubtful_chips(),
             listed=self._calls.listing,
         )
 
@@ -448,6 +482,7 @@ class NodePlugin:
         for chip in sorted(separated - mirrored):
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
+        self.allocator.doubts.restore(doubtful_in(stored))
         self._restored.set()
 
     def _own_map(self, stored: StoredMap | None) -> None:

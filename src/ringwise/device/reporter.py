@@ -39,6 +39,7 @@ from ringwise.wellknown import (
     DESCRIPTION_KEY,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
+    DOUBTFUL_CHIPS_KEY,
     ISOLATED_CHIPS_KEY,
     KUBE_SYSTEM,
     KUBELET_LISTING_KEY,
@@ -98,6 +99,7 @@ class Content:
         isolated: Sequence[str],
         reasons: str,
         mounted: Mapping[str, Sequence[str]],
+        doubtful: Mapping[str, Sequence[str]],
         listed: Listing | None,
     ) -> None:
         self.lists = lists
@@ -107,7 +109,8 @@ class Content:
             MANUALLY_SEPARATE_KEY: self.separated,
             UPGRADE_REASON_KEY: reasons,
             DESCRIPTION_KEY: DESCRIPTION,
-            MOUNTED_CHIPS_KEY: compact({uid: ",".join(chips) for uid, chips in sorted(mounted.items())}),
+            MOUNTED_CHIPS_KEY: _chips_text(mounted),
+            DOUBTFUL_CHIPS_KEY: _chips_text(doubtful),
             KUBELET_LISTING_KEY: _listing_text(listed),
             ISOLATED_CHIPS_KEY: ",".join(isolated),
         }
@@ -133,6 +136,10 @@ class Content:
             document["UpdateTime"] = seconds
             rest[SWITCH_INFO_KEY] = compact(document)
         return {**written, **rest}
+
+
+def _chips_text(chips_of_pods: Mapping[str, Sequence[str]]) -> str:
+    return compact({uid: ",".join(chips) for uid, chips in sorted(chips_of_pods.items())})
 
 
 def _listing_text(listed: Listing | None) -> str:
@@ -250,6 +257,16 @@ def names_in(stored: StoredMap | None, key: str) -> set[str]:
     """The chips of a list in the ConfigMap."""
     text = ((stored.data if stored is not None else None) or {}).get(key) or ""
     return {name.strip() for name in text.split(",") if name.strip()}
+
+
+def doubtful_in(stored: StoredMap | None) -> dict[str, list[str]]:
+    """Chips that pods may have, by uid, as written before a restart."""
+    text = ((stored.data if stored is not None else None) or {}).get(DOUBTFUL_CHIPS_KEY) or "{}"
+    try:
+        written = msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return {}
+    return {uid: [name for name in names.split(",") if name] for uid, names in written.items()}
 
 
 def reasons_in(stored: StoredMap | None) -> dict[str, list[Escalation]]:

@@ -78,7 +78,10 @@ class ResourceService:
         answer = messages.PreferredAllocationResponse()
         for one in request.container_requests:
             ids = self._plugin.allocator.preferred(
-                list(one.available_deviceIDs), list(one.must_include_deviceIDs), one.allocation_size
+                list(one.available_deviceIDs),
+                list(one.must_include_deviceIDs),
+                one.allocation_size,
+                self._plugin.why_not,
             )
             answer.container_responses.add(deviceIDs=ids)
         return answer

@@ -28,6 +28,8 @@ class PluginSettings:
     host_root: Path = Path("/")
     world: str = BY_NODES
     mount_driver: bool = False
+    #: Where the runtime keeps the specifications of containers, to see their device nodes; None: not read.
+    container_specs: Path | None = None
     #: Match calls with pods by their annotations (rule D2); without it kubelet's ids are the chips.
     match_pods: bool = True
     #: Seconds between two looks at the chips.

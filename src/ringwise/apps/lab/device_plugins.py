@@ -15,10 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ringwise.apps.node_api import MemoryClient, NodeApi, Object
-from ringwise.device.answers import BY_NODES
+from ringwise.device.answers import BY_NODES, node_numbers
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.health.configuration import NETWORK_CODES
+from ringwise.device.ledger import Mount
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.service import Registration
 from ringwise.device.settings import PluginSettings
@@ -169,6 +170,16 @@ class _RunningNode:
         if plural == "pods":
             meta = one["metadata"]
             self.written[meta["uid"]] = dict(meta.get("annotations") or {})
+
+    def restore(self, pod: Pod, container: Container) -> None:
+        """What kubelet and the plugin have on the node's disk about a pod that was started before."""
+        self.kubelet.containers[pod.key] = (self.resource, container)
+        numbers = node_numbers(self.plugin.card, self.plugin.chips)
+        names = dict(zip(numbers, self.plugin.names.values(), strict=True))
+        chips = tuple(names[number] for number in container.chips if number in names)
+        self.plugin.allocator.ledger.add(
+            Mount(self.resource, container.ids, chips, pod.uid, pod.key, owner=pod.uid)
+        )
 
     async def start(self) -> None:
         await self.kubelet.start()
@@ -422,8 +433,7 @@ class DevicePlugins:
         for pod in self._pods.get(name, {}).values():
             container = self._cluster.container(pod.uid)
             if container is not None and not container.refused and pod.cls.resource == resource:
-                # Kubelet's own record of what it started.
-                made.kubelet.containers[pod.key] = (resource, _kubelet_container(container))
+                made.restore(pod, _kubelet_container(container))
             if pod.cls.resource == resource:
                 made.api.put("pods", self._object(pod))
         await made.start()

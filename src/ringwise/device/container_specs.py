@@ -1,0 +1,97 @@
+"""Which chips running containers have, from the specifications that the container runtime started them with.
+
+A container's own /dev does not say it: root in the container can remove and make nodes there. The runtime's
+files belong to the host's root.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import msgspec
+
+from ringwise.log import Logger
+from ringwise.manifests.wire import WireStruct
+
+_LOG = Logger()
+
+#: Where containerd and CRI-O keep them, below the folder that is given.
+_FILES = ("*/config.json", "*/userdata/config.json")
+#: Bytes of a specification that are read.
+_LARGEST = 4 << 20
+#: The pod in the path of a container's control group, as both drivers of kubelet write it.
+_POD = re.compile(r"pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?![0-9a-f])")
+
+
+class _Device(WireStruct):
+    path: str = ""
+    type: str = ""
+
+
+class _Linux(WireStruct):
+    devices: list[_Device] | None = None
+    cgroups_path: str | None = None
+
+
+class _Spec(WireStruct):
+    linux: _Linux | None = None
+
+
+class ContainerSpecs:
+    """The specifications in one folder. They do not change while their container exists."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        #: Path of a device node to the chip behind it.
+        self.nodes: Mapping[str, str] = {}
+        #: File to its time, the uid of the pod and the paths of its character devices.
+        self._read: dict[Path, tuple[int, str, frozenset[str]]] = {}
+        self._problem = ""
+
+    def chips_of(self, uids: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """Pod uid to the chips of all its containers; pods without any are left out."""
+        self._look()
+        found: dict[str, set[str]] = {}
+        for _, uid, paths in self._read.values():
+            if uid in uids:
+                found.setdefault(uid, set()).update(self.nodes[path] for path in paths if path in self.nodes)
+        return {uid: tuple(sorted(chips)) for uid, chips in found.items() if chips}
+
+    def _look(self) -> None:
+        read: dict[Path, tuple[int, str, frozenset[str]]] = {}
+        unread = "" if self._folder.is_dir() else f"{self._folder} is no folder"
+        for pattern in _FILES:
+            for path in self._folder.glob(pattern):
+                try:
+                    about = path.stat()
+                    known = self._read.get(path)
+                    if known is None or known[0] != about.st_mtime_ns:
+                        content = path.read_bytes() if about.st_size <= _LARGEST else b""
+                        known = (about.st_mtime_ns, *_pod_and_nodes(content))
+                except FileNotFoundError:
+                    # Its container ended meanwhile.
+                    continue
+                except OSError as problem:
+                    unread = unread or str(problem)
+                    continue
+                read[path] = known
+        self._read = read
+        if unread and unread != self._problem:
+            _LOG.warning("chips of containers are not seen", why=unread)
+        self._problem = unread
+
+
+def _pod_and_nodes(content: bytes) -> tuple[str, frozenset[str]]:
+    """Uid of the pod and paths of the character devices; empty where it cannot be read.
+
+    The owner of a pod chooses the paths of block devices (volumes in block mode), of no others.
+    """
+    try:
+        linux = msgspec.json.decode(content, type=_Spec).linux or _Linux()
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return "", frozenset()
+    pod = _POD.search(linux.cgroups_path or "")
+    nodes = frozenset(one.path for one in linux.devices or () if one.type == "c")
+    return (pod.group(1).replace("_", "-") if pod is not None else ""), nodes
