@@ -16,7 +16,7 @@ from tests.device.cases import RESOURCE
 
 def book(*pods: str) -> Ledger:
     mounts = [
-        Mount(RESOURCE, (f"Ascend910-{at}",), (f"Ascend910-{at}",), pod, f"default/{pod}", "1")
+        Mount(RESOURCE, (f"Ascend910-{at}",), (f"Ascend910-{at}",), pod, f"default/{pod}", "1", at=at + 1)
         for at, pod in enumerate(pods)
     ]
     return Ledger(mounts, {"waits": Claim(("Ascend910-7",), "5")}, version=len(pods))
@@ -31,6 +31,14 @@ def test_the_last_state_is_read_again(tmp_path: Path) -> None:
     assert len(path.read_text().splitlines()) == 3
     found = LedgerFile(path).load()
     assert (found.mounts, found.claims) == (ledger.mounts, ledger.claims)
+
+
+def test_N8_a_mount_that_an_earlier_version_took_from_annotations_is_not_believed(tmp_path: Path) -> None:
+    file = LedgerFile(tmp_path / "mounts.jsonl")
+    believed = Mount(RESOURCE, ("Ascend910-5",), ("Ascend910-6",), "old", "default/old", owner="old")
+    file.save(Ledger([*book("a").mounts, believed], version=1))
+    file.close()
+    assert LedgerFile(file.path).load().mounts == book("a").mounts
 
 
 def test_nothing_new_is_not_written(tmp_path: Path) -> None:

@@ -347,7 +347,7 @@ class Allocator:
             pod = self.pods.get(uid)
             if pod is None or not pod.live or uid in self._mounted_pods():
                 continue
-            if uid not in found or not self._recover(listed, pod, in_containers or {}):
+            if uid not in found or not self._recover(listed, pod, in_containers or {}, now):
                 self._unrecorded[uid] = listed
         self._settle()
         self.ledger.forget_claims(pod.uid for pod in self.pods.values() if pod.live)
@@ -412,7 +412,9 @@ class Allocator:
             if pod is not None and pod.live and ids and ids not in known and pod.uid not in recorded
         ]
 
-    def _recover(self, ids: Sequence[str], pod: NodePod, in_containers: Mapping[str, Sequence[str]]) -> bool:
+    def _recover(
+        self, ids: Sequence[str], pod: NodePod, in_containers: Mapping[str, Sequence[str]], now: int
+    ) -> bool:
         """Enter a mount that another plugin made, or that was in a file now lost; False while it is doubtful.
 
         What its owner can write does not count: neither annotations nor what a container reads from them.
@@ -423,7 +425,7 @@ class Allocator:
         taken = {chip for mount in self._mounts() for chip in mount.chips}
         if not taken.isdisjoint(chips):
             return False
-        self.ledger.add(Mount(self.resource, tuple(ids), chips, pod.uid, pod.key, owner=pod.uid))
+        self.ledger.add(Mount(self.resource, tuple(ids), chips, pod.uid, pod.key, owner=pod.uid, at=now))
         self.doubts.forget([pod.uid])
         return True
 

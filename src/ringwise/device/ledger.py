@@ -27,7 +27,7 @@ class Mount:
     time: str | None = None
     #: Uid of the pod that kubelet lists with these ids; empty until it is known.
     owner: str = ""
-    #: Unix time in nanoseconds.
+    #: Unix time in nanoseconds; 0 in files of earlier versions: its chips are those of annotations.
     at: int = 0
 
     @property

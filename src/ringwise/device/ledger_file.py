@@ -30,8 +30,8 @@ class _Kept(msgspec.Struct):
 
 
 class LedgerFile:
-    """A file that cannot be read or written is reported and worked without: kubelet and the pods' annotations
-    know the same, except for exchanges that were not written to the pods yet.
+    """A file that cannot be read or written is reported and worked without: what is in containers is doubtful
+    after the next start, then.
     """
 
     def __init__(self, path: Path) -> None:
@@ -54,12 +54,13 @@ class LedgerFile:
                 kept = msgspec.json.decode(line, type=_Kept)
                 if kept.format != FORMAT:
                     return self._unread(f"unknown format {kept.format}, known is {FORMAT}")
-                return Ledger(kept.mounts, kept.claims)
+                # Without a time: an earlier version believed the annotations of a pod that it did not serve.
+                return Ledger([mount for mount in kept.mounts if mount.at], kept.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()
 
     def _unread(self, why: str) -> Ledger:
         self.failures += 1
-        _LOG.error("mounts not read; kubelet and the annotations are asked", file=str(self.path), why=why)
+        _LOG.error("mounts not read; chips of pods that run are doubtful", file=str(self.path), why=why)
         return Ledger()
 
     def save(self, ledger: Ledger) -> bool:
@@ -78,9 +79,7 @@ class LedgerFile:
         return True
 
     def _write(self, line: bytes) -> None:
-        """Not forced to the disk: it must outlive the process. After a crash of the machine kubelet's records
-        and the pods' annotations have the same.
-        """
+        """Not forced to the disk: it must outlive the process. What a crash of the node loses is doubtful."""
         if self._descriptor is None or self._length > LONGEST or self._is_gone():
             self._write_anew(line)
         elif os.write(self._descriptor, line) != len(line):
