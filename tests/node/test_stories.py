@@ -124,6 +124,8 @@ def test_a_pod_that_was_bound_while_kubelet_was_away_starts(machines: Machines) 
     node = start("node-1")
     cluster.run("scheduler")
     for count in (1, 2, 3):
+        # A kubelet that started tells the cluster of its chips again only some time later.
+        cluster.wait(lambda: node.allocatable() == 8, "kubelet knows the chips")
         node.kubelet.kill()
         cluster.apply([pod(f"train-{count}", 2)])
         bound = partial(_bound, cluster, count)
