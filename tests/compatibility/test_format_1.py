@@ -102,17 +102,29 @@ def test_the_recorded_lab_has_everything_a_lab_can_hold() -> None:
 def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], name: str) -> None:
     """The same nodes, jobs, pods, queues and held chips, and the same decisions afterwards."""
     before, after = expected()["lab"][name], lab[name]
-    assert missing_fields(name, after) == set()
+    # A list without entries shows no fields of them.
+    shown = [field for field in missing_fields(name, after) if after.get(field.partition("[]")[0]) != []]
+    assert shown == []
     known = known_before(before, after)
     if name in ("top", "top later"):
         # Faulty nodes are published now, too, and PodGroups are marked by their controller.
         for document in (before, known):
             for command in ("Publish", "CreateGroup"):
                 document["status"]["commands"].pop(command, None)
-    today = in_words_of_today(before)
+    today = without_needless_superpods(in_words_of_today(before))
     jobs = in_words_of_today(expected()["lab"]["get jobs later" if name.endswith(" later") else "get jobs"])
     count_as_today(today, jobs["jobs"])
     assert first_difference(decisions(today), decisions(known)) is None
+
+
+def without_needless_superpods(document: Any) -> Any:
+    """Nodes of boards without SuperPoDs miss none: they are no finding any more."""
+    for name in ("findings", "problems"):
+        for one in [one for one in document.get(name, ()) if one["code"] == "superpod-id-missing"]:
+            document[name].remove(one)
+            if "severity" in one:
+                document["warnings"] -= 1
+    return document
 
 
 def count_as_today(document: Any, jobs: list[dict[str, Any]]) -> None:

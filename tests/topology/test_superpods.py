@@ -38,7 +38,16 @@ def test_dense_node_numbers_are_ordered_by_their_names() -> None:
     assert superpods.nodes_of[1] == (1, 0)
 
 
-@pytest.mark.parametrize("said", [-1, -2, 2**32 - 1, 2**31, "-1", "", "pod-a", "1.5", " 3"])
+@pytest.mark.parametrize("said", [-1, -2, "-1", "-2"])
+def test_a_node_that_reports_no_superpod_is_in_none_P6(said: int | str) -> None:
+    superpods = build_superpods([("node-1", said, 0), ("node-2", 0, 0)], 48)
+    assert dict(superpods.nodes_of) == {0: ("node-2",)}
+    problem = superpods.node_problems["node-1"]
+    assert problem.message == f"node node-1 is in no SuperPoD, as it reports itself (id {said})"
+    assert problem.code == "superpod-none"
+
+
+@pytest.mark.parametrize("said", [-3, 2**32 - 1, 2**31, "-3", "", "pod-a", "1.5", " 3"])
 def test_an_invalid_id_is_reported_and_not_guessed_P6(said: int | str) -> None:
     superpods = build_superpods([("node-1", said, 0), ("node-2", 0, 0)], 48)
     assert dict(superpods.nodes_of) == {0: ("node-2",)}

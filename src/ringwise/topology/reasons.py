@@ -163,14 +163,22 @@ SUPERPOD_ID_MISSING = ReasonKind(
     _SUPERPOD_IDS,
 )
 
+SUPERPOD_NONE = ReasonKind(
+    "superpod-none",
+    Stage.PREDICATE,
+    "node {node} is in no SuperPoD, as it reports itself (id {superpod})",
+    (
+        "use nodes of a SuperPoD; of a board without SuperPoDs this is as it should be",
+        "check driver and cabling of {node}, if it is a server of a SuperPoD",
+    ),
+    _SUPERPOD_IDS,
+)
+
 SUPERPOD_ID_WRONG = ReasonKind(
     "superpod-id-wrong",
     Stage.PREDICATE,
     "node {node} has SuperPoD id {superpod}; allowed are the numbers 0 to {largest}",
-    (
-        "-1 and -2 come from the driver when it knows no SuperPoD: check driver and cabling of the node",
-        "correct SuperPodID in mindx-dl-deviceinfo-{node} or the node's annotation superPodID",
-    ),
+    ("correct SuperPodID in mindx-dl-deviceinfo-{node} or the node's annotation superPodID",),
     _SUPERPOD_IDS,
 )
 

@@ -15,7 +15,12 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import whole_number
-from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_ID_WRONG, SUPERPOD_OVERSIZE
+from ringwise.topology.reasons import (
+    SUPERPOD_ID_MISSING,
+    SUPERPOD_ID_WRONG,
+    SUPERPOD_NONE,
+    SUPERPOD_OVERSIZE,
+)
 
 #: Numbers, as clusters have them; names are allowed for drawings and tests.
 SuperPodId: TypeAlias = int | str
@@ -24,6 +29,8 @@ OrderKey: TypeAlias = tuple[int, int, tuple[tuple[tuple[int, int, str], ...], st
 
 #: Ids are 32-bit numbers; the driver's 0xffffffff means "none" and is no id.
 LARGEST_ID = 2**31 - 1
+#: What device plugins report of a server without a SuperPoD: the driver says so, or knows no SuperPoDs.
+NO_SUPERPOD = (-1, -2)
 
 
 def order_key(identity: int | str) -> OrderKey:
@@ -70,6 +77,9 @@ def build_superpods(
             node_problems[node] = SUPERPOD_ID_MISSING(node=name_of(node))
             continue
         superpod = _id_of(reported)
+        if superpod is None and str(reported) in map(str, NO_SUPERPOD):
+            node_problems[node] = SUPERPOD_NONE(node=name_of(node), superpod=reported)
+            continue
         if superpod is None:
             node_problems[node] = SUPERPOD_ID_WRONG(node=name_of(node), superpod=reported, largest=LARGEST_ID)
             continue

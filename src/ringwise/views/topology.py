@@ -9,6 +9,7 @@ from ringwise.framework.selectors import FORBIDDING
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.explain.superpod_checks import superpod_problems
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Isolation
@@ -136,7 +137,9 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     if view.topology_problem is not None and view.topology_problem not in found:
         found.insert(0, view.topology_problem)
     superpods = view.superpods()
-    return [*found, *superpods.problems] if superpods.nodes_of else found
+    if not superpods.nodes_of:
+        return found
+    return [*found, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
 
 
 def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number: int) -> None:

@@ -15,11 +15,14 @@ from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import DeviceReport, Node, Queue
 from ringwise.topology.chips import mask_of
 from ringwise.topology.switches import Server, make_topology
+from ringwise.views.topology import topology_problems
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told, told
 from tests.scheduler.rig import configuration as configured
 
 ARM = {"host-arch": "huawei-arm"}
+#: The label of a server of a SuperPoD.
+SERVER = {"accelerator-type": "module-a3-16-super-pod"}
 
 
 def examined(*events: ev.Event | list[ev.Event], configuration: Configuration | None = None) -> Diagnosis:
@@ -137,8 +140,12 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
             ("warning", "node-outside-topology", "node n"),
         ),
         (
-            [node("n", labels=ARM, superpod=0), node("m", labels=ARM, superpod=-1)],
+            [node("n", labels=ARM, superpod=0), node("m", labels=ARM, superpod=-3)],
             ("warning", "superpod-id-wrong", "node m"),
+        ),
+        (
+            [node("n", labels=ARM, superpod=0), node("m", labels={**ARM, **SERVER}, superpod=-2)],
+            ("warning", "superpod-none", "node m"),
         ),
         (
             [node("n", labels=ARM, superpod=0), node("m", labels=ARM)],
@@ -239,6 +246,33 @@ def test_r1_superpods_without_any_rack_need_none() -> None:
     """Racks of one SuperPoD do not make those of another board in another SuperPoD wrong."""
     view = examined(node("n", labels=ARM, superpod=0, rack=0), node("m", labels=ARM, superpod=1))
     assert not [finding for finding in found(view) if "rack" in finding[1]]
+
+
+@pytest.mark.parametrize("superpod", [-2, -1, None])
+def test_p6_a_mixed_cluster_has_nodes_without_superpods(superpod: int | None) -> None:
+    """Device plugins report -2 where there is none; boards without SuperPoDs report nothing at all."""
+    servers = [node(f"a{number}", 16, labels={**ARM, **SERVER}, superpod=0) for number in range(3)]
+    others = [node(f"b{number}", labels=ARM, superpod=superpod) for number in range(3)]
+    labelled = [node("c", labels={**ARM, "accelerator-type": "module"}, superpod=superpod)]
+    reports = [report(f"a{number}", range(16)) for number in range(3)]
+    reports += [report(name, range(8)) for name in ("b0", "b1", "b2", "c")]
+    view = told([*servers, *others, *labelled, *reports])
+    assert found(diagnose(view)) == []
+    assert topology_problems(view) == []
+
+
+def test_p6_a_waiting_job_with_blocks_is_not_told_of_nodes_without_superpods() -> None:
+    servers = [node(f"a{number}", 16, labels={**ARM, **SERVER}, superpod=0) for number in range(3)]
+    others = [node(f"b{number}", 16, labels=ARM, superpod=-2) for number in range(9)]
+    job = gang("train", 4, 16, annotations={"sp-block": "32"})
+    # Of one that fits nowhere the reason names what is wrong with ids.
+    for superpod, named in ((-2, False), (-3, True)):
+        nodes = [*servers, *others, node("x", 16, labels={**ARM, **SERVER}, superpod=superpod)]
+        view = told([*nodes, *job], configuration=configured(actions=("allocate",)))
+        (reason,) = [job.reason for job in view.jobs.values()]
+        assert reason is not None
+        assert reason.code.startswith("superpod"), reason.message
+        assert any("the SuperPoD ids have a fault" in text for text in reason.hints) is named
 
 
 def test_p6_a_superpod_with_too_many_nodes_is_an_error() -> None:

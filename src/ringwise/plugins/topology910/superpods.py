@@ -38,6 +38,7 @@ from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
+from ringwise.topology.reasons import SUPERPOD_NONE
 from ringwise.topology.superpods import NodeId, SuperPodId, SuperPods
 from ringwise.wellknown import SUPER_POD_ID, SUPER_POD_RANK
 
@@ -365,8 +366,11 @@ def _line(block: Block) -> str:
 
 
 def _hinting(reason: Reason, superpods: SuperPods) -> Reason:
-    """P6: nodes without a valid SuperPoD id are left out; the reason of a pending job names them."""
-    problems = superpods.problems
+    """P6: nodes without a valid SuperPoD id are left out; the reason of a pending job names them.
+
+    Servers that are in no SuperPoD beside those that are, as in a mixed cluster, are no fault.
+    """
+    problems = [one for one in superpods.problems if one.code != SUPERPOD_NONE.code or not superpods.nodes_of]
     if not problems:
         return reason
     return reason.with_hints(f"the SuperPoD ids have a fault: {problem.message}" for problem in problems[:4])

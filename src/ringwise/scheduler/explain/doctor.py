@@ -16,6 +16,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
 from ringwise.scheduler.explain.fault_checks import fault_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
@@ -229,21 +230,7 @@ def _superpods(view: SchedulerView) -> Iterator[Finding]:
         return
     for superpod, problem in superpods.superpod_problems.items():
         yield of_reason(ERROR, f"SuperPoD {superpod}", problem)
-    missing: list[str] = []
-    for node, problem in superpods.node_problems.items():
-        name = view.cluster.names[int(node)]
-        if problem.code == "superpod-id-missing":
-            missing.append(name)
-        else:
-            yield of_reason(WARNING, f"node {name}", problem)
-    if missing:
-        yield Finding(
-            WARNING,
-            "superpod-id-missing",
-            named(missing, "node"),
-            "no SuperPoD id, so jobs with blocks are never placed there",
-            "let the device plugin report SuperPodID, or annotate the node with superPodID",
-        )
+    yield from superpod_findings(view)
     racks = view.racks()
     for superpod, nodes in superpods.nodes_of.items():
         # Jobs for racks keep no reserve.

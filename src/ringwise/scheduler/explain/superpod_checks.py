@@ -1,0 +1,99 @@
+"""Nodes that ought to be in a SuperPoD and are not.
+
+A cluster may have SuperPoDs and servers without. A node that reports none (-2, as device plugins write it, or
+-1), and one of a board that has no SuperPoDs, is as it should be.
+"""
+
+from __future__ import annotations
+
+from ringwise.reasons import Reason
+from ringwise.scheduler.explain.findings import WARNING, Finding, named
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Node
+from ringwise.topology.board import Board
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.topology.reasons import SUPERPOD_ID_MISSING, SUPERPOD_NONE
+from ringwise.wellknown import ACCELERATOR_TYPE
+
+#: What a node says of its hardware: its accelerator-type, and how many chips of which resource it has.
+_Kind = tuple[str, tuple[tuple[str, int], ...]]
+
+
+def superpod_problems(view: SchedulerView) -> dict[int, Reason]:
+    """By node, in natural order: why it is in no SuperPoD although it ought to be."""
+    superpods, nodes = view.superpods(), view.cluster.nodes
+    boards: dict[tuple[str, str], bool] = {}
+    #: Kinds of nodes of which some are in a SuperPoD.
+    members = {_kind(node) for number in superpods.superpod_of if (node := nodes[int(number)]) is not None}
+    found: dict[int, Reason] = {}
+    for number, problem in superpods.node_problems.items():
+        node = nodes[int(number)]
+        if node is None:
+            continue
+        if problem.code == SUPERPOD_NONE.code:
+            expected = _is_superpod_board(view, node, boards)
+        elif problem.code == SUPERPOD_ID_MISSING.code:
+            expected = _kind(node) in members or _is_superpod_board(view, node, boards)
+        else:
+            expected = True
+        if expected:
+            found[int(number)] = problem
+    return found
+
+
+def _kind(node: Node) -> _Kind:
+    chips = ((name, node.chips_capacity.get(name, count)) for name, count in node.chips_allocatable.items())
+    return node.labels.get(ACCELERATOR_TYPE, ""), tuple(sorted(chips))
+
+
+def _is_superpod_board(view: SchedulerView, node: Node, known: dict[tuple[str, str], bool]) -> bool:
+    """Whether its own label says that it is a server of a SuperPoD."""
+    label = node.labels.get(ACCELERATOR_TYPE)
+    if not label:
+        return False
+    for resource in node.chips_allocatable:
+        key = resource, label
+        if key not in known:
+            board = select_board(view.catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+            known[key] = isinstance(board, Board) and board.superpod
+        if known[key]:
+            return True
+    return False
+
+
+def superpod_findings(view: SchedulerView) -> list[Finding]:
+    """The same as findings: nodes with the same problem in one."""
+    found: list[Finding] = []
+    missing: list[str] = []
+    none: list[str] = []
+    for number, problem in superpod_problems(view).items():
+        name = view.cluster.names[number]
+        if problem.code == SUPERPOD_ID_MISSING.code:
+            missing.append(name)
+        elif problem.code == SUPERPOD_NONE.code:
+            none.append(name)
+        else:
+            cure = problem.cures[0] if problem.cures else ""
+            found.append(Finding(WARNING, problem.code, f"node {name}", problem.message, cure))
+    if missing:
+        found.append(
+            Finding(
+                WARNING,
+                SUPERPOD_ID_MISSING.code,
+                named(missing, "node"),
+                "no SuperPoD id, so jobs with blocks are never placed there",
+                "let the device plugin report SuperPodID, or annotate the node with superPodID",
+            )
+        )
+    if none:
+        found.append(
+            Finding(
+                WARNING,
+                SUPERPOD_NONE.code,
+                named(none, "node"),
+                f"labelled {ACCELERATOR_TYPE} as a server of a SuperPoD, and reported to be in none, so jobs "
+                "with blocks are never placed there",
+                "check driver and cabling of the node, or correct its label",
+            )
+        )
+    return found
