@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import JOBS, PODS, Cluster
+from tests.cluster.cluster import EVENTS, JOBS, PODS, Cluster
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -97,6 +97,27 @@ def test_a_restarted_pod_restarts_the_job_and_the_cause_stays(cluster: Cluster) 
     )
     (message, *_) = messages(cluster, "lame", "ExecuteAction")
     assert message.startswith("Start to execute action RestartPod")
+
+
+def test_a_job_that_starts_normally_gets_no_warning(cluster: Cluster) -> None:
+    """From its creation until it runs: neither the job, nor its PodGroup, nor its pods."""
+    cluster.apply(nodes(2))
+    cluster.run()
+    cluster.apply([vcjob("calm", 2, 8)])
+    pods = cluster.wait_running("calm", 2)
+    wait_phase(cluster, "calm", "Running")
+    group = cluster.group_of("calm")
+    assert group is not None
+    names = {"calm", group["metadata"]["name"], *(pod["metadata"]["name"] for pod in pods)}
+
+    def told() -> list[Object]:
+        found = [one for one in cluster.api.items(EVENTS) if one["involvedObject"]["name"] in names]
+        scheduled = [one for one in found if one["reason"] == "Scheduled"]
+        # Events are written last, in their order.
+        return found if len(scheduled) == 2 else []
+
+    events = cluster.wait(told, "both pods have the event of their binding")
+    assert [f"{one['reason']}: {one['message']}" for one in events if one["type"] == "Warning"] == []
 
 
 def test_an_exit_code_chooses_the_policy(cluster: Cluster) -> None:

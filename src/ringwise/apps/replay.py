@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, pl
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.records import dataclass
+from ringwise.scheduler.core.awaited_objects import AWAITED
 from ringwise.scheduler.core.drain_events import DRAINED
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
@@ -79,6 +81,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
     batches = events = commands = 0
     left_out = _LeftOut()
     difference: Difference | None = None
+    was, now = _Decisions(), _Decisions()
     with closing(journal.batches) as recorded_batches:
         for recorded in recorded_batches:
             if recorded.snapshot:
@@ -86,6 +89,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             section = recorded.section
             if not recorded.follows(before):
                 scheduler = None
+                was, now = _Decisions(), _Decisions()
                 if recorded.begins:
                     scheduler = new_scheduler(
                         section.configuration,
@@ -101,7 +105,8 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             batches += 1
             events += len(recorded.events)
             commands += len(answer)
-            difference = _compare(recorded, [_again(plain_command(command)) for command in answer])
+            again = [_again(plain_command(command)) for command in answer]
+            difference = _compare(recorded, was.decisions(recorded.commands), now.decisions(again))
             if difference is not None:
                 break
     if left_out.batches and not batches:
@@ -139,9 +144,7 @@ def _sorted_json(command: Any) -> bytes:
     return msgspec.json.encode(command, order="deterministic")
 
 
-def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
-    before = [command for command in recorded.commands if not _is_record(command)]
-    decided = [command for command in decided if not _is_record(command)]
+def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> Difference | None:
     for position in range(max(len(before), len(decided))):
         then = before[position] if position < len(before) else None
         now = decided[position] if position < len(decided) else None
@@ -149,6 +152,27 @@ def _compare(recorded: Recorded, decided: list[Any]) -> Difference | None:
         if _sorted_json(_decision(then)) != _sorted_json(_decision(now)):
             return Difference(recorded.section.path, recorded.line, recorded.now, position, then, now)
     return None
+
+
+class _Decisions:
+    """The commands that are compared: without records, and without a PodGroup's status that it has already.
+
+    Older versions wrote the status of a gang again while its pods were being created.
+    """
+
+    def __init__(self) -> None:
+        self._statuses: dict[str, bytes] = {}
+
+    def decisions(self, commands: Iterable[Any]) -> list[Any]:
+        return [one for one in commands if not _is_record(one) and self._is_new(one)]
+
+    def _is_new(self, command: Any) -> bool:
+        if not isinstance(command, dict) or command["type"] != "SetGroupStatus":
+            return True
+        status = _sorted_json(_decision(command))
+        known = self._statuses.get(command["key"])
+        self._statuses[command["key"]] = status
+        return known != status
 
 
 #: Records of faults and for the next leader (F1), and notes of drains. They follow from the decisions and the
@@ -164,6 +188,9 @@ def _is_record(command: Any) -> bool:
         return bool(command["reason"] == DRAINED)
     if command["type"] == "SetQueueStatus":
         return True
+    if command["type"] == "TellPod":
+        # Pods of a gang that was still being created: older versions told them at once.
+        return _awaits_objects(command)
     return command["type"] == "Publish" and command.get("name") in _RECORDS
 
 
@@ -178,10 +205,17 @@ def _decision(command: Any) -> Any:
     if not isinstance(command, dict):
         return command
     kept = {key: value for key, value in command.items() if key not in _SENTENCES | _FOLLOWING}
+    if command["type"] == "SetGroupStatus" and _awaits_objects(command):
+        kept["reason"] = None
     if isinstance(kept.get("reason"), dict):
         reason = {key: value for key, value in kept["reason"].items() if key not in _SENTENCES}
         kept["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}
     return kept
+
+
+def _awaits_objects(command: dict[str, Any]) -> bool:
+    reason = command.get("reason")
+    return isinstance(reason, dict) and reason.get("code") in AWAITED
 
 
 def _without_sentences(value: Any) -> Any:

@@ -11,7 +11,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.embed.fleets import make_fleet
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
-from ringwise.scheduler.core.awaited_groups import PATIENCE
+from ringwise.scheduler.core.awaited_objects import PATIENCE
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import VcJob

@@ -25,7 +25,7 @@ from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
-from ringwise.scheduler.core.awaited_groups import AwaitedGroups
+from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
@@ -49,7 +49,6 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.journal import Journal
-from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.cluster import ClusterState
@@ -124,7 +123,7 @@ class Scheduler:
         fault_nodes = FaultNodes(state)
         self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
-        self._awaited = AwaitedGroups()
+        self._awaited = AwaitedObjects()
         self._reporter = StatusReporter(
             state,
             self._book,
@@ -240,7 +239,7 @@ class Scheduler:
         self._contained("bind backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("admission limits", lambda: self._limits.review(now))
-        self._contained("awaited PodGroups", lambda: self._review_awaited(now))
+        self._contained("awaited objects", lambda: self._review_awaited(now))
         self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
         commands: list[Command] = []
         if decide is Decide.ALL:
@@ -413,6 +412,7 @@ class Scheduler:
                 # It was admitted and its pods are being created: its wait for capacity goes on.
                 job.waiting_since = since
         self._guard.note(job)
+        self._awaited.note(job, now)
         if job.previous_nodes:
             self._previous.settle(job)
         if job.min_available > 1:
@@ -460,8 +460,7 @@ class Scheduler:
         if reason is not None:
             job.reason = reason
             self._pending.settle(job, True, self._now)
-            if reason.code == POD_GROUP_AWAITED.code:
-                self._awaited.wait(job.key, self._now)
+            self._awaited.note(job, self._now)
             self._reporter.job_changed(job)
             return False
         if not pending and job.pods:

@@ -9,10 +9,9 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellPod
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.awaited_groups import AwaitedGroups
+from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
-from ringwise.scheduler.reasons import POD_GROUP_AWAITED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 
@@ -28,7 +27,7 @@ class StatusReporter:
         was_complete: Callable[[Job], bool],
         containment: Containment,
         reservations: Reservations,
-        awaited: AwaitedGroups,
+        awaited: AwaitedObjects,
     ) -> None:
         self._reservations = reservations
         self._containment = containment
@@ -101,9 +100,7 @@ class StatusReporter:
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
         reason = job.reason
-        if reason is not None and reason.code == POD_GROUP_AWAITED.code:
-            reason = reason if self._awaited.is_overdue(job.key) else None
-        if reason is None:
+        if reason is None or not self._awaited.is_told(job):
             for uid in job.pods:
                 self._pods.pop(uid, None)
             return
@@ -173,5 +170,5 @@ class StatusReporter:
             phase = "Completed"
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
-        waits = phase in ("Pending", "Inqueue", "Unknown")
-        return SetGroupStatus(job.key, phase, job.reason if waits else None, running, succeeded, failed)
+        told = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_told(job)
+        return SetGroupStatus(job.key, phase, job.reason if told else None, running, succeeded, failed)
