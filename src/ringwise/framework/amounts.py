@@ -64,6 +64,14 @@ def lacking(asked: Mapping[str, int], used: Mapping[str, int], limit: Mapping[st
     return tuple(short)
 
 
+def smaller(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
+    """The smaller of two limits; a resource that is in one of them only has that limit."""
+    found = dict(one)
+    for name, amount in other.items():
+        found[name] = min(found.get(name, amount), amount)
+    return found
+
+
 def share(part: Mapping[str, int], whole: Mapping[str, int]) -> float:
     """The largest fraction over all resources; 1 for something of nothing, 0 for nothing of nothing."""
     largest = 0.0

@@ -188,10 +188,18 @@ class VictimSearch:
         self._pods = pods[: max(1, missing)]
 
     def would_be_admitted(self) -> bool:
-        """Whether the job would be enqueued if all pods it may evict were gone."""
+        """Whether the job would be enqueued if all pods it may evict were gone.
+
+        F6: nothing is evicted for what is only kept for others, so it must not be kept out by that alone.
+        """
         session = self._session
         if not self._pods:
             return False
+        kept = session.usage.kept
+        if len(kept):
+            with kept.ignored():
+                if session.job_enqueueable(self._job)[0]:
+                    return False
         allowed = self._allowed(self._candidates)
         statement = session.statement()
         try:
@@ -203,7 +211,28 @@ class VictimSearch:
             statement.discard()
 
     def find(self) -> EvictionPlan | None:
-        """The cheapest plan; without victims where pods that are being deleted leave enough."""
+        """The cheapest plan; without victims where pods that are being deleted leave enough.
+
+        F6: every victim is needed also if nothing were kept for jobs that are being rescheduled; and with
+        what is kept for those, the plan must do.
+        """
+        kept = self._session.usage.kept
+        if not len(kept):
+            return self._find()
+        with kept.ignored():
+            plan = self._find()
+        return plan if plan is not None and self._fits_beside_kept(plan) else None
+
+    def _fits_beside_kept(self, plan: EvictionPlan) -> bool:
+        outer = self._session.statement()
+        try:
+            if plan.leaving:
+                self._release_leaving(outer.evict)
+            return self._try((plan.victims,)) is not None
+        finally:
+            outer.discard()
+
+    def _find(self) -> EvictionPlan | None:
         session = self._session
         if not self._pods:
             return None

@@ -21,6 +21,9 @@ class Promises:
         self._unused: dict[str, Amounts] | None = None
         self._beyond: dict[str, Amounts] = {}
         self._total: Amounts = {}
+        #: F6: job -> its queue and what is kept for it beyond its promise; the same by queue.
+        self._kept_for: dict[str, tuple[str, Amounts]] = {}
+        self._kept_in: dict[str, Amounts] = {}
         session.register(JOB_ENQUEUED, self.enqueued)
 
     def needs(self, job: Job) -> Amounts:
@@ -52,17 +55,46 @@ class Promises:
         self._counted()
         return self._total
 
+    def kept(self, queue: str, job: str) -> Amounts:
+        """F6: what is kept in the queue for jobs other than this one, and not promised to them anyway."""
+        shares = self._session.usage.kept
+        if not len(shares) or shares.is_ignored:
+            return {}
+        self._counted()
+        total = dict(self._kept_in.get(queue, {}))
+        own = self._kept_for.get(job)
+        if own is not None and own[0] == queue:
+            add(total, own[1], -1)
+        return total
+
     def enqueued(self, job: Job) -> None:
         """The job was enqueued in this cycle."""
         if self._unused is not None:
             self._count(job, self._unused)
+            self._count_kept(job.key)
 
     def _counted(self) -> dict[str, Amounts]:
         if self._unused is None:
             self._unused = {}
             for job in self._session.jobs.values():
                 self._count(job, self._unused)
+            for key in self._session.usage.kept.jobs():
+                self._count_kept(key)
         return self._unused
+
+    def _count_kept(self, key: str) -> None:
+        """What is kept for the job is counted once: its promise is a part of it, or it of its promise."""
+        before = self._kept_for.pop(key, None)
+        if before is not None:
+            add(self._kept_in[before[0]], before[1], -1)
+        shares, job = self._session.usage.kept, self._session.jobs.get(key)
+        share = shares.share_of(key)
+        if share is None:
+            return
+        promised = self._rest(job) if job is not None else {}
+        more = {name: max(0, amount - promised.get(name, 0)) for name, amount in shares.of(key).items()}
+        self._kept_for[key] = share.queue, more
+        add(self._kept_in.setdefault(share.queue, {}), more)
 
     def _count(self, job: Job, unused: dict[str, Amounts]) -> None:
         used = self._session.usage.used_by_job(job.key)
@@ -72,12 +104,20 @@ class Promises:
         if used == needs or self._session.reservations.of(job.key) is not None:
             # Complete, or its chips are reserved already, so that no other job has to wait for it.
             return
-        if job.inqueue and not self._is_complete(job):
-            rest = {name: max(0, amount - used.get(name, 0)) for name, amount in needs.items()}
+        if rest := self._rest(job):
             add(unused.setdefault(job.queue, {}), rest)
             add(self._total, rest)
         more = {name: max(0, amount - needs.get(name, 0)) for name, amount in used.items()}
         add(self._beyond.setdefault(job.queue, {}), more)
+
+    def _rest(self, job: Job) -> Amounts:
+        """What the job was promised and does not use; nothing where its chips are reserved already."""
+        if not job.inqueue or self._session.reservations.of(job.key) is not None or self._is_complete(job):
+            return {}
+        used = self._session.usage.used_by_job(job.key)
+        if not used and _is_over(job):
+            return {}
+        return {name: max(0, amount - used.get(name, 0)) for name, amount in self.needs(job).items()}
 
     def _is_complete(self, job: Job) -> bool:
         """None of its pods waits for a node, or for the removal of the gate of its queue."""

@@ -164,3 +164,15 @@ QUEUE_QUOTA_INSUFFICIENT = ReasonKind(
     ("use a queue with {asked} of {resource} to spare",),
     QUEUE_ROOM,
 )
+QUEUE_SHARE_KEPT = ReasonKind(
+    "queue-share-kept",
+    Stage.ENQUEUE,
+    "queue {queue} uses {used} of {resource}, {kept} more {kept:=is|are} kept for {jobs}, which lost pods "
+    "and {count:=is|are} being rescheduled, and {asked} {asked:=is|are} asked for; the queue may use {limit}",
+    (
+        "nothing to do: the share is kept until that job is complete again, at most {seconds} s after it "
+        "last lost a pod",
+        "delete {first}, if it is not to come back",
+    ),
+    QUEUE_ROOM,
+)

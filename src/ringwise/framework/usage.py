@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.kept_shares import KeptShares
 from ringwise.state.model import PodClass
 
 
 class ResourceUsage:
-    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "pods_by_queue")
+    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "kept", "pods_by_queue")
 
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
@@ -22,6 +23,8 @@ class ResourceUsage:
         self.pods_by_queue: dict[str, int] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
+        #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
+        self.kept = KeptShares()
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
 
     def amounts(self, pod_class: PodClass) -> Amounts:
@@ -35,6 +38,7 @@ class ResourceUsage:
         add(self.by_job.setdefault(job, {}), asked, times)
         add(self.by_queue.setdefault(queue, {}), asked, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
+        self.kept.touch(job)
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:
         self.add_pod(job, queue, pod_class, -1)
@@ -56,6 +60,7 @@ class ResourceUsage:
             for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
                 counts.clear()
                 counts.update(kept)
+            self.kept.touch_all()
 
     def used_by_job(self, job: str) -> Amounts:
         return self.by_job.get(job, {})

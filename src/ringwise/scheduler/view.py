@@ -263,6 +263,19 @@ class SchedulerView:
     def used_by_queue(self, name: str) -> Mapping[str, int]:
         return self._usage.used_by_queue(name)
 
+    def kept_in_queue(self, name: str) -> Mapping[str, int]:
+        """F6: what is kept in the queue for jobs that are being rescheduled; it is not used."""
+        return self._usage.kept.against(name, "")
+
+    def jobs_kept_in_queue(self, name: str) -> list[str]:
+        """The keys of those jobs, those that lost pods first first."""
+        return self._usage.kept.jobs_in(name)
+
+    def kept_for(self, job: str) -> tuple[Mapping[str, int], int | None]:
+        """F6: what is kept for a job that lost pods, and until when, in nanoseconds; None: no limit yet."""
+        share = self._usage.kept.share_of(job)
+        return self._usage.kept.of(job), None if share is None else share.until
+
     @property
     def reservations(self) -> Iterable[Reservation]:
         return iter(self._reservations)

@@ -156,8 +156,9 @@ def test_after_a_relation_fault_chips_with_a_link_down_are_withheld_for_20_s(
     assert deletions(rig.step()) == {hit: 0}
     rig.tell(ev.PodGone(rig.pods.pop(hit).uid))
     rig.step(seconds)
-    # Two pods: network faults matter for them. n5 is free, too.
-    rig.submit("other", pods=2, chips=8)
+    # Two pods: network faults matter for them. n5 is free, too. F6 keeps the share of its own queue only.
+    rig.queue("elsewhere")
+    rig.submit("other", pods=2, chips=8, queue="elsewhere")
     rig.run()
     assert (len(rig.nodes_of("other")) == 2) is fits
     if not fits:

@@ -70,8 +70,10 @@ def test_S9_its_node_is_not_held_for_the_healthy_pod_that_had_it() -> None:
     rig.sick(second, 1)
     assert len(deletions(rig.step(1))) == 2
     finish(rig)
-    rig.submit("other", chips=4)
-    rig.submit("another", chips=4)
+    # F6 keeps the share of its own queue only.
+    rig.queue("elsewhere", weight=10)
+    rig.submit("other", chips=4, queue="elsewhere")
+    rig.submit("another", chips=4, queue="elsewhere")
     rig.run()
     assert {*rig.nodes_of("other"), *rig.nodes_of("another")} == {first, second}
 

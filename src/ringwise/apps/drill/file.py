@@ -67,6 +67,7 @@ class NewJob:
     duration: str | None = None
     #: As `ringwise.io/simulate` writes it.
     simulate: str | None = None
+    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +367,7 @@ def _submit(reader: _Reader, value: object, place: str) -> Step | None:
         return Submit(Path(value))
     allowed = (
         "job", "pods", "chips", "minAvailable", "resource", "labels", "annotations", "podLabels", "duration",
-        "simulate"
+        "simulate", "queue"
     )  # fmt: skip
     given = reader.mapping(value, place, allowed, required=("job",))
     reader.time(given, place, "duration")
@@ -383,6 +384,7 @@ def _submit(reader: _Reader, value: object, place: str) -> Step | None:
             reader.texts(given, place, "podLabels"),
             None if given.get("duration") is None else str(given["duration"]),
             reader.text(given, place, "simulate"),
+            reader.text(given, place, "queue"),
         ),
     )
 

@@ -345,6 +345,7 @@ def vcjob_manifest(job: NewJob) -> dict[str, object]:
         "metadata": {"name": job.name, "namespace": "default", "labels": labels, "annotations": annotations},
         "spec": {
             "schedulerName": VOLCANO_SCHEDULER,
+            **({} if job.queue is None else {"queue": job.queue}),
             "minAvailable": job.pods if job.min_available is None else job.min_available,
             "tasks": [
                 {

@@ -23,7 +23,8 @@ from ringwise.framework.extension_points import (
     VICTIM_QUEUE_ORDER,
     Vote,
 )
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_key
+from ringwise.framework.kept_share_limits import no_room_beside
 from ringwise.framework.promises import Promises
 from ringwise.framework.reasons import (
     QUEUE_CAPABILITY_REACHED,
@@ -109,6 +110,10 @@ class Capacity:
                     limit=tested.limit[name],
                     needed=used.get(name, 0) + asked[name],
                 )
+            if tested.limit and (kept := self._tree.kept(tested, job_key(pod))):
+                reason = no_room_beside(self._session, tested.below, kept, asked, used, tested.limit)
+                if reason is not None:
+                    return reason
         return None
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
@@ -133,6 +138,10 @@ class Capacity:
                     limit=tested.limit[name],
                     asked=asked[name],
                 )
+            kept = self._tree.kept_beyond_promises(tested, job.key) if tested.limit else {}
+            reason = no_room_beside(self._session, tested.below, kept, asked, promised, tested.limit)
+            if reason is not None:
+                return Vote.REJECT, reason
         return Vote.PERMIT, None
 
     def _refusal(self, node: QueueNode) -> Reason | None:

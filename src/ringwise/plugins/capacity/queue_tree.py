@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from ringwise.framework.amounts import Amounts, add, share
+from ringwise.framework.amounts import Amounts, add, share, smaller
+from ringwise.framework.kept_share_limits import kept_against
 from ringwise.framework.promises import Promises
 from ringwise.framework.session import Session
 from ringwise.records import dataclass
@@ -119,7 +120,7 @@ class QueueTree:
                 name: max(0, amount - guaranteed.get(name, 0) + node.guarantee.get(name, 0))
                 for name, amount in total.items()
             }
-            node.limit = _smaller(_capability(node.queue), free)
+            node.limit = smaller(_capability(node.queue), free)
             node.deserved = _deserved(node)
 
     def _share_tree(self, root: QueueNode) -> None:
@@ -145,7 +146,7 @@ class QueueTree:
                     name: max(0, amount - guaranteed.get(name, 0) + child.guarantee.get(name, 0))
                     for name, amount in node.limit.items()
                 }
-                child.limit = _smaller(_capability(child.queue), free)
+                child.limit = smaller(_capability(child.queue), free)
                 child.deserved = _deserved(child)
                 waiting.append(child)
 
@@ -167,6 +168,17 @@ class QueueTree:
         for name in node.below:
             add(total, self._promises.unused(name))
             add(total, self._promises.beyond(name), -1)
+        return total
+
+    def kept(self, node: QueueNode, job: str) -> Amounts:
+        """F6: what is kept for other jobs in the queue and all below it."""
+        return kept_against(self._session, node.below, job)
+
+    def kept_beyond_promises(self, node: QueueNode, job: str) -> Amounts:
+        """The same, without what those jobs are promised."""
+        total: Amounts = {}
+        for name in node.below:
+            add(total, self._promises.kept(name, job))
         return total
 
     def tested(self, node: QueueNode) -> list[QueueNode]:
@@ -198,14 +210,6 @@ def _capability(queue: Queue) -> Amounts:
         for name, amount in queue.capability.items()
         if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
     }
-
-
-def _smaller(one: Mapping[str, int], other: Mapping[str, int]) -> Amounts:
-    """The smaller of two limits; a resource that is in one of them only has that limit."""
-    found = dict(one)
-    for name, amount in other.items():
-        found[name] = min(found.get(name, amount), amount)
-    return found
 
 
 def _deserved(node: QueueNode) -> Amounts:

@@ -14,7 +14,7 @@ Three cases in which such a limit would leave resources idle that a job could us
 
 from __future__ import annotations
 
-from ringwise.framework.amounts import Amounts, add, lacking, share
+from ringwise.framework.amounts import Amounts, add, lacking, share, smaller
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATABLE,
@@ -25,7 +25,8 @@ from ringwise.framework.extension_points import (
     RECLAIMABLE,
     Vote,
 )
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_key
+from ringwise.framework.kept_share_limits import kept_against, no_room_beside
 from ringwise.framework.reasons import (
     QUEUE_CAPABILITY_REACHED,
     QUEUE_NOT_OPEN,
@@ -73,7 +74,7 @@ class Proportion:
         return True
 
     def allocatable(self, queue: Queue, pod: Pod) -> Reason | None:
-        """What the queue uses and the pod requests must fit into the queue's share."""
+        """What the queue uses and the pod requests must fit into its share, beside what is kept (F6)."""
         reason = self._beyond_share(queue, pod)
         if reason is not None and reason.kind is QUEUE_SHARE_USED and self._larger_than_any_share(queue, pod):
             return None
@@ -86,8 +87,18 @@ class Proportion:
     def _beyond_share(self, queue: Queue, pod: Pod) -> Reason | None:
         if queue.state != _OPEN:
             return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+        reason = self._beyond(queue, pod, self._usage.used_by_queue(queue.name))
+        if reason is not None:
+            return reason
+        kept = kept_against(self._session, (queue.name,), job_key(pod))
+        if not kept:
+            return None
+        asked, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
+        limit = smaller(self._accounts.deserved_with_kept(queue.name), self._accounts.capability(queue))
+        return no_room_beside(self._session, (queue.name,), kept, asked, used, limit)
+
+    def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
         asked = self._usage.amounts(pod.cls)
-        used = self._usage.used_by_queue(queue.name)
         capability = self._accounts.capability(queue) if queue.capability else None
         if capability and (over := lacking(asked, used, capability)):
             name = over[0]
@@ -118,6 +129,8 @@ class Proportion:
         job = self._session.job_of(pod)
         used = self._usage.used_by_queue(queue.name)
         if job is None or self._usage.used_by_job(job.key) != used:
+            return False
+        if kept_against(self._session, (queue.name,), job.key):
             return False
         gang = self._accounts.gang(job)
         asked = self._usage.amounts(pod.cls)
@@ -158,7 +171,9 @@ class Proportion:
         limit = self._accounts.limit(queue)
         over = lacking(asked, promised, limit)
         if not over:
-            return Vote.PERMIT, None
+            kept = self._accounts.kept_beyond_promises(queue.name, job)
+            reason = no_room_beside(self._session, (queue.name,), kept, asked, promised, limit)
+            return (Vote.PERMIT if reason is None else Vote.REJECT), reason
         name = over[0]
         return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(
             queue=queue.name,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
 from ringwise.framework.promises import Promises
@@ -9,6 +11,8 @@ from ringwise.framework.session import Session
 from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from ringwise.reasons import Stage
 from ringwise.state.model import Queue
+
+_NOTHING: Mapping[str, Amounts] = {}
 
 #: A capability of 0 means no limit for these two: queues that limit only chips have it.
 _UNLIMITED_WHEN_ZERO = ("cpu", "memory")
@@ -18,6 +22,8 @@ class QueueAccounts:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._deserved: dict[str, Amounts] | None = None
+        self._deserved_with_kept: dict[str, Amounts] = {}
+        self._requested: dict[str, Amounts] | None = None
         self._limits: dict[str, Amounts] = {}
         self._capabilities: dict[str, Amounts] = {}
         self._gangs: dict[str, Amounts] = {}
@@ -67,16 +73,45 @@ class QueueAccounts:
             self._deserved = self._share_out()
         return self._deserved.get(queue, {})
 
-    def _share_out(self) -> dict[str, Amounts]:
+    def deserved_with_kept(self, queue: str) -> Amounts:
+        """F6: its share while it also requests what is kept there for jobs whose pods do not exist yet.
+
+        It limits other jobs of the queue only: for other queues, and for reclaiming, nothing is requested.
+        """
+        found = self._deserved_with_kept.get(queue)
+        if found is None:
+            more = self._kept_without_pods(queue)
+            found = self._share_out({queue: more})[queue] if more else self.deserved(queue)
+            self._deserved_with_kept[queue] = found
+        return found
+
+    def _kept_without_pods(self, queue: str) -> Amounts:
+        session = self._session
+        total: Amounts = {}
+        for key in session.usage.kept.jobs_in(queue):
+            job = session.jobs.get(key)
+            pending: Amounts = {}
+            for pod in job.pods.values() if job is not None else ():
+                if session.is_pending(pod):
+                    add(pending, session.usage.amounts(pod.cls))
+            kept = session.usage.kept.of(key)
+            add(total, {name: max(0, amount - pending.get(name, 0)) for name, amount in kept.items()})
+        return total
+
+    def _share_out(self, more: Mapping[str, Amounts] = _NOTHING) -> dict[str, Amounts]:
         session = self._session
         queues = sorted(session.queues.values(), key=lambda queue: (queue.created, queue.name))
-        waiting = self._waiting()
+        if self._requested is None:
+            self._requested = self._waiting()
+        waiting = self._requested
         deserved: dict[str, Amounts] = {queue.name: {} for queue in queues}
         for name, total in session.usage.capacity.items():
             claims = []
             for queue in queues:
                 used = session.usage.used_by_queue(queue.name).get(name, 0)
-                asked = used + waiting.get(queue.name, {}).get(name, 0)
+                asked = (
+                    used + waiting.get(queue.name, {}).get(name, 0) + more.get(queue.name, {}).get(name, 0)
+                )
                 least = queue.guarantee.get(name, 0)
                 most = max(least, min(asked, self.limit(queue)[name]))
                 claims.append(WeightedClaim(max(1, queue.weight), most, least))
@@ -120,6 +155,10 @@ class QueueAccounts:
         add(total, self._promises.unused(queue))
         add(total, self._promises.beyond(queue), -1)
         return total
+
+    def kept_beyond_promises(self, queue: str, job: Job) -> Amounts:
+        """F6: what is kept in the queue for other jobs, and not promised to them anyway."""
+        return self._promises.kept(queue, job.key)
 
 
 class _GangPromises(Promises):

@@ -24,6 +24,7 @@ def inconsistencies(
         *_nodes(state),
         *_jobs(state, book),
         *_usage(state, book, usage),
+        *_kept(usage),
     ]
 
 
@@ -141,4 +142,14 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
         )
         for key in sorted({*counted, *kept})
         if counted.get(key, {}) != kept.get(key, {})
+    ]
+
+
+def _kept(usage: ResourceUsage) -> list[str]:
+    """F6: what is kept in each queue for jobs that are being rescheduled."""
+    counted, kept = usage.kept.counted_anew(), usage.kept.by_queue()
+    return [
+        f"queue {name}: {counted.get(name, {})} are kept for jobs, recorded are {kept.get(name, {})}"
+        for name in sorted({*counted, *kept})
+        if counted.get(name, {}) != kept.get(name, {})
     ]

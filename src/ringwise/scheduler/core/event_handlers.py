@@ -33,6 +33,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.rescheduling import HeldPlacement
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.scheduler.faults.successors import owner_id
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
@@ -63,6 +64,7 @@ class EventHandlers:
         claims: JobClaims,
         guard: StarvationGuard,
         previous: PreviousPlacements,
+        shares: ShareRecords,
         partial_gangs: PartialGangs,
         detector: FaultDetector,
         faults: FaultHandler,
@@ -90,6 +92,7 @@ class EventHandlers:
         self._claims = claims
         self._guard = guard
         self._previous = previous
+        self._shares = shares
         self._partial_gangs = partial_gangs
         self._detector = detector
         self._faults = faults
@@ -258,6 +261,7 @@ class EventHandlers:
             found = read(event.document)
             self._faults.restore(found, event.cool_downs, self._now)
             self._previous.restore(found.placements, self._now)
+            self._shares.restore(found.shares, self._now)
         self._faults.find_lost_pods(self._now)
 
     def _topology_seen(self, event: ev.TopologySeen) -> None:
@@ -280,6 +284,7 @@ class EventHandlers:
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
         held, failed = self._previous.held_until_end(pod)
+        ending = self._shares.before(pod)
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
         job_before = self._book.job_of(pod.uid)
         job = self._book.put_pod(pod)
@@ -294,9 +299,14 @@ class EventHandlers:
         if placed[0] >= 0 and placement.node < 0:
             self._placement_ended(job, held, failed=failed)
             self._previous.stays(pod.uid, terminates=pod.deleting)
+            self._shares.gone(ending, self._now)
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
             # Another scheduler bound it elsewhere than we assumed.
             self._triggers.add(Trigger.CHIPS_FREED)
+        if pod.deleting and placement.node >= 0:
+            self._shares.leaving(ending)
+        if job is not None:
+            self._shares.job_seen(job)
         if assumed and job is not None and self._is_confirmed(pod):
             self._backoff.forget_pod(pod.uid)
             self._faults.pod_changed(job, pod)
@@ -324,6 +334,7 @@ class EventHandlers:
         placement = self._state.pods.get(event.uid)
         was_placed = placement is not None and placement.node >= 0
         held = self._previous.held_by(event.uid)
+        ending = self._shares.before_gone(event.uid)
         self._assumed.forget(event.uid)
         self._backoff.forget_pod(event.uid)
         self._reporter.forget_pod(event.uid)
@@ -337,6 +348,8 @@ class EventHandlers:
             self._faults.pod_gone(job.key, event.uid)
         if was_placed:
             self._placement_ended(job, held)
+        self._shares.gone(ending, self._now)
+        self._shares.forget_pod(event.uid)
         self._previous.gone(job, event.uid)
         self._job_may_be_gone(job)
 
@@ -363,10 +376,12 @@ class EventHandlers:
         job = self._book.put_group(event.group)
         if old is not None and (old.labels, old.annotations) != (event.group.labels, event.group.annotations):
             self._faults.policy_changed(job)
+        self._shares.job_seen(job)
         self._job_seen(job)
 
     def _group_gone(self, event: ev.PodGroupGone) -> None:
         self._previous.forget(event.key)
+        self._shares.forget(event.key)
         job = self._book.jobs.get(event.key)
         group = self._book.groups.get(event.key)
         if group is not None:
@@ -402,7 +417,9 @@ class EventHandlers:
     def _vcjob_seen(self, event: ev.VcJobSeen) -> None:
         job = self._book.put_vcjob(event.job)
         if event.job.over:
-            self._previous.forget(owner_id(event.job.namespace, event.job.uid))
+            owner = owner_id(event.job.namespace, event.job.uid)
+            self._previous.forget(owner)
+            self._shares.forget(owner)
             if job is not None:
                 self._faults.job_changed(job.key)
         if job is not None and job.key in self._book.jobs:
@@ -413,8 +430,10 @@ class EventHandlers:
     def _vcjob_gone(self, event: ev.VcJobGone) -> None:
         vcjob = self._book.vcjobs.get(event.key)
         if vcjob is not None:
+            owner = owner_id(vcjob.namespace, vcjob.uid)
             self._previous.vcjob_gone(vcjob)
-            self._faults.owner_gone(owner_id(vcjob.namespace, vcjob.uid))
+            self._shares.forget(owner)
+            self._faults.owner_gone(owner)
         self._job_may_be_gone(self._book.drop_vcjob(event.key))
 
     def _bind_failed(self, event: ev.BindFailed) -> None:
@@ -439,6 +458,7 @@ class EventHandlers:
         job = self._book.job_of(event.uid)
         if job is not None:
             self._previous.stays(event.uid)
+            self._shares.stays(event.uid)
             self._faults.deletion_failed(job, event.uid, self._now, event.why)
             if self._assumed.evict_failed(job, event.uid):
                 self._job_seen(job)

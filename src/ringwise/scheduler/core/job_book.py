@@ -230,6 +230,7 @@ class JobBook:
         self._usage.by_job.clear()
         self._usage.by_queue.clear()
         self._usage.pods_by_queue.clear()
+        self._usage.kept.touch_all()
         for uid, placement in self._state.pods.items():
             self._add_usage(placement.pod, self.job_of(uid))
 

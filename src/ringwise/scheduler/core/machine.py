@@ -48,6 +48,7 @@ from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.changes import Changes
@@ -105,6 +106,16 @@ class Scheduler:
             lambda job: self._faults.restarts_failed(job),
             lambda job, uid: self._faults.fault_of(job, uid),
         )
+        self._shares = ShareRecords(
+            state,
+            self._book,
+            usage,
+            self._configuration,
+            self._triggers,
+            lambda job: job.key in self._faults.jobs,
+            lambda job: self._faults.restarts_failed(job),
+            self._previous.continues,
+        )
         self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
         detector = FaultDetector(state)
         self._faults = FaultHandler(
@@ -121,7 +132,9 @@ class Scheduler:
             self._pending.activate,
         )
         fault_nodes = FaultNodes(state)
-        self._rescheduling = ReschedulingPublisher(self._faults, detector, self._previous, fault_nodes)
+        self._rescheduling = ReschedulingPublisher(
+            self._faults, detector, self._previous, self._shares, fault_nodes
+        )
         self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
         self._awaited = AwaitedObjects()
         self._reporter = StatusReporter(
@@ -170,6 +183,7 @@ class Scheduler:
             claims=self._claims,
             guard=self._guard,
             previous=self._previous,
+            shares=self._shares,
             partial_gangs=self._partial_gangs,
             detector=detector,
             faults=self._faults,
@@ -236,6 +250,7 @@ class Scheduler:
             return []
         self._contained("reservations", lambda: self._expire_reservations(now))
         self._contained("previous placements", lambda: self._previous.review(now))
+        self._contained("kept shares", lambda: self._shares.review(now))
         self._contained("bind backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("admission limits", lambda: self._limits.review(now))
@@ -264,6 +279,7 @@ class Scheduler:
 
     def _delete_faulty(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
         self._previous.leaving(uid, self._now)
+        self._shares.deleted(uid)
         return self._assumed.delete(job, uid, why, grace)
 
     def _evict_drained(self, job: Job, uid: str, why: str) -> DeletePod:
@@ -329,7 +345,7 @@ class Scheduler:
         times = [reservation.expires for reservation in self._reservations]
         times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
         times += [self._backoff.deadline(), self._retries.deadline(), self._faults.deadline()]
-        times += [self._limits.deadline(), self._awaited.deadline()]
+        times += [self._limits.deadline(), self._awaited.deadline(), self._shares.deadline()]
         return min((time for time in times if time is not None), default=None)
 
     # -- a cycle --------------------------------------------------------------------------------
@@ -356,7 +372,10 @@ class Scheduler:
         self._history.add(session.incidents)
         self._history.plans = session.plans
         commands: list[Command] = [*binds]
-        commands += [self._assumed.evict(gone.job, gone.pod.uid, gone.why) for gone in session.evicted]
+        for gone in session.evicted:
+            if gone.beneficiary is not None:
+                self._shares.evicted(gone.pod.uid)
+            commands.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why))
         for job in pending:
             try:
                 self._settle(job, now)

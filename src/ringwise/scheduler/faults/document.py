@@ -43,6 +43,8 @@ class ReadDocument:
     retries: tuple[tuple[str, RetryBudget], ...] = ()
     #: Previous placements, as `PreviousPlacements` writes them.
     placements: tuple[Mapping[str, Any], ...] = ()
+    #: F6: shares that are kept, as `ShareRecords` writes them.
+    shares: tuple[Mapping[str, Any], ...] = ()
     #: Node to chip and code of faults that jobs tolerate, with the time at which each was first seen.
     tolerated: Mapping[str, Mapping[tuple[int, str], int]] = field(default_factory=dict, hash=False)
     problem: str = ""
@@ -64,11 +66,13 @@ def write(
     placements: Iterable[Mapping[str, Any]],
     tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
     rejections: Iterable[tuple[str, tuple[int, str]]] = (),
+    shares: Iterable[Mapping[str, Any]] = (),
     *,
     largest: int = LARGEST_DOCUMENT,
 ) -> WrittenDocument:
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
     parts = [_Part("placements", _compact(one), int(one.get("until", 0))) for one in placements]
+    parts += [_Part("shares", _compact(one), int(one.get("until") or 0)) for one in shares]
     parts += [_Part("jobs", _compact(_job(one)), one.since) for one in jobs]
     parts += [_Part("clocks", _compact(_clock(*one)), one[1].since) for one in clocks.items()]
     parts += [
@@ -118,7 +122,7 @@ def _joined(parts: Iterable[_Part], left_out: int) -> str:
     texts: dict[str, list[str]] = {"retries": [], "jobs": [], "clocks": [], "placements": [], "tolerated": []}
     texts["rejections"] = []
     for part in parts:
-        texts[part.list].append(part.text)
+        texts.setdefault(part.list, []).append(part.text)
     # The one that was used last comes last: the first are forgotten first.
     retries = ",".join(reversed(texts.pop("retries")))
     lists = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
@@ -157,7 +161,9 @@ def read(text: str) -> ReadDocument:
     tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
     # Absent in documents before version 0.3.
     rejections = dict(_each(found.get("rejections"), "rejections", _read_rejection, wrong))
-    return ReadDocument(jobs, clocks, retries, placements, tolerated, "; ".join(wrong), rejections)
+    # Absent where none is kept.
+    shares = _each(found.get("shares"), "shares", _read_placement, wrong)
+    return ReadDocument(jobs, clocks, retries, placements, shares, tolerated, "; ".join(wrong), rejections)
 
 
 Part = TypeVar("Part")

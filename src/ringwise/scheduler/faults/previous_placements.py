@@ -161,7 +161,7 @@ class PreviousPlacements:
 
     def lost(self, held: HeldPlacement, now: int, *, failed: bool = False) -> None:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
-        if not self._continues(held.job, held.pod):
+        if not self.continues(held.job, held.pod):
             return
         if failed and not placed_as_a_whole(held.job, held.pod) and is_recreated(held.job, held.pod):
             self._failed.add(held.pod.uid, self._leaving_pod(held, False, now))
@@ -216,7 +216,7 @@ class PreviousPlacements:
         held = self.held_by(uid) if uid not in self._leaving else None
         if held is None or not held.is_held:
             return
-        if self._continues(held.job, held.pod):
+        if self.continues(held.job, held.pod):
             self._leaving[uid] = pod = self._leaving_pod(held, False, now)
             self.changed = True
             self._await(uid, pod)
@@ -285,7 +285,8 @@ class PreviousPlacements:
             node = PreviousNode(name, faulty=faulty, lost=now)
             self._preferred.lost(owner, held.job, {held.rank: node}, alone=held.pod.group is None)
 
-    def _continues(self, job: Job, pod: Pod) -> bool:
+    def continues(self, job: Job, pod: Pod) -> bool:
+        """Whether a pod of the job that is lost now is created again."""
         if job.key in self._ended:
             return False
         if pod.owner is not None and pod.owner.is_vcjob:

@@ -16,6 +16,7 @@ from ringwise.scheduler.faults.document import write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
+from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
@@ -36,11 +37,13 @@ class ReschedulingPublisher:
         faults: FaultHandler,
         detector: FaultDetector,
         previous: PreviousPlacements,
+        shares: ShareRecords,
         nodes: FaultNodes,
     ) -> None:
         self._faults = faults
         self._detector = detector
         self._previous = previous
+        self._shares = shares
         self._nodes = nodes
         #: Entries of the document for which there was no room when it was written last.
         self.left_out = 0
@@ -54,15 +57,15 @@ class ReschedulingPublisher:
             self._nodes.changed = True
 
     def changes(self) -> list[Publish]:
-        faults, previous = self._faults, self._previous
+        faults, previous, shares = self._faults, self._previous, self._shares
         own: dict[str, str] = {}
         shown: dict[str, str] = {}
         records: dict[str, str] = {}
         clocks = faults.clocks
-        changing = (faults, clocks, previous, self._detector, faults.rejected)
-        if any(one.changed for one in changing):
-            for one in changing:
-                one.changed = False
+        changing = (faults, clocks, previous, shares, self._detector, faults.rejected)
+        if any(part.changed for part in changing):
+            for part in changing:
+                part.changed = False
             document = write(
                 faults.jobs.values(),
                 clocks.by_job,
@@ -70,6 +73,7 @@ class ReschedulingPublisher:
                 previous.plain(),
                 self._detector.plain_tolerated(),
                 faults.rejected.counts.items(),
+                shares.plain(),
             )
             own[RESCHEDULING_KEY], self.left_out = document.text, document.left_out
         if faults.cool_downs.changed:

@@ -1,0 +1,71 @@
+"""F6: whether a queue has room for a job beside the shares that are kept for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.framework.amounts import Amounts, add, lacking
+from ringwise.framework.job import Job
+from ringwise.framework.reasons import QUEUE_SHARE_KEPT
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason
+
+#: Jobs that one reason names.
+_NAMED = 3
+
+
+def kept_against(session: Session, queues: Sequence[str], job: str) -> Amounts:
+    """What is kept in these queues for other jobs."""
+    kept = session.usage.kept
+    if not len(kept):
+        return {}
+    total: Amounts = {}
+    for name in queues:
+        add(total, kept.against(name, job))
+    return total
+
+
+def no_room_beside(
+    session: Session,
+    queues: Sequence[str],
+    kept: Mapping[str, int],
+    asked: Mapping[str, int],
+    used: Mapping[str, int],
+    limit: Mapping[str, int],
+) -> Reason | None:
+    """The reason where `asked` fits into the limit of the first queue, but not beside what is kept.
+
+    The others are the queues below it, which count for it.
+    """
+    if not kept:
+        return None
+    total = dict(used)
+    add(total, kept)
+    over = lacking(asked, total, limit)
+    if not over:
+        return None
+    name = over[0]
+    keys = [
+        key
+        for queue in queues
+        for key in session.usage.kept.jobs_in(queue)
+        if session.usage.kept.of(key).get(name)
+    ]
+    jobs = [_named(session.jobs.get(key), key) for key in keys]
+    more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
+    return QUEUE_SHARE_KEPT(
+        queue=queues[0],
+        resource=name,
+        used=used.get(name, 0),
+        kept=kept[name],
+        asked=asked[name],
+        limit=limit[name],
+        jobs=", ".join(jobs[:_NAMED]) + more,
+        first=jobs[0] if jobs else "the job",
+        count=len(jobs),
+        seconds=session.settings.hold_healthy_nodes,
+    )
+
+
+def _named(job: Job | None, key: str) -> str:
+    return key if job is None else f"{job.namespace}/{job.name}"

@@ -1,0 +1,413 @@
+"""F6: a job that loses pods by a fault or a drain keeps its share of its queue until it is complete again.
+
+The record of a job begins with the first pod that goes for such a reason; from then on every rank that loses
+its pod is in it, whoever deleted the pod. Only what the scheduler itself evicted for another job is not: that
+one is to have it. A record counts for `hold-healthy-nodes` after a pod was last gone, also where no node is
+held. It ends when minAvailable pods are placed (F2) or the job is over, and survives a restart (F1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from ringwise.framework.amounts import Amounts
+from ringwise.framework.job import Job, pod_order
+from ringwise.framework.kept_shares import KeptShare
+from ringwise.framework.ranks import ranks_of
+from ringwise.framework.usage import ResourceUsage
+from ringwise.reasons import Trigger
+from ringwise.records import dataclass
+from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.faults.rescheduling import owner_key
+from ringwise.scheduler.faults.successors import (
+    Successors,
+    is_recreated,
+    lone_pod,
+    owner_id,
+    owner_id_from,
+    owner_of_pod,
+)
+from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.state.model import Pod
+from ringwise.state.node_health import NodeStatus
+
+_SECOND = 1_000_000_000
+#: More ranks than any job has.
+_MOST_RANK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class EndingPod:
+    """A pod on a node, taken before an event that begins or ends its end."""
+
+    job: Job
+    pod: Pod
+    rank: int
+
+
+class ShareRecords:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        configuration: ActiveConfiguration,
+        triggers: set[Trigger],
+        is_rescheduled: Callable[[Job], bool] = lambda job: False,
+        restarts_failed: Callable[[Job], bool] = lambda job: False,
+        continues: Callable[[Job, Pod], bool] = lambda job, pod: True,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._configuration = configuration
+        self._triggers = triggers
+        #: Whether pods of this job are being moved because of a fault.
+        self._is_rescheduled = is_rescheduled
+        #: Whether a pod of this job that has failed is created again because of it.
+        self._restarts_failed = restarts_failed
+        #: Whether the job of this pod goes on.
+        self._continues = continues
+        #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
+        self._shares: dict[str, KeptShare] = {}
+        #: Records of pods without a PodGroup that no new pod has taken yet.
+        self._successors = Successors()
+        #: Pods that are evicted for another job.
+        self._given_up: set[str] = set()
+        #: Owners of jobs that changed since the last review.
+        self._touched: dict[str, None] = {}
+        #: Whether anything changed that survives a restart (F1).
+        self.changed = False
+        usage.kept.held_ranks = self._held_ranks
+
+    def __len__(self) -> int:
+        return len(self._shares)
+
+    # -- pods are lost -----------------------------------------------------------------------
+
+    def before(self, pod: Pod) -> EndingPod | None:
+        """The pod as it is now, if this report of it begins its end or ends it."""
+        known = self._state.pods.get(pod.uid)
+        if known is None or known.node < 0:
+            return None
+        # A pod that is being deleted ends as Failed or Succeeded before it is gone; neither is what it says.
+        left = pod.deleting or known.pod.deleting
+        ends = pod.phase == "Failed" or (pod.phase == "Succeeded" and left)
+        if not ends and not (pod.deleting and not known.pod.deleting):
+            return None
+        return self._ending(pod.uid, failed=pod.phase == "Failed" and not left)
+
+    def before_gone(self, uid: str) -> EndingPod | None:
+        known = self._state.pods.get(uid)
+        return self._ending(uid) if known is not None and known.node >= 0 else None
+
+    def _ending(self, uid: str, *, failed: bool = False) -> EndingPod | None:
+        job = self._book.job_of(uid)
+        if job is None or uid in self._given_up:
+            return None
+        placement = self._state.pods[uid]
+        pod = placement.pod
+        if not is_recreated(job, pod) or not self._continues(job, pod):
+            return None
+        if pod.group is not None and job.group is None:
+            # Its PodGroup was deleted, and the job with it.
+            return None
+        share = self._shares.get(owner_key(job, pod)) if self._shares else None
+        if share is None and not self._is_lost(job, placement, failed):
+            return None
+        return EndingPod(job, pod, self._rank(share, job, pod))
+
+    def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
+        """Whether it goes because of a fault or a drain."""
+        if self._is_rescheduled(job) or (failed and self._restarts_failed(job)):
+            return True
+        number, state = placement.node, self._state
+        node = state.nodes[number]
+        if node is None or not node.ready or node.unschedulable or number in state.isolated_nodes:
+            # `kubectl drain` cordons the node first, `ringwise drain` isolates it.
+            return True
+        fleet = state.fleets.get(placement.pod.cls.resource or "")
+        broken = fleet.broken(number) if fleet is not None else 0
+        return bool(placement.chips & broken) or state.node_status.get(number) is NodeStatus.UNHEALTHY
+
+    def _rank(self, share: KeptShare | None, job: Job, pod: Pod) -> int:
+        if share is not None and pod.uid in share.leaving:
+            return share.leaving[pod.uid]
+        if pod.group is None:
+            return 0
+        return pod.rank if pod.rank is not None else ranks_of(job)[pod.uid]
+
+    def leaving(self, ending: EndingPod | None) -> None:
+        """The pod begins to terminate: until it is gone it uses its share itself."""
+        if ending is not None:
+            self._note(ending).leaving[ending.pod.uid] = ending.rank
+
+    def deleted(self, uid: str) -> None:
+        """The scheduler deletes the pod because of a fault."""
+        self.leaving(self.before_gone(uid))
+
+    def evicted(self, uid: str) -> None:
+        """The scheduler evicts the pod for another job, which is to have its share."""
+        self._given_up.add(uid)
+
+    def stays(self, uid: str) -> None:
+        """Its deletion failed."""
+        self._given_up.discard(uid)
+        for owner, share in self._shares.items():
+            if share.leaving.pop(uid, None) is not None:
+                self._touched[owner] = None
+                self.changed = True
+
+    def gone(self, ending: EndingPod | None, now: int) -> None:
+        """The pod is gone, or failed, and uses nothing any more."""
+        if ending is None:
+            return
+        share = self._note(ending)
+        share.leaving.pop(ending.pod.uid, None)
+        share.until = now + self._hold
+        share.counts = True
+        self._successors.leave(share.pods_owner, owner_key(ending.job, ending.pod))
+
+    def forget_pod(self, uid: str) -> None:
+        self._given_up.discard(uid)
+
+    def _note(self, ending: EndingPod) -> KeptShare:
+        """The record of the job, with this rank in it."""
+        job, pod = ending.job, ending.pod
+        owner = owner_key(job, pod)
+        self.changed = True
+        self._touched[owner] = None
+        share = self._shares.get(owner)
+        amounts = self._usage.amounts(pod.cls)
+        if share is None:
+            alone = owner_of_pod(pod) if pod.group is None else ""
+            share = KeptShare(job.key, job.queue, {ending.rank: amounts}, pods_owner=alone)
+            self._shares[owner] = share
+            self._usage.kept.put(share)
+            self._add_others(share, job, pod.uid)
+        share.ranks[ending.rank] = amounts
+        self._usage.kept.touch(share.job)
+        return share
+
+    def _add_others(self, share: KeptShare, job: Job, lost: str) -> None:
+        """Ranks that had no pod, or a terminating one, before the first was lost: they count with it.
+
+        Of pods that wait, only those without which the job is not complete: the others never had a share.
+        """
+        placements = self._state.pods
+        held: set[int] = set()
+        waiting: list[Pod] = []
+        for uid, pod in job.pods.items():
+            if uid == lost or uid in self._given_up:
+                continue
+            if pod.phase == "Failed" or pod.deleting:
+                rank = self._rank(None, job, pod)
+                share.ranks[rank] = self._usage.amounts(pod.cls)
+                if placements[uid].node >= 0:
+                    share.leaving[uid] = rank
+            elif placements[uid].node >= 0 or pod.phase == "Succeeded":
+                held.add(self._rank(None, job, pod))
+            else:
+                waiting.append(pod)
+        rank = 0
+        for pod in sorted(waiting, key=pod_order):
+            if len(held) + len(share.ranks) >= job.min_available:
+                return
+            # Pods without a node get ranks anew while others come and go.
+            while rank in held or rank in share.ranks:
+                rank += 1
+            share.ranks[rank] = self._usage.amounts(pod.cls)
+
+    @property
+    def _hold(self) -> int:
+        return self._configuration.settings.hold_healthy_nodes * _SECOND
+
+    # -- what is held ------------------------------------------------------------------------
+
+    def _held_ranks(self, share: KeptShare) -> Collection[int]:
+        """Ranks with a pod that is on a node, also a terminating one, or that succeeded."""
+        job = self._book.jobs.get(share.job)
+        if job is None:
+            return ()
+        placements = self._state.pods
+        held = [
+            pod
+            for uid, pod in job.pods.items()
+            if placements[uid].node >= 0 or (pod.phase == "Succeeded" and not pod.deleting)
+        ]
+        return {self._rank(share, job, pod) for pod in held}
+
+    # -- jobs come back ----------------------------------------------------------------------
+
+    def job_seen(self, job: Job) -> None:
+        """One of its objects changed."""
+        if not self._shares:
+            return
+        owner = owner_key(job, next(iter(job.pods.values()), None))
+        pod = lone_pod(job)
+        if pod is not None and pod.node is None:
+            taken = self._successors.take(owner_of_pod(pod), owner)
+            if taken is not None and taken in self._shares:
+                self._shares[owner] = self._shares.pop(taken)
+                self.changed = True
+        share = self._shares.get(owner)
+        if share is None:
+            return
+        self._touched[owner] = None
+        if share.job != job.key:
+            self._usage.kept.drop(share.job)
+            share.job = job.key
+            self._usage.kept.put(share)
+            self.changed = True
+        self._usage.kept.touch(job.key)
+
+    def forget(self, owner: str) -> None:
+        """The job is complete or over."""
+        share = self._shares.pop(owner, None)
+        self._touched.pop(owner, None)
+        if share is None:
+            return
+        self.changed = True
+        self._successors.forget(share.pods_owner, owner)
+        if self._usage.kept.of(share.job):
+            self._triggers.add(Trigger.CLAIM_FELL)
+        self._usage.kept.drop(share.job)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def deadline(self) -> int | None:
+        return min(
+            (share.until for share in self._shares.values() if share.counts and share.until is not None),
+            default=None,
+        )
+
+    def review(self, now: int) -> None:
+        """Before a cycle: what is complete again ends, what is too old does not count."""
+        touched, self._touched = self._touched, {}
+        for owner in touched:
+            share = self._shares.get(owner)
+            if share is None:
+                continue
+            job = self._book.jobs.get(share.job)
+            if job is not None and job.queue != share.queue:
+                share.queue = job.queue
+                self._usage.kept.touch(share.job)
+                self._triggers.add(Trigger.CLAIM_FELL)
+                self.changed = True
+            if job is not None and self._is_complete(share, job):
+                self.forget(owner)
+        for owner, share in list(self._shares.items()):
+            if share.counts and share.until is not None and share.until <= now:
+                if share.job not in self._book.jobs:
+                    self.forget(owner)
+                    continue
+                if self._usage.kept.of(share.job):
+                    self._triggers.add(Trigger.CLAIM_FELL)
+                share.counts = False
+                self.changed = True
+                self._usage.kept.touch(share.job)
+
+    def _is_complete(self, share: KeptShare, job: Job) -> bool:
+        """F2: minAvailable pods are bound and do not terminate, or succeeded; no binding is in flight."""
+        placements, placed = self._state.pods, 0
+        held: list[Pod] = []
+        for uid, pod in job.pods.items():
+            if placements[uid].assumed:
+                return False
+            if (placements[uid].node >= 0 or pod.phase == "Succeeded") and not pod.deleting:
+                placed += 1
+                held.append(pod)
+        if placed >= max(1, job.min_available):
+            return True
+        for pod in held:
+            # Should the rank be lost again, that is noted again.
+            if share.ranks.pop(self._rank(share, job, pod), None) is not None:
+                self.changed = True
+        return False
+
+    # -- a restart of the scheduler (F1) -----------------------------------------------------------
+
+    def plain(self) -> Iterator[dict[str, Any]]:
+        """Every record as values of JSON; ranks that asked for the same are written together."""
+        for owner, share in self._shares.items():
+            groups: dict[tuple[tuple[str, int], ...], list[int]] = {}
+            for rank, amounts in share.ranks.items():
+                groups.setdefault(tuple(sorted(amounts.items())), []).append(rank)
+            yield {
+                "owner": owner,
+                "job": share.job,
+                "queue": share.queue,
+                "until": share.until,
+                "podsOwner": share.pods_owner,
+                "ranks": [[dict(amounts), sorted(ranks)] for amounts, ranks in groups.items()],
+                "leaving": share.leaving,
+            }
+
+    def restore(self, records: Iterable[Mapping[str, Any]], now: int) -> None:
+        """What the previous leader knew. One entry that cannot be read costs no other."""
+        vcjobs = {owner_id(vcjob.namespace, vcjob.uid): vcjob for vcjob in self._book.vcjobs.values()}
+        for given in records:
+            try:
+                owner, share = _read(given)
+            except (KeyError, TypeError, ValueError, AttributeError):
+                continue
+            vcjob = vcjobs.get(owner)
+            if vcjob is not None and vcjob.over:
+                continue
+            if vcjob is None and not share.pods_owner and share.job not in self._book.jobs:
+                # It was deleted while no scheduler looked.
+                continue
+            if share.until is not None:
+                # No clock runs so far ahead that a share could be kept for longer than its setting.
+                share.until = min(share.until, now + self._hold)
+            gone = [uid for uid in share.leaving if uid not in self._state.pods]
+            if gone:
+                # They went between the two leaders; how long ago is not known.
+                share.until = now + self._hold
+                for uid in gone:
+                    del share.leaving[uid]
+            share.counts = share.until is None or share.until > now
+            known = self._shares.get(owner)
+            if known is not None:
+                # Seen by this replica while it stood by.
+                share.ranks = {**share.ranks, **known.ranks}
+                share.leaving = {**share.leaving, **known.leaving}
+                share.until = max(filter(None, (share.until, known.until)), default=None)
+                share.counts = share.counts or known.counts
+                self._usage.kept.drop(known.job)
+            self._shares[owner] = share
+            self._usage.kept.put(share)
+            self._touched[owner] = None
+            if share.pods_owner and share.job not in self._book.jobs:
+                self._successors.leave(share.pods_owner, owner)
+        if self._shares:
+            for job in list(self._book.jobs.values()):
+                self.job_seen(job)
+
+
+def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
+    job = _text(given["job"])
+    share = KeptShare(job, _text(given["queue"]))
+    until = given["until"]
+    share.until = None if until is None else _number(until, 1 << 63)
+    pods_owner = _text(given["podsOwner"])
+    share.pods_owner = pods_owner and owner_id_from(pods_owner, job)
+    for written, ranks in given["ranks"]:
+        amounts: Amounts = {_text(name): _number(amount, 1 << 63) for name, amount in written.items()}
+        share.ranks.update((_number(rank, _MOST_RANK), amounts) for rank in ranks)
+    share.leaving = {_text(uid): _number(rank, _MOST_RANK) for uid, rank in given["leaving"].items()}
+    return owner_id_from(_text(given["owner"]), job), share
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError("must be a text")
+    return given
+
+
+def _number(given: Any, most: int) -> int:
+    if type(given) is not int or not 0 <= given < most:
+        raise ValueError("must be a whole number from 0")
+    return given

@@ -1,0 +1,454 @@
+"""F6: a job that is being rescheduled keeps its share of its queue, against the other jobs of that queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.messages import events as ev
+from ringwise.scheduler.defaults import default_tiers
+from ringwise.state.model import Isolation, Isolations, Owner, Queue
+from tests.scheduler.faults.fault_rig import POD_LEVEL, successor
+from tests.scheduler.rig import CHIP, Rig, gangs_may_end
+
+CAP = 24
+
+
+def with_capacity() -> tuple[Tier, ...]:
+    """The default tiers with the plugin capacity in the place of proportion."""
+    tiers = []
+    for tier in default_tiers():
+        options = [
+            PluginOption.of("capacity") if option.name == "proportion" else option for option in tier.plugins
+        ]
+        tiers.append(Tier(tuple(options)))
+    return tuple(tiers)
+
+
+def running(nodes: int = 5, *, labels: dict[str, str] | None = None, **settings: Any) -> Rig:
+    """A gang of 3 pods fills its queue, and `next` waits in the queue for a part of it. n5 is free."""
+    rig = Rig(nodes, **settings)
+    rig.queue("capped", capability={CHIP: CAP})
+    rig.submit("train", pods=3, chips=8, queue="capped", labels=labels or {})
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+    rig.submit("next", chips=4, queue="capped")
+    rig.run()
+    assert not rig.nodes_of("next")
+    return rig
+
+
+def kept(rig: Rig) -> int:
+    return rig.machine.view.kept_in_queue("capped").get(CHIP, 0)
+
+
+def lose(rig: Rig, name: str = "train-1") -> None:
+    """The node is cordoned, and the pod evicted from it, as `kubectl drain` does."""
+    node = rig.pods[name].node
+    assert node is not None
+    rig.node(node, unschedulable=True)
+    rig.step()
+    rig.change(name, deleting=True)
+    rig.step()
+
+
+def gone(rig: Rig, name: str = "train-1", *, recreated: bool = True) -> None:
+    uid = rig.pods[name].uid
+    if recreated:
+        rig.tell(ev.PodGone(uid))
+        rig.replacement(name)
+        # No node fits it: its share alone is asked about.
+        rig.change(name, cls=replace(rig.pods[name].cls, node_selector=(("zone", "none"),)))
+    else:
+        rig.gone(name)
+    rig.run()
+
+
+# -- which losses begin it -----------------------------------------------------------------------------
+
+
+def cordoned(rig: Rig, node: str) -> None:
+    rig.node(node, unschedulable=True)
+
+
+def drained(rig: Rig, node: str) -> None:
+    rig.tell(ev.IsolationsSeen(Isolations((Isolation(node, reason="drain"),))))
+
+
+def not_ready(rig: Rig, node: str) -> None:
+    rig.node(node, ready=False)
+
+
+def broken(rig: Rig, node: str) -> None:
+    rig.sick(node, 1)
+
+
+def nothing(rig: Rig, node: str) -> None:
+    """Its owner or a user deletes the pod."""
+
+
+@pytest.mark.parametrize("tiers", [default_tiers(), with_capacity()], ids=["proportion", "capacity"])
+@pytest.mark.parametrize("recreated", [False, True])
+@pytest.mark.parametrize(
+    ("happens", "stays"),
+    [(cordoned, True), (drained, True), (not_ready, True), (broken, True), (nothing, False)],
+)
+def test_F6_the_share_of_a_lost_pod_stays(
+    happens: Callable[[Rig, str], None], stays: bool, recreated: bool, tiers: tuple[Tier, ...]
+) -> None:
+    rig = running(tiers=tiers)
+    node = rig.pods["train-1"].node
+    assert node is not None
+    happens(rig, node)
+    rig.step()
+    rig.change("train-1", deleting=True)
+    rig.run()
+    # It terminates, and uses its share itself.
+    assert kept(rig) == 0
+    assert not rig.nodes_of("next")
+    gone(rig, recreated=recreated)
+    assert kept(rig) == (8 if stays else 0)
+    assert bool(rig.nodes_of("next")) is not stays
+    if stays:
+        assert rig.reason("next") == "queue-share-kept"
+
+
+def test_F6_the_share_stays_while_a_fault_is_handled() -> None:
+    rig = running(nodes=3, labels=POD_LEVEL)
+    rig.sick("n2", 1)
+    rig.step()
+    (name,) = [name for name, pod in rig.pods.items() if pod.deleting]
+    rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement(name)
+    rig.run()
+    # 4 of the 7 healthy chips of n2 would do for it.
+    assert rig.reason("next") == "queue-share-kept"
+    rig.sick("n2", 0)
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+    assert rig.deletions() == [name]
+
+
+def test_F6_a_pod_that_failed_and_is_restarted_keeps_its_share() -> None:
+    labels = {**POD_LEVEL, "fault-retry-times": "3"}
+    rig = running(labels=labels)
+    rig.change("train-1", phase="Failed", exit_code=1)
+    rig.step()
+    assert kept(rig) == 8
+    assert not rig.nodes_of("next")
+
+
+def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:
+    tiers = tuple(
+        Tier(
+            tuple(
+                PluginOption.of("capacity", {"hierarchy": True}) if option.name == "proportion" else option
+                for option in tier.plugins
+            )
+        )
+        for tier in default_tiers()
+    )
+    rig = Rig(5, tiers=tiers)
+    rig.tell(ev.QueueSeen(Queue("root", reclaimable=False)))
+    rig.queue("above", parent="root", capability={CHIP: CAP})
+    rig.queue("capped", parent="above")
+    rig.queue("sister", parent="above")
+    rig.submit("train", pods=3, chips=8, queue="capped")
+    rig.run()
+    rig.submit("next", chips=4, queue="sister")
+    lose(rig)
+    gone(rig)
+    assert rig.reason("next") == "queue-share-kept"
+
+
+# -- how long ------------------------------------------------------------------------------------------
+
+
+def test_F6_it_ends_when_the_job_is_complete_again() -> None:
+    rig = running(nodes=6)
+    lose(rig)
+    rig.tell(ev.PodGone(rig.pods["train-1"].uid))
+    rig.replacement("train-1")
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+    assert kept(rig) == 0
+    assert rig.machine._shares._shares == {}
+    assert rig.reason("next") in ("queue-overused", "queue-capability-reached")
+
+
+def test_F6_it_counts_until_the_limit_after_a_pod_was_last_gone() -> None:
+    rig = running()
+    lose(rig)
+    gone(rig)
+    rig.step(100)
+    lose(rig, "train-2")
+    rig.step(10)
+    assert kept(rig) == 8
+    # The time of both counts from now.
+    gone(rig, "train-2")
+    assert kept(rig) == 16
+    rig.step(119)
+    rig.run()
+    assert not rig.nodes_of("next")
+    deadline = rig.machine.next_deadline()
+    assert deadline is not None
+    assert deadline <= rig.now + 1_000_000_000
+    rig.step(1)
+    rig.run()
+    assert kept(rig) == 0
+    assert rig.nodes_of("next")
+
+
+@pytest.mark.parametrize("how", ["ended", "fewer"])
+def test_F6_it_ends_with_the_job_and_when_the_gang_needs_no_more(how: str) -> None:
+    rig = running()
+    lose(rig)
+    gone(rig)
+    assert not rig.nodes_of("next")
+    if how == "ended":
+        rig.end("train")
+    else:
+        group = replace(rig.groups["default/train"], min_member=2)
+        rig.groups[group.key] = group
+        rig.tell(ev.PodGroupSeen(group))
+    rig.run()
+    assert kept(rig) == 0
+    assert rig.nodes_of("next")
+
+
+def test_F6_a_job_above_its_minimum_is_complete() -> None:
+    rig = Rig(5)
+    rig.queue("capped", capability={CHIP: CAP})
+    rig.submit("train", pods=3, chips=8, min_available=2, queue="capped")
+    rig.run()
+    rig.submit("next", chips=4, queue="capped")
+    lose(rig)
+    gone(rig)
+    assert rig.nodes_of("next")
+
+
+def test_F6_a_rank_that_succeeded_does_not_count_and_others_count_once() -> None:
+    rig = running()
+    rig.change("train-0", phase="Succeeded")
+    rig.run()
+    # 16 of 24 are used: there is room for `next`, and none for `more`.
+    rig.submit("more", chips=8, queue="capped")
+    rig.run()
+    assert rig.nodes_of("next")
+    lose(rig)
+    gone(rig)
+    assert kept(rig) == 8
+    rig.gone("next-0")
+    rig.run()
+    # 8 are used and 8 are kept.
+    assert rig.nodes_of("more")
+
+
+def test_F6_pods_that_were_missing_before_count_up_to_the_minimum() -> None:
+    rig = running()
+    rig.change("train-0", deleting=True)
+    rig.step()
+    gone(rig, "train-0")
+    # Deleted by a user: its share is free.
+    assert rig.nodes_of("next")
+    lose(rig)
+    gone(rig)
+    assert kept(rig) == 16
+
+
+# -- never against itself, never to evict others ---------------------------------------------------------
+
+
+def test_F6_it_never_counts_against_the_job_itself() -> None:
+    rig = running(nodes=4)
+    for name in ("train-0", "train-1", "train-2"):
+        lose(rig, name)
+        gone(rig, name)
+    assert kept(rig) == 24
+    # Its PodGroup has to be admitted again, too.
+    group = replace(rig.groups["default/train"], phase="Pending")
+    rig.tell(ev.PodGroupGone(group.key), ev.PodGroupSeen(group))
+    rig.groups[group.key] = group
+    for number in (1, 2, 3):
+        rig.node(f"n{number}", labels={"zone": "none"})
+    rig.run()
+    assert len(rig.nodes_of("train")) == 3
+
+
+def test_F6_nothing_is_evicted_for_what_is_only_kept() -> None:
+    rig = Rig(5, tiers=gangs_may_end())
+    for name, value in (("low", 1), ("high", 100)):
+        rig.priority(name, value)
+    rig.queue("capped", capability={CHIP: CAP})
+    rig.submit("train", pods=2, chips=8, queue="capped", priority="low")
+    rig.submit("victim", chips=8, queue="capped", priority="low", preemptable=True)
+    rig.run()
+    lose(rig)
+    gone(rig)
+    rig.submit("boss", chips=8, queue="capped", priority="high")
+    rig.run()
+    assert rig.evictions() == []
+    assert rig.reason("boss") == "queue-share-kept"
+
+
+def test_F6_a_preemptor_gets_what_it_evicts_and_not_what_is_kept() -> None:
+    rig = Rig(5, tiers=gangs_may_end())
+    for name, value in (("low", 1), ("high", 100)):
+        rig.priority(name, value)
+    rig.queue("capped", capability={CHIP: CAP})
+    rig.submit("train", pods=2, chips=8, queue="capped", priority="low", preemptable=True)
+    rig.submit("victim", chips=8, queue="capped", priority="low", preemptable=True)
+    rig.run()
+    # The queue is full: one pod has to go for this one.
+    rig.submit("boss", chips=8, queue="capped", priority="high")
+    rig.run()
+    assert rig.evictions() == ["victim-0"]
+    rig.gone("victim-0")
+    rig.run()
+    assert rig.nodes_of("boss")
+
+
+def test_F6_what_is_evicted_for_another_job_is_not_kept() -> None:
+    rig = Rig(2, tiers=gangs_may_end())
+    for name, value in (("low", 1), ("high", 100)):
+        rig.priority(name, value)
+    rig.queue("capped", capability={CHIP: 16})
+    rig.submit("train", pods=2, chips=8, queue="capped", priority="low", preemptable=True)
+    rig.run()
+    rig.submit("boss", pods=2, chips=8, queue="capped", priority="high")
+    rig.run()
+    assert sorted(rig.evictions()) == ["train-0", "train-1"]
+    # Somebody cordons a node meanwhile: that is no reason why the pods go.
+    rig.node("n1", unschedulable=True)
+    rig.step()
+    rig.node("n1")
+    rig.gone("train-0", "train-1")
+    rig.run()
+    assert len(rig.nodes_of("boss")) == 2
+
+
+def test_F6_other_queues_do_not_wait_and_nothing_is_reclaimed() -> None:
+    rig = running()
+    rig.queue("elsewhere")
+    lose(rig)
+    gone(rig)
+    rig.submit("stranger", chips=8, queue="elsewhere")
+    rig.run()
+    assert rig.nodes_of("stranger")
+    assert rig.evictions() == []
+
+
+# -- a restart of the scheduler (F1) -----------------------------------------------------------------------
+
+
+def after_restart(rig: Rig) -> Rig:
+    other = successor(rig)
+    other.events.insert(0, ev.QueueSeen(Queue("capped", capability={CHIP: CAP})))
+    other.run()
+    return other
+
+
+def test_F1_the_share_survives_a_restart_with_its_limit() -> None:
+    rig = running()
+    lose(rig)
+    gone(rig)
+    rig.step(100)
+    other = after_restart(rig)
+    assert kept(other) == 8
+    assert not other.nodes_of("next")
+    other.step(19)
+    other.run()
+    assert not other.nodes_of("next")
+    other.step(2)
+    other.run()
+    assert other.nodes_of("next")
+
+
+def test_F1_a_pod_that_went_between_two_leaders_is_lost() -> None:
+    rig = running()
+    lose(rig)
+    del rig.pods["train-1"]
+    other = after_restart(rig)
+    assert kept(other) == 8
+    assert not other.nodes_of("next")
+    other.step(120)
+    other.run()
+    assert other.nodes_of("next")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        [{"owner": "default/train"}],
+        ["text"],
+        [{"owner": "default/train", "job": "default/train", "queue": "capped", "until": None, "podsOwner": "",
+          "ranks": [[{CHIP: -8}, [0]]], "leaving": {}}],
+        [{"owner": "default/train", "job": "default/train", "queue": "capped", "until": 10**30,
+          "podsOwner": "", "ranks": [[{CHIP: 8}, [0]]], "leaving": {}}],
+        {"owner": 1},
+    ],
+)  # fmt: skip
+def test_F1_what_cannot_be_read_is_not_there(written: object) -> None:
+    rig = running()
+    document = json.dumps({"version": 1, "shares": written, "jobs": [], "placements": [], "retries": {}})
+    rig.tell(ev.ReschedulingRead(document))
+    rig.run()
+    assert kept(rig) == 0
+    assert rig.machine._shares._shares == {}
+
+
+def test_F1_a_share_is_kept_no_longer_than_the_setting_says() -> None:
+    rig = running()
+    lose(rig)
+    gone(rig)
+    written = [one for one in rig.published() if one.name == "ringwise-rescheduling"][-1]
+    document = json.loads(written.data["rescheduling.json"])
+    assert document["shares"][0]["ranks"] == [[{CHIP: 8}, [1]]]
+    document["shares"][0]["until"] = 10**18
+    other = Rig(5)
+    other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
+    other.queue("capped", capability={CHIP: CAP})
+    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
+    other.tell(ev.ReschedulingRead(json.dumps(document)))
+    other.run()
+    assert kept(other) == 8
+    other.step(120)
+    assert kept(other) == 0
+
+
+# -- pods without a PodGroup ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["web-0", "web-1"])
+def test_F6_the_pod_that_replaces_a_lone_one_has_its_share(name: str) -> None:
+    owner = Owner("ReplicaSet", "web", "web-uid")
+    rig = Rig(3)
+    rig.queue("capped", capability={CHIP: 8})
+    queue = {"scheduling.volcano.sh/queue-name": "capped"}
+    rig.submit("web", chips=8, owner=owner, annotations=queue)
+    rig.events = [one for one in rig.events if not isinstance(one, ev.PodGroupSeen)]
+    rig.change("web-0", group=None, uid="first")
+    rig.events = [one for one in rig.events if not (isinstance(one, ev.PodSeen) and one.pod.group)]
+    rig.run()
+    assert rig.pods["web-0"].node is not None
+    rig.submit("next", chips=4, queue="capped")
+    lose(rig, "web-0")
+    old = rig.pods["web-0"]
+    rig.gone("web-0")
+    rig.run()
+    assert kept(rig) == 8
+    assert not rig.nodes_of("next")
+    rig.put(
+        replace(
+            old, uid="second", name=name, node=None, phase="Pending", deleting=False, holds=(), rank=None,
+            annotations=queue,
+        )
+    )  # fmt: skip
+    rig.run()
+    assert rig.pods[name].node is not None
+    assert kept(rig) == 0
