@@ -10,7 +10,8 @@ import pytest
 
 from ringwise.apps.lab.api import LabServer
 from ringwise.embed.objects import ObjectChange
-from tests.lab.rig import Terminal, job, nodes, pod, running
+from ringwise.wellknown import ASCEND910
+from tests.lab.rig import Terminal, job, nodes, pod, queue, running
 
 
 def everything(server: LabServer) -> tuple[Any, ...]:
@@ -180,3 +181,25 @@ def test_an_unknown_target_is_one_clear_line(tmp_path: Path, target: str, line: 
     with running(tmp_path, nodes(1)):
         for option in ("--plan", "--yes"):
             assert terminal.refused(f"drain {target} {option}").startswith(f"ringwise: {line}")
+
+
+def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(3)):
+        terminal.submit(queue("capped", chips=16), job("train", 2, 8, queue="capped"))
+        terminal.submit(job("other", 1, 4))
+        terminal.ok("advance 1m")
+        terminal.submit(job("next", 1, 4, queue="capped"))
+        where = terminal.seats()["lab/train-worker-1"][0]
+        terminal.ok(f"drain {where} --yes")
+        terminal.ok("advance 22s")
+        found = terminal.json("describe queue capped")
+        assert (found["used"], found["kept"]) == ({ASCEND910: 8}, {ASCEND910: 8})
+        assert found["kept_for"] == ["lab/train"]
+        described = " ".join(terminal.ok("describe queue capped").split())
+        assert "kept 8 Ascend910 for lab/train, which lost pods, for at most 1 min 40 s" in described
+        assert "8 Ascend910, and 8 Ascend910 kept" in " ".join(terminal.ok("get queues").split())
+        assert terminal.json("why lab/next")["reason"]["code"] == "queue-share-kept"
+        terminal.ok(f"uncordon {where}")
+        terminal.ok("advance 5s")
+        assert terminal.json("describe queue capped")["kept"] == {}

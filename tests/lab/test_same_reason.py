@@ -313,6 +313,7 @@ OF_A_HISTORY = {
         "pod-group-awaited",
         "pods-missing",
         "queue-overused",
+        "queue-share-kept",
         "queue-share-used",
         "queue-quota-insufficient",
     ),

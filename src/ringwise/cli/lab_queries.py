@@ -39,7 +39,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.explain import capacity_result, diagnosis_result, story_result, why_result
 from ringwise.cli.queries import QueryResult, render_result
 from ringwise.cli.topology import topology_result
-from ringwise.durations import time_text
+from ringwise.durations import duration_text, time_text
 from ringwise.embed.containers import PodContainer
 from ringwise.framework.amounts import request_text
 from ringwise.scheduler.explain.doctor import diagnose
@@ -212,6 +212,7 @@ def _queue(live: LiveLab, name: str) -> QueryResult:
                 "state": document["state"],
                 "weight": document["weight"],
                 "used": amounts_text(document["used"]),
+                "kept": _kept(live, document),
                 "at most": amounts_text(document["capability"]),
                 "guaranteed": amounts_text(document["guarantee"]),
                 "reclaimable": "yes" if document["reclaimable"] else "no",
@@ -222,6 +223,15 @@ def _queue(live: LiveLab, name: str) -> QueryResult:
             draw_jobs(console, views, live.now)
 
     return QueryResult(document, draw)
+
+
+def _kept(live: LiveLab, queue: QueueDocument) -> str | None:
+    """What counts as used although no pod uses it (F6)."""
+    if not queue["kept"]:
+        return None
+    until = live.objects.view.kept_until(queue["name"])
+    limit = "" if until is None else f", for at most {duration_text(until - live.now)}"
+    return f"{amounts_text(queue['kept'])} for {', '.join(queue['kept_for'])}, which lost pods{limit}"
 
 
 def _pod(live: LiveLab, key: str) -> QueryResult:

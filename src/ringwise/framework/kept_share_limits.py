@@ -28,12 +28,13 @@ def kept_against(session: Session, queues: Sequence[str], job: str) -> Amounts:
 def no_room_beside(
     session: Session,
     queues: Sequence[str],
+    job: str,
     kept: Mapping[str, int],
     asked: Mapping[str, int],
     used: Mapping[str, int],
     limit: Mapping[str, int],
 ) -> Reason | None:
-    """The reason where `asked` fits into the limit of the first queue, but not beside what is kept.
+    """The reason where what the job asks for fits into the limit of the first queue, but not beside the kept.
 
     The others are the queues below it, which count for it.
     """
@@ -45,24 +46,19 @@ def no_room_beside(
     if not over:
         return None
     name = over[0]
-    keys = [
-        key
-        for queue in queues
-        for key in session.usage.kept.jobs_in(queue)
-        if session.usage.kept.of(key).get(name)
-    ]
-    jobs = [_named(session.jobs.get(key), key) for key in keys]
-    more = f" and {len(jobs) - _NAMED} more" if len(jobs) > _NAMED else ""
+    keys = [key for queue in queues for key in session.usage.kept.jobs_in(queue, name) if key != job]
+    named = [_named(session.jobs.get(key), key) for key in keys[:_NAMED]]
+    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
     return QUEUE_SHARE_KEPT(
         queue=queues[0],
         resource=name,
         used=used.get(name, 0),
-        kept=kept[name],
+        kept=kept.get(name, 0),
         asked=asked[name],
         limit=limit[name],
-        jobs=", ".join(jobs[:_NAMED]) + more,
-        first=jobs[0] if jobs else "the job",
-        count=len(jobs),
+        jobs=", ".join(named) + more,
+        first=named[0] if named else "the job",
+        count=len(keys),
         seconds=session.settings.hold_healthy_nodes,
     )
 

@@ -47,6 +47,8 @@ class KeptShares:
         #: Job -> its queue and what is kept for it, as it was last counted.
         self._counted: dict[str, tuple[str, Amounts]] = {}
         self._by_queue: dict[str, Amounts] = {}
+        #: Queue and resource -> jobs: computed when asked for.
+        self._jobs_in: dict[tuple[str, str], list[str]] = {}
         #: Jobs of which a pod came or went since.
         self._stale: dict[str, None] = {}
         self._ignored = False
@@ -88,8 +90,7 @@ class KeptShares:
         """What counts as used in the queue against this job: what is kept there for others."""
         if not self._shares or self._ignored:
             return _NONE
-        for stale in [stale for stale in self._stale if stale != job]:
-            self._count_again(stale)
+        self._count_stale(job)
         total = self._by_queue.get(queue, _NONE)
         # Its own part as it was last counted: the difference is that of the others.
         own = self._counted.get(job)
@@ -103,8 +104,22 @@ class KeptShares:
         """The jobs for which something is kept, those that lost pods first first."""
         return [] if self._ignored else [job for job in self._shares if self.of(job)]
 
-    def jobs_in(self, queue: str) -> list[str]:
-        return [job for job in self.jobs() if self._counted[job][0] == queue]
+    def jobs_in(self, queue: str, resource: str = "") -> list[str]:
+        """Those of them in a queue, perhaps only those for which some of a resource is kept."""
+        if self._ignored:
+            return []
+        self._count_stale()
+        found = self._jobs_in.get((queue, resource))
+        if found is None:
+            # Kept, because many jobs that wait ask the same.
+            found = self._jobs_in[queue, resource] = [
+                job
+                for job in self._shares
+                if job in self._counted
+                and self._counted[job][0] == queue
+                and (not resource or resource in self._counted[job][1])
+            ]
+        return found
 
     @property
     def is_ignored(self) -> bool:
@@ -127,9 +142,13 @@ class KeptShares:
         return {queue: amounts for queue, amounts in total.items() if amounts}
 
     def by_queue(self) -> dict[str, Amounts]:
-        for stale in list(self._stale):
-            self._count_again(stale)
+        self._count_stale()
         return {queue: amounts for queue, amounts in self._by_queue.items() if amounts}
+
+    def _count_stale(self, but: str = "") -> None:
+        if self._stale:
+            for job in [job for job in self._stale if job != but]:
+                self._count_again(job)
 
     def _count_again(self, job: str) -> None:
         self._stale.pop(job, None)
@@ -147,6 +166,8 @@ class KeptShares:
 
     def _count(self, job: str, queue: str, kept: Amounts) -> None:
         before = self._counted.pop(job, None)
+        if before != ((queue, kept) if kept else None):
+            self._jobs_in.clear()
         if before is not None:
             total = self._by_queue[before[0]]
             add(total, before[1], -1)

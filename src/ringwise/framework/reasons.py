@@ -170,8 +170,8 @@ QUEUE_SHARE_KEPT = ReasonKind(
     "queue {queue} uses {used} of {resource}, {kept} more {kept:=is|are} kept for {jobs}, which lost pods "
     "and {count:=is|are} being rescheduled, and {asked} {asked:=is|are} asked for; the queue may use {limit}",
     (
-        "nothing to do: the share is kept until that job is complete again, at most {seconds} s after it "
-        "last lost a pod",
+        "nothing to do: {count:=that job uses|those jobs use} it again when complete, or it is free "
+        "{seconds} s after a pod was last lost",
         "delete {first}, if it is not to come back",
     ),
     QUEUE_ROOM,

@@ -267,9 +267,19 @@ class SchedulerView:
         """F6: what is kept in the queue for jobs that are being rescheduled; it is not used."""
         return self._usage.kept.against(name, "")
 
+    def kept_against(self, job: Job) -> Mapping[str, int]:
+        """F6: what is kept for others in the queue of the job."""
+        return self._usage.kept.against(job.queue, job.key)
+
     def jobs_kept_in_queue(self, name: str) -> list[str]:
-        """The keys of those jobs, those that lost pods first first."""
-        return self._usage.kept.jobs_in(name)
+        """Those jobs as namespace/name, in the order in which they lost pods."""
+        found = [(key, self.jobs.get(key)) for key in self._usage.kept.jobs_in(name)]
+        return [key if job is None else f"{job.namespace}/{job.name}" for key, job in found]
+
+    def kept_until(self, queue: str) -> int | None:
+        """When the last of what is kept in the queue is free, in nanoseconds, unless more pods are lost."""
+        times = [self.kept_for(key)[1] for key in self._usage.kept.jobs_in(queue)]
+        return max((time for time in times if time is not None), default=None)
 
     def kept_for(self, job: str) -> tuple[Mapping[str, int], int | None]:
         """F6: what is kept for a job that lost pods, and until when, in nanoseconds; None: no limit yet."""

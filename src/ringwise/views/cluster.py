@@ -392,6 +392,8 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "capability": dict(queue.capability),
                 "guarantee": dict(queue.guarantee),
                 "used": dict(objects.view.used_by_queue(queue.name)),
+                "kept": dict(objects.view.kept_in_queue(queue.name)),
+                "kept_for": objects.view.jobs_kept_in_queue(queue.name),
                 "jobs": len(own),
                 "waiting": sum(1 for view in own if view.outcome == "pending"),
             }

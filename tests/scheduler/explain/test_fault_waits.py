@@ -67,6 +67,7 @@ def test_retries_used_up() -> None:
         "fault: train-2: the pod failed with exit code 1",
         "rescheduling: no pod is restarted: the one restart that fault-retry-times allows is used up",
         "rescheduling: this is asked again at every change",
+        f"rescheduling: queue default keeps 8 of {CHIP} for it for another 2 min",
     ]
 
 
@@ -107,7 +108,10 @@ def test_levels_and_held_nodes(labels: dict[str, str], end: str) -> None:
     rig.step(4)
     assert waits(rig)[0] == f"rescheduling: {level} level: replacements wait for nodes since 4 s; {end}"
     if level == "job":
-        assert waits(rig)[-1] == "rescheduling: n1, n2, n4 are held for it for another 1 min 56 s"
+        assert waits(rig)[-2:] == [
+            "rescheduling: n1, n2, n4 are held for it for another 1 min 56 s",
+            f"rescheduling: queue default keeps 32 of {CHIP} for it for another 1 min 56 s",
+        ]
 
 
 def test_others_are_told_for_whom_a_node_is_held_and_until_when() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Queue
 from tests.scheduler.faults.fault_rig import POD_LEVEL, successor
 from tests.scheduler.rig import CHIP, Rig, gangs_may_end
@@ -452,3 +453,49 @@ def test_F6_the_pod_that_replaces_a_lone_one_has_its_share(name: str) -> None:
     rig.run()
     assert rig.pods[name].node is not None
     assert kept(rig) == 0
+
+
+# -- what is said about it -----------------------------------------------------------------------------------
+
+
+def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
+    rig = running(nodes=6)
+    lose(rig)
+    gone(rig)
+    rig.step(20)
+    view = rig.machine.view
+    answer = explain(view, view.jobs["default/next"], rig.now)
+    assert answer.sentence == (
+        f"queue capped uses 16 of {CHIP}, 8 more are kept for default/train, which lost pods and is being "
+        "rescheduled, and 4 are asked for; the queue may use 24"
+    )
+    found = [cure.text for cure in answer.cures]
+    # Each was tried.
+    assert found[:2] == [
+        "if default/train gave up what is kept there, in 1 min 40 s at the latest",
+        f"if the capability of queue capped were 28 of {CHIP} (now 24)",
+    ]
+    assert (
+        f"rescheduling: queue capped keeps 8 of {CHIP} for it for another 1 min 40 s"
+        in explain(view, view.jobs["default/train"], rig.now).faults
+    )
+    # The question changed nothing.
+    assert kept(rig) == 8
+
+
+def test_a_reason_names_three_jobs_at_most() -> None:
+    rig = Rig(6)
+    rig.queue("capped", capability={CHIP: 40})
+    for number in range(5):
+        rig.submit(f"lone{number}", chips=8, queue="capped")
+    rig.run()
+    rig.submit("next", chips=4, queue="capped")
+    for number in range(5):
+        lose(rig, f"lone{number}-0")
+        gone(rig, f"lone{number}-0")
+    assert kept(rig) == 40
+    reason = rig.machine.view.jobs["default/next"].reason
+    assert reason is not None
+    assert reason.details["jobs"] == "default/lone0, default/lone1, default/lone2 and 2 more"
+    # Of its own share no job is told.
+    assert rig.reason("lone0") != "queue-share-kept"

@@ -113,7 +113,7 @@ def draw_queues(console: Console, queues: Iterable[Mapping[str, Any]]) -> None:
             queue["name"],
             queue["state"],
             str(queue["weight"]),
-            amounts_text(queue["used"]),
+            used_text(queue),
             amounts_text(queue["capability"]),
             str(queue["jobs"]),
             str(queue["waiting"]),
@@ -140,6 +140,12 @@ def draw_pods(console: Console, pods: Iterable[Mapping[str, Any]], now: int) -> 
 
 def phase_text(phase: str) -> Text:
     return Text(phase, _COLOURS.get(phase, ""))
+
+
+def used_text(queue: Mapping[str, Any]) -> str:
+    """`16 Ascend910, and 8 Ascend910 kept`"""
+    used = amounts_text(queue["used"])
+    return f"{used}, and {amounts_text(queue['kept'])} kept" if queue["kept"] else used
 
 
 def amounts_text(amounts: Mapping[str, int]) -> str:

@@ -111,7 +111,9 @@ class Capacity:
                     needed=used.get(name, 0) + asked[name],
                 )
             if tested.limit and (kept := self._tree.kept(tested, job_key(pod))):
-                reason = no_room_beside(self._session, tested.below, kept, asked, used, tested.limit)
+                reason = no_room_beside(
+                    self._session, tested.below, job_key(pod), kept, asked, used, tested.limit
+                )
                 if reason is not None:
                     return reason
         return None
@@ -139,7 +141,7 @@ class Capacity:
                     asked=asked[name],
                 )
             kept = self._tree.kept_beyond_promises(tested, job.key) if tested.limit else {}
-            reason = no_room_beside(self._session, tested.below, kept, asked, promised, tested.limit)
+            reason = no_room_beside(self._session, tested.below, job.key, kept, asked, promised, tested.limit)
             if reason is not None:
                 return Vote.REJECT, reason
         return Vote.PERMIT, None

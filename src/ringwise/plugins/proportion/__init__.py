@@ -95,7 +95,7 @@ class Proportion:
             return None
         asked, used = self._usage.amounts(pod.cls), self._usage.used_by_queue(queue.name)
         limit = smaller(self._accounts.deserved_with_kept(queue.name), self._accounts.capability(queue))
-        return no_room_beside(self._session, (queue.name,), kept, asked, used, limit)
+        return no_room_beside(self._session, (queue.name,), job_key(pod), kept, asked, used, limit)
 
     def _beyond(self, queue: Queue, pod: Pod, used: Amounts) -> Reason | None:
         asked = self._usage.amounts(pod.cls)
@@ -172,7 +172,7 @@ class Proportion:
         over = lacking(asked, promised, limit)
         if not over:
             kept = self._accounts.kept_beyond_promises(queue.name, job)
-            reason = no_room_beside(self._session, (queue.name,), kept, asked, promised, limit)
+            reason = no_room_beside(self._session, (queue.name,), job.key, kept, asked, promised, limit)
             return (Vote.PERMIT if reason is None else Vote.REJECT), reason
         name = over[0]
         return Vote.REJECT, QUEUE_QUOTA_INSUFFICIENT(

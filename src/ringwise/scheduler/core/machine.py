@@ -284,6 +284,7 @@ class Scheduler:
 
     def _evict_drained(self, job: Job, uid: str, why: str) -> DeletePod:
         self._previous.leaving(uid, self._now)
+        self._shares.deleted(uid)
         return self._assumed.evict_together(job, uid, why)
 
     def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
 from ringwise.framework.placed_pods import needed_pods
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
@@ -43,7 +43,7 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     if policy.mode is not Mode.OFF:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
         found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
-    return (*found, *_retries(view, job), *_held(view, job, now))
+    return (*found, *_retries(view, job), *_held(view, job, now), *_share(view, job, now))
 
 
 def _retries(view: SchedulerView, job: Job) -> Iterator[str]:
@@ -191,6 +191,16 @@ def _held(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
         f"rescheduling: {', '.join(names[:_NAMED])}{more} {are} held for it for another "
         f"{_left(reservation.expires, now)}"
     )
+
+
+def _share(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
+    """F6."""
+    kept, until = view.kept_for(job.key)
+    if not kept:
+        return
+    amounts = ", ".join(f"{amount_text(name, amount)} of {name}" for name, amount in sorted(kept.items()))
+    limit = "" if until is None else f" for another {_left(until, now)}"
+    yield f"rescheduling: queue {job.queue} keeps {amounts} for it{limit}"
 
 
 def _left(end: int, now: int) -> str:

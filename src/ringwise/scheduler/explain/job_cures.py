@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from ringwise.durations import duration_text
+from ringwise.framework.reasons import QUEUE_SHARE_KEPT
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
@@ -213,9 +215,14 @@ def queue_cures(search: CureSearch) -> Iterator[Cure]:
         return
     queue = view.queues.get(job.queue)
     if queue is not None:
-        used = view.used_by_queue(queue.name)
+        used, kept = view.used_by_queue(queue.name), view.kept_against(job)
+        if reason.code == QUEUE_SHARE_KEPT.code:
+            until = view.kept_until(queue.name)
+            latest = "" if until is None else f", in {duration_text(until - search.now)} at the latest"
+            text = f"if {reason.details['jobs']} gave up what is kept there{latest}"
+            yield from search.attempt("wait", text, view.what_if.shares_given_up)
         needed = {
-            name: max(limit, used.get(name, 0) + job.min_asked().get(name, 0))
+            name: max(limit, used.get(name, 0) + kept.get(name, 0) + job.min_asked().get(name, 0))
             for name, limit in queue.capability.items()
         }
         raised = [name for name in needed if needed[name] > queue.capability[name]]

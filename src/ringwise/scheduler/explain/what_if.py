@@ -7,7 +7,7 @@ job would start, by the same functions that a cycle uses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -343,6 +343,10 @@ class WhatIf:
         finally:
             for amounts, change in changes:
                 add(amounts, {resource: -change})
+
+    def shares_given_up(self) -> AbstractContextManager[None]:
+        """Inside, nothing is kept for jobs that are being rescheduled (F6)."""
+        return self._usage.kept.ignored()
 
     @contextmanager
     def queue_is(self, queue: Queue) -> Iterator[None]:

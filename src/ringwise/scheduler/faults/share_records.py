@@ -14,6 +14,7 @@ from typing import Any
 from ringwise.framework.amounts import Amounts
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.kept_shares import KeptShare
+from ringwise.framework.placed_pods import is_placed, needed_pods
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Trigger
@@ -207,13 +208,13 @@ class ShareRecords:
                 share.ranks[rank] = self._usage.amounts(pod.cls)
                 if placements[uid].node >= 0:
                     share.leaving[uid] = rank
-            elif placements[uid].node >= 0 or pod.phase == "Succeeded":
+            elif is_placed(self._state, pod):
                 held.add(self._rank(None, job, pod))
             else:
                 waiting.append(pod)
         rank = 0
         for pod in sorted(waiting, key=pod_order):
-            if len(held) + len(share.ranks) >= job.min_available:
+            if len(held) + len(share.ranks) >= needed_pods(job):
                 return
             # Pods without a node get ranks anew while others come and go.
             while rank in held or rank in share.ranks:
@@ -310,18 +311,15 @@ class ShareRecords:
                 self._usage.kept.touch(share.job)
 
     def _is_complete(self, share: KeptShare, job: Job) -> bool:
-        """F2: minAvailable pods are bound and do not terminate, or succeeded; no binding is in flight."""
-        placements, placed = self._state.pods, 0
-        held: list[Pod] = []
-        for uid, pod in job.pods.items():
-            if placements[uid].assumed:
-                return False
-            if (placements[uid].node >= 0 or pod.phase == "Succeeded") and not pod.deleting:
-                placed += 1
-                held.append(pod)
-        if placed >= max(1, job.min_available):
+        """F2; a binding that is not confirmed may still fail."""
+        placed = [
+            pod
+            for uid, pod in job.pods.items()
+            if is_placed(self._state, pod) and not self._state.pods[uid].assumed
+        ]
+        if len(placed) >= needed_pods(job):
             return True
-        for pod in held:
+        for pod in placed:
             # Should the rank be lost again, that is noted again.
             if share.ranks.pop(self._rank(share, job, pod), None) is not None:
                 self.changed = True

@@ -73,6 +73,10 @@ class QueueFields(TypedDict):
     capability: Amounts
     guarantee: Amounts
     used: Amounts
+    kept: Annotated[
+        Amounts, Meta(description="Kept for jobs that lost pods, against the other jobs of the queue (F6).")
+    ]
+    kept_for: Annotated[list[str], Meta(description="Those jobs, as namespace/name.")]
     jobs: int
     waiting: int
 
