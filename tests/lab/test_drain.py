@@ -191,7 +191,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         terminal.ok("advance 1m")
         terminal.submit(job("next", 1, 4, queue="capped"))
         where = terminal.seats()["lab/train-worker-1"][0]
-        terminal.ok(f"drain {where} --yes")
+        terminal.ok(f"drain {where} --yes --force")
         terminal.ok("advance 22s")
         found = terminal.json("describe queue capped")
         assert (found["used"], found["kept"]) == ({ASCEND910: 8}, {ASCEND910: 8})
