@@ -304,6 +304,7 @@ OF_THE_TOPOLOGY = {
 OF_A_HISTORY = {
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
     "wait-for-previous-nodes",
+    "backup-pod-waits",
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
     *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
