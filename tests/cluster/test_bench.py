@@ -6,7 +6,7 @@ import multiprocessing
 
 import pytest
 
-from ringwise.apps.bench.binders import LOOP, SCHEDULER
+from ringwise.apps.bench.binders import ALONE, LOOP, SCHEDULER
 from ringwise.apps.bench.comparison import compare
 from ringwise.apps.bench.scenario import Scenario
 
@@ -18,11 +18,19 @@ pytestmark = pytest.mark.cluster
     [
         Scenario("pods", nodes=20, pods=70, rounds=2),
         Scenario("gang", nodes=20, pods=20, chips=8, gang=True, rounds=1),
+        Scenario("vcjob", nodes=20, pods=20, chips=8, vcjob=True, rounds=1),
     ],
     ids=lambda scenario: scenario.name,
 )
 def test_every_binder_binds_all_pods_in_every_round(scenario: Scenario) -> None:
-    rounds = compare(scenario, (LOOP, SCHEDULER))
+    who = (LOOP, SCHEDULER) if scenario.vcjob else (LOOP, SCHEDULER, ALONE)
+    rounds = compare(scenario, who)
     assert len(rounds) == scenario.rounds
-    assert all(seconds[who] > 0 for seconds in rounds for who in (LOOP, SCHEDULER))
+    assert all(outcomes[one].seconds > 0 for outcomes in rounds for one in who)
+    first = rounds[0]
+    assert all(first[one].cpu > 0 for one in who)
+    assert first[LOOP].writes == scenario.pods * (2 if scenario.vcjob else 1)
+    if not scenario.gang and not scenario.vcjob:
+        # A Binding and an event for each pod, the status of two queues, and no PodGroup.
+        assert first[SCHEDULER].writes <= 2 * scenario.pods + 20
     assert multiprocessing.active_children() == []

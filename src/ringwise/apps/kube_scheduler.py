@@ -176,16 +176,10 @@ async def serve(
         )
 
     def machines() -> Sequence[MachineAdapter]:
-        made: list[MachineAdapter] = []
-        if options.with_controller and not options.shadow:
-            groups = PodGroupController(options.scheduler_names) if options.pod_groups else None
-            made.append(ControllerAdapter(Controller(groups, options.scheduler_names)))
+        made = controllers(options)
         if options.with_scheduler or options.shadow:
-            scheduler = new_scheduler(
-                file.current if file is not None else default_configuration(),
-                catalog,
-                options.scheduler_names,
-                awaits_groups=options.pod_groups,
+            scheduler = scheduler_of(
+                options, file.current if file is not None else default_configuration(), catalog
             )
             current[:] = [scheduler]
             if journal is not None:
@@ -202,7 +196,9 @@ async def serve(
         if journal is not None:
             stack.callback(journal.close)
         client = await stack.enter_async_context(_client(options, access, component))
-        runner = Runner(client, machines, _settings(options), observer=metrics, on_synced=_freeze_memory)
+        runner = Runner(
+            client, machines, runner_settings(options), observer=metrics, on_synced=_freeze_memory
+        )
         await stack.enter_async_context(
             serving(
                 metrics,
@@ -245,7 +241,21 @@ def _client(options: ComponentOptions, access: Access, component: str) -> Client
     return Client(access, component=component, rate_limit=rate_limit)
 
 
-def _settings(options: ComponentOptions) -> RunnerSettings:
+def controllers(options: ComponentOptions) -> list[MachineAdapter]:
+    """The controller of this component, if it has one."""
+    if not options.with_controller or options.shadow:
+        return []
+    groups = PodGroupController(options.scheduler_names) if options.pod_groups else None
+    return [ControllerAdapter(Controller(groups, options.scheduler_names))]
+
+
+def scheduler_of(
+    options: ComponentOptions, configuration: Configuration, catalog: BoardCatalog | None = None
+) -> Scheduler:
+    return new_scheduler(configuration, catalog, options.scheduler_names, awaits_groups=options.pod_groups)
+
+
+def runner_settings(options: ComponentOptions) -> RunnerSettings:
     lease = None
     if options.leader_elect and not options.shadow:
         lease = LeaseSettings(

@@ -20,10 +20,22 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ringwise.apps.bench.binders import BEGAN, DONE, KUBE_SCHEDULER, BinderTask, Failed, Ready, work
+from ringwise.apps.bench.binders import (
+    BEGAN,
+    DONE,
+    KUBE_SCHEDULER,
+    BinderTask,
+    Failed,
+    Quiet,
+    Ready,
+    Round,
+    work,
+)
 from ringwise.apps.bench.scenario import NAMESPACE, Scenario
 from ringwise.apps.control_plane import ControlPlane, ControlPlaneError, find_program
 from ringwise.apps.install import deployment
+from ringwise.records import dataclass
+from ringwise.wellknown import VOLCANO_SYSTEM
 
 #: Seconds of one time slice.
 TIME_SLICE = 0.25
@@ -31,8 +43,17 @@ TIME_SLICE = 0.25
 TIMEOUT = 600.0
 
 
-def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, float]]:
-    """For every round: the seconds that each side needed to bind all pods, without creating them."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one side needed in one round. Processor time and writes are measured in the first."""
+
+    seconds: float
+    cpu: float
+    writes: int
+
+
+def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, Outcome]]:
+    """For every round: what each side needed to bind all pods, and to create those of a vcjob."""
     if KUBE_SCHEDULER in who:
         # A missing program is reported before anything runs.
         find_program("kube-scheduler")
@@ -41,7 +62,7 @@ def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, float]]:
         rounds = []
         for number in range(scenario.rounds):
             for side in sides:
-                side.prepare(number)
+                side.prepare(Round(number, until_quiet=number == 0))
             for side in sides:
                 side.expect_ready()
             # The first side of a round has a small advantage, so the order alternates.
@@ -49,7 +70,7 @@ def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, float]]:
         return rounds
 
 
-def _run_round(sides: Sequence[_Side]) -> dict[str, float]:
+def _run_round(sides: Sequence[_Side]) -> dict[str, Outcome]:
     for side in sides:
         side.stop_processes()
     try:
@@ -62,7 +83,7 @@ def _run_round(sides: Sequence[_Side]) -> dict[str, float]:
     finally:
         for side in sides:
             side.continue_processes()
-    return {side.who: side.seconds for side in sides}
+    return {side.who: side.outcome() for side in sides}
 
 
 @contextlib.contextmanager
@@ -70,7 +91,8 @@ def _side(scenario: Scenario, who: str) -> Iterator[_Side]:
     with tempfile.TemporaryDirectory() as name, ControlPlane(Path(name)) as plane:
         for definition in deployment.definitions():
             plane.admin.create("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition)
-        plane.admin.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+        for namespace in (NAMESPACE, VOLCANO_SYSTEM):
+            plane.admin.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
         side = _Side(scenario, who, plane)
         try:
             yield side
@@ -95,9 +117,9 @@ class _Side:
         self._binder.start()
         theirs.close()
 
-    def prepare(self, number: int) -> None:
+    def prepare(self, wanted: Round) -> None:
         self.seconds, self.finished, self._started, self._counting = 0.0, False, False, False
-        self._pipe.send(number)
+        self._pipe.send(wanted)
 
     def expect_ready(self) -> None:
         message = self._receive(TIMEOUT)
@@ -124,6 +146,13 @@ class _Side:
         self.stop_processes()
         if self.seconds > TIMEOUT:
             raise ControlPlaneError(f"{self.who} is not done after {TIMEOUT:g} s")
+
+    def outcome(self) -> Outcome:
+        """All sides go on together until each has written the rest: processor time is not shared."""
+        message = self._receive(TIMEOUT)
+        if not isinstance(message, Quiet):
+            raise ControlPlaneError(f"{self.who} does not become quiet: {message}")
+        return Outcome(self.seconds, message.cpu, message.writes)
 
     def _receive(self, seconds: float) -> object:
         """The next message of the binder within this time; None if there is none."""
