@@ -118,17 +118,22 @@ def test_blocks_of_a_deployment_stay_inside_one_superpod(cluster: Cluster) -> No
     assert written(running, "hccl/rankIndex") == {"0", "1"}
 
 
-def test_a_bare_pod_gets_a_pod_group_and_others_are_left_alone(cluster: Cluster) -> None:
-    cluster.apply([*nodes(3), pod_group("own", 1)])
+def test_a_bare_pod_gets_a_pod_group_once_it_has_waited_and_others_are_left_alone(cluster: Cluster) -> None:
+    cluster.apply([*nodes(2), pod_group("own", 1)])
     cluster.run()
-    mine = Workload(cluster, "ReplicaSet", "mine", 1, 4, pod_annotations={GROUP: "own"})
+    mine = Workload(cluster, "ReplicaSet", "mine", 1, 8, pod_annotations={GROUP: "own"})
     mine.create_pods(0)
-    cluster.api.create(PODS, pod("bare-0", 4))
-    cluster.api.create(PODS, pod("theirs-0", 4, scheduler="default-scheduler"))
     assert written(cluster.wait_running("mine", 1), GROUP) == {"own"}
-    (bare,) = cluster.wait_running("bare", 1)
-    name = f"podgroup-{bare['metadata']['uid']}"
-    cluster.wait(lambda: written(cluster.pods("bare"), GROUP) == {name}, "it has its PodGroup")
+    cluster.api.create(PODS, pod("bare-0", 8))
+    cluster.api.create(PODS, pod("theirs-0", 4, scheduler="default-scheduler"))
+    cluster.wait_running("bare", 1)
+    cluster.api.create(PODS, pod("late-0", 8))
+    name = f"podgroup-{cluster.pods('late')[0]['metadata']['uid']}"
+    cluster.wait(lambda: written(cluster.pods("late"), GROUP) == {name}, "it has its PodGroup", seconds=90)
+    # Bound at once, it needs none.
+    assert written(cluster.pods("bare"), GROUP) == {None}
+    cluster.kubectl("delete", "pod", "bare-0", "-n", NAMESPACE, "--wait=false")
+    cluster.wait_running("late", 1)
     cluster.wait(
         lambda: cluster.api.get(f"{GROUPS}/{name}").get("status", {}).get("phase") == "Running",
         "it is Running",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.controller.pod_groups import PodGroupController
+from ringwise.controller.pod_groups import LONE_POD_WAIT, PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
@@ -149,6 +149,40 @@ def test_pods_that_are_left_alone(pod: Pod, why: str) -> None:
 def test_a_pod_without_a_controller_owns_its_group(owner: Owner | None) -> None:
     made = group_for(pod_of("p0", owner), None)
     assert (made.name, made.owner) == ("podgroup-p0", Owner("Pod", "pod-p0", "p0", "v1"))
+
+
+def test_a_pod_without_an_owner_gets_a_group_only_after_it_has_waited() -> None:
+    """Bindings come first, and a PodGroup says of such a pod only what it says itself."""
+    lab = Lab()
+    lab.put(pod_of("quick", None))
+    lab.put(pod_of("slow", None))
+    assert lab.turn() == []
+    lab.put(replace(lab.pods["quick"], node="node-1"))
+    lab.now = LONE_POD_WAIT - 1
+    assert lab.turn() == []
+    lab.now = LONE_POD_WAIT
+    (create,) = lab.turn()
+    assert isinstance(create, CreateGroup)
+    assert create.group.name == "podgroup-slow"
+    lab.execute(create)
+    (told,) = lab.turn()
+    assert isinstance(told, AnnotatePod)
+    assert (told.uid, told.annotations) == ("slow", {GROUP_NAME: "podgroup-slow"})
+
+
+def test_the_next_leader_finishes_the_group_of_a_pod_without_an_owner() -> None:
+    """Bound meanwhile or not; a group that the pod names is there again at once."""
+    lab = Lab()
+    lab.put(group_for(pod_of("p0", None), None))
+    lab.put(pod_of("p0", None, node="node-1"))
+    lab.put(pod_of("p1", None, group="podgroup-p1"))
+    lab.put(pod_of("p2", None, node="node-1"))
+    lab.restart()
+    told, made = lab.turn()
+    assert isinstance(told, AnnotatePod)
+    assert told.uid == "p0"
+    assert isinstance(made, CreateGroup)
+    assert made.group.name == "podgroup-p1"
 
 
 @pytest.mark.parametrize(

@@ -10,18 +10,22 @@ from hypothesis import strategies as st
 
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.controller.machine import Controller
+from ringwise.controller.pod_groups import PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.messages.commands import Command, TellQueue, UpdateQueue
 from ringwise.messages.events import (
     Event,
+    PodGone,
     PodGroupGone,
     PodGroupSeen,
+    PodSeen,
     QueueCommand,
     QueueGone,
     QueueSeen,
 )
-from ringwise.state.model import PodGroup, Queue
+from ringwise.state.model import Pod, PodClass, PodGroup, Queue
+from ringwise.wellknown import SCHEDULING_QUEUE_NAME
 from tests.controller.controller_lab import FOREVER, lab_with
 from tests.embed.builders import job_of, task_of
 
@@ -33,7 +37,7 @@ class World:
 
     def __init__(self, **parents: str) -> None:
         self.queues = {name: Queue(name, parent=parent, uid=name) for name, parent in parents.items()}
-        self.controller = Controller()
+        self.controller = Controller(PodGroupController())
         self.now = 0
         self.told: list[TellQueue] = []
         self.turn(*map(QueueSeen, self.queues.values()))
@@ -90,6 +94,25 @@ def test_a_queue_is_closing_until_no_pod_group_names_it() -> None:
         ("CloseQueue", "Close queue succeed", False),
         ("OpenQueue", "Open queue succeed", False),
     ]
+
+
+def test_a_queue_is_closing_until_the_last_pod_that_is_a_job_of_its_own_is_gone() -> None:
+    world = World(blue="root")
+    pods = [
+        Pod(uid, "default", uid, PodClass(), node="node-1", annotations={SCHEDULING_QUEUE_NAME: "blue"})
+        for uid in ("a", "b")
+    ]
+    world.turn(*map(PodSeen, pods))
+    world.ask("blue", "CloseQueue")
+    world.turn(PodGone("a"))
+    assert world.states == {"blue": "Closing"}
+    # Its PodGroup counts from now on.
+    named = replace(pods[1], group="podgroup-b")
+    world.turn(group("podgroup-b", "blue"), PodSeen(named))
+    world.turn(PodGone("b"))
+    assert world.states == {"blue": "Closing"}
+    world.turn(PodGroupGone("default/podgroup-b"))
+    assert world.states == {"blue": "Closed"}
 
 
 def test_a_queue_without_pod_groups_is_closed_at_once_and_a_closing_one_can_be_opened() -> None:

@@ -102,6 +102,7 @@ class Controller:
         self._appliers: list[Callable[[ev.Event], None]] = [self._apply, self._queues.apply]
         if pod_groups is not None:
             self._appliers.append(pod_groups.apply)
+            pod_groups.on_lone_pod = self._queues.put_lone_pod
         self._now = 0
         self._initial = True
         #: Called with every event and every job: a long call is no hung one.

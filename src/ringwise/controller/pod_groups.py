@@ -5,11 +5,15 @@ names a PodGroup is left alone. Decisions follow from the objects alone: a new c
 objects in its first call continues where the last one stopped.
 
 A pod gets its annotation only after its PodGroup was seen, so that it never names one that does not exist.
+
+A pod without an owner is a job of one pod with or without a PodGroup. Its PodGroup says nothing that the pod
+does not say, except while it waits: so it gets one only after it has waited for a while. One that is bound
+before has none, and names none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from functools import partial
 
@@ -18,7 +22,13 @@ from ringwise.controller.timers import Timers
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment
-from ringwise.messages.ordinary_groups import group_for, group_owner, is_as_wanted
+from ringwise.messages.ordinary_groups import (
+    group_for,
+    group_owner,
+    has_siblings,
+    is_as_wanted,
+    queue_without_group,
+)
 from ringwise.records import dataclass
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup, ordinary_group_name
 from ringwise.state.workload import PodOwner
@@ -44,6 +54,8 @@ READ_KINDS = frozenset(
 _FOLLOWED = frozenset({"ReplicaSet", "StatefulSet"})
 #: Nanoseconds that a pod waits for its owner to be seen: the two are watched apart.
 _OWNER_WAIT = 10_000_000_000
+#: Nanoseconds that a pod without an owner waits for a node before it gets a PodGroup.
+LONE_POD_WAIT = 30_000_000_000
 
 
 @dataclass(slots=True)
@@ -60,7 +72,7 @@ class _Record:
     requested: PodGroup | None = None
     deletion_requested: int | None = None
     annotation_requested: dict[str, int] = field(default_factory=dict)
-    #: Since when pods wait for an owner that was not seen.
+    #: Since when pods wait for an owner that was not seen, or one without an owner for its node.
     waits_since: int | None = None
 
     @property
@@ -77,6 +89,8 @@ class PodGroupController:
         self._groups: dict[str, PodGroup] = {}
         self._changed: dict[str, None] = {}
         self._timers = Timers()
+        #: Called with a pod that is a job of its own, by uid, and its queue; None: it is not one any more.
+        self.on_lone_pod: Callable[[str, str | None], object] = lambda uid, queue: None
 
     def apply(self, event: ev.Event) -> None:
         match event:
@@ -126,6 +140,8 @@ class PodGroupController:
         if pod.scheduler not in self._names or pod.group not in (None, ordinary_group_name(owner.uid)):
             self._pod_left(pod.uid)
             return
+        if owner.uid == pod.uid:
+            self.on_lone_pod(pod.uid, queue_without_group(pod.annotations) if pod.group is None else None)
         record = _Record(pod.namespace, owner.uid)
         key = record.key
         if self._record_of.get(pod.uid, key) != key:
@@ -142,6 +158,7 @@ class PodGroupController:
         if key is not None:
             record = self._records[key]
             del record.pods[uid]
+            self.on_lone_pod(uid, None)
             record.annotation_requested.pop(uid, None)
             self._changed[key] = None
 
@@ -170,6 +187,12 @@ class PodGroupController:
             record.waits_since = now if record.waits_since is None else record.waits_since
             if now < record.waits_since + _OWNER_WAIT:
                 return record.waits_since + _OWNER_WAIT
+        elif group is None and latest.group is None and not has_siblings(latest):
+            if latest.node is not None:
+                return None
+            record.waits_since = now if record.waits_since is None else record.waits_since
+            if now < record.waits_since + LONE_POD_WAIT:
+                return record.waits_since + LONE_POD_WAIT
         wanted = group_for(latest, owner)
         if group is None or (_follows(group, owner) and not is_as_wanted(group, wanted)):
             if group is not None and wanted.queue == DEFAULT_QUEUE:

@@ -1,9 +1,9 @@
 """The queue controller: opens and closes queues, and lets queues follow the one above them.
 
 Users ask with Command objects (`OpenQueue`, `CloseQueue`). A queue that is closed is Closing until no
-PodGroup names it, then Closed. A queue below one that is not open is closed with it, is marked for that
-(`volcano.sh/closed-by-parent`), and is opened again with it. This follows from the objects alone, so it
-also holds for a queue that is moved in the tree, and after a restart in between.
+PodGroup names it, and no pod that is a job of its own, then Closed. A queue below one that is not open is
+closed with it, is marked for that (`volcano.sh/closed-by-parent`), and is opened again with it. This follows
+from the objects alone, so it also holds for a queue that is moved in the tree, and after a restart between.
 
 `root` is always open. What a new Queue object leaves out, its state and its parent, is written.
 """
@@ -47,7 +47,7 @@ class QueueController:
         #: As the objects were seen last.
         self._seen: dict[str, Queue] = {}
         self._children: dict[str, dict[str, None]] = {}
-        #: The queue of every PodGroup, and how many there are in each.
+        #: The queue of every PodGroup and of every pod that needs none, and how many there are in each.
         self._queue_of: dict[str, str] = {}
         self._groups: dict[str, int] = {}
         self._commands: list[ev.QueueCommand] = []
@@ -106,6 +106,10 @@ class QueueController:
                 self._changed[before] = None
         if queue is not None:
             self._groups[queue] = self._groups.get(queue, 0) + 1
+
+    def put_lone_pod(self, uid: str, queue: str | None) -> None:
+        """A pod without owner and PodGroup is in this queue; None: it is gone, or has a PodGroup now."""
+        self._put_group(f"pod {uid}", queue)
 
     def _touch(self, name: str) -> None:
         """Its state may have changed: those right below it follow."""

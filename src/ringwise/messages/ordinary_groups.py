@@ -22,6 +22,7 @@ from ringwise.wellknown import (
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
     PREEMPTABLE,
+    QUEUE_NAME,
     RA_BLOCK,
     RECOVER_POLICY_PATH,
     REVOCABLE_ZONE,
@@ -50,6 +51,7 @@ BUILT_ANNOTATIONS = (
     GROUP_REPLICAS,
     *REPLICA_SET_ANNOTATIONS,
 )
+_QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 _OF_THE_POD = (PREEMPTABLE, COOLDOWN_TIME, REVOCABLE_ZONE)
 #: Kinds whose annotations count. Those of a Deployment reach its ReplicaSet: Kubernetes copies them.
 _TELLING_KINDS = frozenset({"ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
@@ -93,6 +95,11 @@ def group_owner(pod: Pod) -> Owner:
 def has_siblings(pod: Pod) -> bool:
     """Whether its PodGroup is also that of other pods. A bare pod is a job of one pod with or without one."""
     return group_owner(pod).uid != pod.uid
+
+
+def queue_without_group(annotations: Mapping[str, str]) -> str:
+    """The queue of a pod that is a job of its own."""
+    return next((annotations[key] for key in _QUEUE_KEYS if key in annotations), DEFAULT_QUEUE)
 
 
 def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:

@@ -90,13 +90,13 @@ def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:
     assert (status.groups, status.allocated) == ({}, {CHIP: 4, "pods": 1})
 
 
-def test_pods_without_a_group_count_by_their_usage() -> None:
+def test_a_pod_that_is_a_job_of_its_own_counts_like_a_pod_group() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
     rig.put(Pod("u", "default", "alone", PodClass(CHIP, 2)))
     rig.run()
     status = told(rig.commands)["default"]
-    assert (status.groups, status.allocated) == ({}, {CHIP: 2, "pods": 1})
+    assert (status.groups, status.allocated) == ({"Inqueue": 1}, {CHIP: 2, "pods": 1})
     rig.gone("alone")
     rig.step()
     assert told(rig.commands)["default"].allocated == {}

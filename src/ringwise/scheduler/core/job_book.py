@@ -11,7 +11,7 @@ from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_Q
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
-from ringwise.messages.ordinary_groups import has_siblings
+from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
@@ -23,14 +23,10 @@ from ringwise.topology.nearest import nearest
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
     EXPECTED_DURATION,
-    QUEUE_NAME,
     SCHEDULE_MIN_AVAILABLE,
-    SCHEDULING_QUEUE_NAME,
     SYSTEM_CLUSTER_CRITICAL,
     SYSTEM_NODE_CRITICAL,
 )
-
-_QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
 
 
 class JobBook:
@@ -125,6 +121,16 @@ class JobBook:
         served = sorted(self._names)
         close = nearest(name, served)
         return OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1]).suggesting(close)
+
+    def awaits_group(self, pod: Pod) -> bool:
+        """A controller is about to create its PodGroup, which is also that of other pods."""
+        return pod.group is None and self.awaits_groups and has_siblings(pod)
+
+    def is_lone(self, job: Job) -> bool:
+        """One pod that is a job of its own: there will be no PodGroup, or it changes nothing."""
+        return job.group is None and any(
+            pod.group is None and not self.awaits_group(pod) for pod in job.pods.values()
+        )
 
     def put_pod(self, pod: Pod) -> Job | None:
         """The pod as the state has it now; None when it belongs to another scheduler."""
@@ -384,16 +390,14 @@ class JobBook:
             self._read_min_available(job)
         elif first is not None:
             job.name = first.group or first.name
-            job.queue = next(
-                (job.annotations[key] for key in _QUEUE_KEYS if key in job.annotations), DEFAULT_QUEUE
-            )
+            job.queue = queue_without_group(job.annotations)
             job.created = min(pod.created for pod in members)
             job.min_available = 1
             job.inqueue = True
             if first.group is not None and any(pod.live and not pod.deleting for pod in members):
                 # Pods that ended or are being deleted may outlive their PodGroup.
                 job.defects = (POD_GROUP_MISSING(group=f"{job.namespace}/{first.group}"),)
-            elif first.group is None and self.awaits_groups and has_siblings(first):
+            elif self.awaits_group(first):
                 job.defects = (POD_GROUP_AWAITED(),)
         elif vcjob is not None:
             job.name, job.queue, job.created = vcjob.name, vcjob.queue, vcjob.created

@@ -88,13 +88,17 @@ class StatusReporter:
             self.queues.put(job.key, job.queue, job.group.phase or "Pending")
 
     def _report_group(self, job: Job, commands: list[Command]) -> None:
-        if job.group is None:
+        lone = self._book.is_lone(job)
+        if job.group is None and not lone:
             if self._groups.pop(job.key, None) is not None:
                 self.queues.forget(job.key)
             return
         status = self._group_status(job)
         self.queues.put(job.key, job.queue, status.phase)
-        if self._groups.get(job.key) != status:
+        # A pod that is a job of its own counts in its queue like a PodGroup.
+        if lone:
+            self._groups.pop(job.key, None)
+        elif self._groups.get(job.key) != status:
             self._groups[job.key] = status
             commands.append(status)
 
