@@ -6,8 +6,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from ringwise.apps.extensions import new_scheduler
 from ringwise.controller.machine import Controller
+from ringwise.kube.run import core_thread
 from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, SchedulerAdapter
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeleteJob
@@ -182,6 +185,22 @@ def test_the_core_waits_for_the_event_loop_but_not_for_ever() -> None:
     assert adapter.absorbed == [ev.NodeGone("a"), ev.NodeGone("b")]
     assert len(loop_is_idle.waited) == 2
     assert all(limit is not None and 0 < limit < 1 for limit in loop_is_idle.waited)
+
+
+def test_after_a_turn_that_binds_nothing_events_are_collected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A gang whose pods are being created is not looked at with every pod."""
+    monkeypatch.setattr(core_thread, "_REST", 1e9)
+    monkeypatch.setattr(core_thread, "_MAX_REST", 1e9)
+    adapter = Recording()
+    core = core_of(adapter, [])
+    core.decide()
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    for name in ("a", "b", "c"):
+        core.put([ev.NodeGone(name)])
+        assert not adapter.called.acquire(timeout=0.02)
+    # The thread that rests ends at once.
+    core.stop()
+    assert adapter.decided == []
 
 
 def test_preparation_changes_no_decision() -> None:

@@ -32,6 +32,10 @@ _SECOND = 1_000_000_000
 _EARLY_BATCH = 64
 #: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
 _MAX_LOOP_WAIT = 0.05
+#: After a turn that binds nothing the thread rests for this many times as long, at most so many seconds, and
+#: collects events: a gang whose pods are being created is not looked at with every pod.
+_REST = 8
+_MAX_REST = 0.1
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
 _FOR_CONTROLLER_ALONE = (*_COMMANDS, ev.JobHeldUp, ev.PodOwnerSeen, ev.PodOwnerGone)
@@ -276,6 +280,9 @@ class CoreThread:
         self._loop_wait_left = _MAX_LOOP_WAIT
         self._waited = 0.0
         self._last_wake = 0
+        #: Whether this turn binds pods, and when the next one may begin.
+        self._binds = False
+        self._rests_until = 0.0
         self._counted = float("-inf")
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
@@ -363,6 +370,8 @@ class CoreThread:
             return True
         self._loop_wait_left = _MAX_LOOP_WAIT
         # More events are collected meanwhile.
+        if self._rest_is_cut_short():
+            return False
         self._yield_to_loop()
         with self._wakeup:
             events, self._inbox = self._inbox, []
@@ -381,13 +390,17 @@ class CoreThread:
             if preparing:
                 self._prepared.set()
             return True
+        self._binds = False
         commands: list[Command] = []
         for machine in self._machines:
             commands += machine.decide(events, now)
             self._step()
         if commands:
             self._hand_over(commands)
-        self._observer.cycle(time.perf_counter() - started - self._waited, len(events), len(commands))
+        ended = time.perf_counter()
+        worked = ended - started - self._waited
+        self._rests_until = 0.0 if self._binds else ended + min(worked * _REST, _MAX_REST)
+        self._observer.cycle(worked, len(events), len(commands))
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment
@@ -396,8 +409,14 @@ class CoreThread:
         return True
 
     def _hand_over(self, commands: list[Command]) -> None:
+        self._binds = self._binds or any(isinstance(command, Bind) for command in commands)
         self._deliver(commands)
         self._loop_wait_left = _MAX_LOOP_WAIT
+
+    def _rest_is_cut_short(self) -> bool:
+        """Wait until the next turn may begin; whether the thread has to end instead."""
+        left = self._rests_until - time.perf_counter()
+        return left > 0 and self._stopping.wait(left)
 
     def _yield_to_loop(self) -> None:
         """Wait until the event loop is idle: sending what was decided has precedence over new decisions."""

@@ -16,6 +16,38 @@ from typing import Any, TypeVar
 Answer = TypeVar("Answer")
 
 
+class _IdleEvent(threading.Event):
+    """Set and cleared with every request, and seldom waited for: only those who wait cost a lock."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._changed = threading.Condition()
+        self._is_set = False
+        self._waiting = 0
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+        if self._waiting:
+            with self._changed:
+                self._changed.notify_all()
+
+    def clear(self) -> None:
+        self._is_set = False
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Also returns when it was set and cleared meanwhile."""
+        with self._changed:
+            # Before it is looked at: whoever sets it after that sees that somebody waits.
+            self._waiting += 1
+            try:
+                return self._is_set or self._changed.wait(timeout)
+            finally:
+                self._waiting -= 1
+
+
 class _IdleSelector(selectors.DefaultSelector):
     def __init__(self, idle: threading.Event) -> None:
         super().__init__()
@@ -35,7 +67,7 @@ class _IdleSelector(selectors.DefaultSelector):
 class IdleEventLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         #: Set while the loop waits for I/O or for a timer.
-        self.idle = threading.Event()
+        self.idle: threading.Event = _IdleEvent()
         super().__init__(_IdleSelector(self.idle))
 
 
