@@ -6,12 +6,14 @@ twice, the books agree with the pods, and a rollback restores everything.
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.placement.rules import chip_rule
 from ringwise.state.cluster import ClusterState, double_claims
+from ringwise.state.fleet import Fleet
 from ringwise.state.index import View
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass, Taint
 from ringwise.state.node_shapes import NodeShape
@@ -113,6 +115,12 @@ class StateMachine(RuleBasedStateMachine):
     def pod_gone(self, data: st.DataObject) -> None:
         if self.state.pods:
             self.state.drop_pod(data.draw(st.sampled_from(sorted(self.state.pods))))
+
+    @precondition(lambda self: not self.marks)
+    @rule()
+    def forget_views(self) -> None:
+        """The next question fills a view with nodes that are known already."""
+        self.state.fleets[RESOURCE].drop_views(())
 
     # -- decisions -------------------------------------------------------------------------
 
@@ -247,6 +255,22 @@ class StateMachine(RuleBasedStateMachine):
         fleet = self.state.fleets[RESOURCE]
         for number in range(len(self.state.names)):
             assert fleet.held[number] == held.get(number, 0)
+
+
+def test_a_new_view_reads_what_is_known_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To compute it again for all nodes made the first cycle of a large cluster slow."""
+    state, board = ClusterState(), BOARDS[0]
+    for name in NAMES:
+        devices = tuple(Device(chip) for chip in range(8))
+        state.put_node(Node(name, cpu_milli=2000, chips_allocatable={RESOURCE: 8}, devices=devices))
+    state.settle()
+    refreshed: list[int] = []
+    monkeypatch.setattr(Fleet, "refresh", lambda self, node, name, shape: refreshed.append(node))
+    view = state.view(RESOURCE, board.name, chip_rule(board), False, False)
+    found = view.best(8, untainted)
+    assert found is not None
+    assert state.names[found[0]] == "a"
+    assert refreshed == []
 
 
 TestStateMachine = StateMachine.TestCase

@@ -836,9 +836,13 @@ class ClusterState:
         if fresh:
             self.settle()
             view.renumber(self._rank_of, self._node_at)
-            with self._unrecorded():
-                for number in range(len(self.names)):
-                    self._refresh(number, resource)
+            if resource == HOSTS:
+                # Without a view this fleet is not kept up to date, see `Fleet.refresh`.
+                with self._unrecorded():
+                    for number in range(len(self.names)):
+                        self._refresh(number, resource)
+            else:
+                fleet.fill(view, withholds_network, self._shape_of)
         return view
 
     def host_view(self) -> View:

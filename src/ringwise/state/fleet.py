@@ -6,7 +6,7 @@ This is computed in one place, `free`; everything else follows from it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from ringwise.reasons import Reason
 from ringwise.state.index import Scorer, View
@@ -319,6 +319,17 @@ class Fleet:
                 view.drop(node)
             else:
                 view.put(node, usable, allocatable, self.faulty[node], shape)
+
+    def fill(self, view: View, withholds_network: bool, shapes: Sequence[NodeShape | None]) -> None:
+        """Put all nodes into a new view. What follows from their masks is up to date and only read."""
+        closed, allocatable, faulty, put = self.closed, self.allocatable, self.faulty, view.put
+        for node, shape in enumerate(shapes):
+            # A node that is not ready is closed.
+            if shape is None or closed[node] is not None or allocatable[node] < 0:
+                continue
+            usable = self.usable(node, withholds_network)
+            if usable >= 0:
+                put(node, usable, allocatable[node], faulty[node], shape)
 
     def _closed(self, node: int, name: str, free: int, ready: bool) -> Reason | None:
         """Rule N7: why the node takes no new pod, for example because more chips look free than are idle."""
