@@ -24,6 +24,7 @@ from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import commands as do
@@ -99,7 +100,8 @@ async def written(
         on_bound=lambda bind: status.events.scheduled(bind),
     )
     queues = {"default": ObservedQueue(frozenset())}
-    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, bindings_idle=binder.idle)
+    precedence = Precedence(clock, (binder.idle,))
+    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, precedence=precedence)
     executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
         executor.execute([command])

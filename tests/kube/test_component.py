@@ -30,7 +30,7 @@ from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.topology.boards import shipped_catalog
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, NODES, PODS, node, pod, run, until
+from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, NODES, PODS, node, pod, run, until
 
 KUBECONFIG = (
     "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
@@ -273,6 +273,36 @@ def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster(
             stop.set()
             await task
             assert api.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
+
+    run(test())
+
+
+def test_bindings_of_bare_pods_come_before_everything_else_and_few_writes_follow() -> None:
+    """With all defaults: one Binding and one event for each pod, and no PodGroup."""
+
+    async def test() -> None:
+        stop, hold = asyncio.Event(), asyncio.Event()
+        async with FakeApiServer() as api:
+            pods = [f"train-{number}" for number in range(24)]
+            for number in range(3):
+                api.put(NODES, node(f"node-{number}"))
+            for name in pods:
+                api.put(PODS, pod(name, 1))
+            # The last binding is not answered for a while.
+            api.fault(f"{pods[-1]}/binding", until=hold)
+            task = asyncio.create_task(component(api, stop, []))
+            await until(lambda: api.count("/binding") == len(pods))
+            await until(lambda: sum(bool(one["spec"].get("nodeName")) for one in api.all(PODS)) == 23)
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert api.count("POST /api/v1/namespaces/default/events") == 0
+            hold.set()
+            await until(lambda: len(api.all(EVENTS)) == len(pods))
+            assert api.count("podgroups/") == 0
+            assert api.count("PATCH /api/v1/namespaces/default/pods") == 0
+            assert api.all(GROUPS) == []
+            stop.set()
+            await task
 
     run(test())
 

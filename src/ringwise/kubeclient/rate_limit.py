@@ -6,13 +6,18 @@ from ringwise.kubeclient.clock import Clock
 
 
 class RateLimit:
-    """A token bucket. Callers wait for their turn in the order in which they came; none is rejected."""
+    """A token bucket. Callers wait for their turn in the order in which they came; none is rejected.
 
-    def __init__(self, per_second: float, burst: int, clock: Clock) -> None:
+    With a `pause` of so many seconds those who have to wait wait at least that long, so that several come
+    together.
+    """
+
+    def __init__(self, per_second: float, burst: int, clock: Clock, *, pause: float = 0.0) -> None:
         self._interval = 1 / per_second
         #: How many seconds a burst may run ahead of the average rate.
         self._burst_seconds = (burst - 1) / per_second
         self._clock = clock
+        self._pause = pause
         #: When the next turn would be at the average rate.
         self._next = clock.monotonic()
 
@@ -23,4 +28,4 @@ class RateLimit:
         self._next = due + self._interval
         pause = due - self._burst_seconds - now
         if pause > 0:
-            await self._clock.sleep(pause)
+            await self._clock.sleep(max(pause, self._pause))

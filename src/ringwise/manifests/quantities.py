@@ -102,8 +102,14 @@ def nanoseconds(text: str) -> int:
 def rfc3339(now: int, *, exact: bool = False) -> str:
     """Unix nanoseconds as Kubernetes' Time, in whole seconds; with `exact` to the nanosecond."""
     seconds, rest = divmod(now, NANOSECONDS)
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    text = _written_second(seconds)
     return f"{text}.{rest:09d}Z" if exact and rest else f"{text}Z"
+
+
+@lru_cache(maxsize=64)
+def _written_second(seconds: int) -> str:
+    """Thousands of objects are written in one second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def micro_time(now: int) -> str:

@@ -10,9 +10,10 @@ import msgspec
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.executor import Executor
+from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import (
     Command,
@@ -71,16 +72,18 @@ class Executing:
 
 
 @asynccontextmanager
-async def executing() -> AsyncIterator[Executing]:
+async def executing(clock: InstantClock | None = None) -> AsyncIterator[Executing]:
     async with server() as (api, client):
-        clock = InstantClock()
+        clock = clock or InstantClock()
         fence = Fence(clock)
         fence.open_forever()
         templates = TemplateStore()
         templates.put("default/train", JobTemplates.of(msgspec.Raw(msgspec.json.encode(JOB))))
         api.put(JOBS, {**JOB})
         binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
-        status = StatusWriter(client, fence, {}, clock=clock)
+        creations = Creations()
+        precedence = Precedence(clock, (binder.idle, creations.idle))
+        status = StatusWriter(client, fence, {}, clock=clock, precedence=precedence)
         failed: list[EvictFailed] = []
         held_up: list[JobHeldUp] = []
         executor = Executor(
@@ -91,6 +94,7 @@ async def executing() -> AsyncIterator[Executing]:
             Retrier(clock, may_write=lambda: fence.is_open),
             failed.append,
             on_held_up=held_up.append,
+            creations=creations,
         )
         yield Executing(api, executor, fence, failed, templates, held_up)
         await executor.stop()

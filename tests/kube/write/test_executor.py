@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
     AnnotatePod,
+    Bind,
     CreateGroup,
     CreatePod,
     DeleteGroup,
@@ -26,6 +28,7 @@ from ringwise.messages.commands import (
     PodAdditions,
     Publish,
     SetJobStatus,
+    TellVcJob,
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import Owner, PodGroup
@@ -36,6 +39,7 @@ from tests.kube.harness import (
     JOBS,
     PODS,
     InstantClock,
+    ManualClock,
     group,
     pod,
     run,
@@ -228,6 +232,64 @@ def test_a_pod_is_told_its_group_once() -> None:
             )
             await one.do(AnnotatePod(uid, "default", "chat-0", told))
             assert one.api.get(PODS, "default/chat-0")["metadata"]["annotations"].items() >= told.items()
+
+    run(test())
+
+
+def test_groups_of_pods_without_an_owner_and_counts_of_jobs_come_after_bindings() -> None:
+    """A phase does not wait, nor does a PodGroup that pods wait for."""
+
+    async def test() -> None:
+        async with executing(ManualClock()) as one:
+            hold = asyncio.Event()
+            one.api.fault("/binding", until=hold)
+            for name in ("bound", "lone"):
+                one.api.put(PODS, pod(name))
+            uid = one.api.get(PODS, "default/lone")["metadata"]["uid"]
+            own = ordinary_group(1, owner=Owner("Pod", "lone", uid, "v1"))
+            told = {"scheduling.k8s.io/group-name": f"podgroup-{uid}"}
+            bind = Bind(one.api.get(PODS, "default/bound")["metadata"]["uid"], "default", "bound", "node-1")
+            one.executor.execute(
+                [
+                    bind,
+                    CreateGroup(replace(own, name=f"podgroup-{uid}")),
+                    AnnotatePod(uid, "default", "lone", told),
+                    CreateGroup(ordinary_group(1)),
+                    SetJobStatus("default/train", "Pending", since=1),
+                ]
+            )
+            await until(lambda: job_state(one) == "Pending" and one.api.all(GROUPS))
+            for running in (1, 2, 3):
+                one.executor.execute(
+                    [SetJobStatus("default/train", "Pending", since=1, counts={"Running": running})]
+                )
+                for _ in range(20):
+                    await asyncio.sleep(0)
+            assert sorted(one.writes()) == ["PATCH status", "POST binding", "POST podgroups"]
+            hold.set()
+            await one.executor.finish()
+            assert one.api.get(JOBS, "default/train")["status"]["running"] == 3
+            assert one.api.count("PATCH /apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs") == 2
+            assert f"default/podgroup-{uid}" in one.api.collections[GROUPS]
+            assert one.api.get(PODS, "default/lone")["metadata"]["annotations"].items() >= told.items()
+
+    run(test())
+
+
+def test_pods_that_are_created_come_before_events() -> None:
+    async def test() -> None:
+        async with executing(ManualClock()) as one:
+            hold = asyncio.Event()
+            one.api.fault("POST /api/v1/namespaces/default/pods", until=hold)
+            one.executor.execute([CreatePod(worker(0), "default/train")])
+            await until(lambda: one.api.count("POST /api/v1/namespaces/default/pods"))
+            one.executor.execute([TellVcJob("default/train", "Told", "something")])
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert one.api.all(EVENTS) == []
+            hold.set()
+            await one.executor.finish()
+            assert [event["reason"] for event in one.api.all(EVENTS)] == ["Told"]
 
     run(test())
 

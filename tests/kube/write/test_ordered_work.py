@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from ringwise.kube.write.ordered_work import OrderedWork
-from tests.kube.harness import run
+from tests.kube.harness import run, until
 
 
 def test_an_internal_error_in_one_step_does_not_lose_the_next() -> None:
@@ -23,3 +27,52 @@ def test_an_internal_error_in_one_step_does_not_lose_the_next() -> None:
 
     run(test())
     assert done == ["next"]
+
+
+def noting(done: list[str], what: str) -> Callable[[], Coroutine[Any, Any, None]]:
+    async def note() -> None:
+        done.append(what)
+
+    return note
+
+
+def test_a_patient_step_waits_and_gives_its_place_to_the_next_of_its_kind() -> None:
+    async def test() -> None:
+        first, done = asyncio.Event(), list[str]()
+
+        async def wait() -> None:
+            await first.wait()
+
+        ordered_work = OrderedWork(wait=wait)
+        for number in range(3):
+            ordered_work.add("job", [noting(done, f"counts {number}")], kind="Running", patient=True)
+            await asyncio.sleep(0)
+        assert done == []
+        first.set()
+        await ordered_work.finish()
+        assert done == ["counts 2"]
+
+    run(test())
+
+
+def test_a_patient_step_keeps_no_other_step_waiting() -> None:
+    async def test() -> None:
+        done = list[str]()
+
+        async def wait() -> None:
+            await asyncio.Event().wait()
+
+        ordered_work = OrderedWork(wait=wait)
+        ordered_work.add("job", [noting(done, "counts")], kind="Running", patient=True)
+        ordered_work.add("other", [noting(done, "other")])
+        await until(lambda: done == ["other"])
+        ordered_work.add("job", [noting(done, "ended")], kind="Completed")
+        ordered_work.add("job", [noting(done, "deleted")])
+        await ordered_work.finish()
+        assert done == ["other", "counts", "ended", "deleted"]
+        ordered_work.add("job", [noting(done, "never")], kind="Running", patient=True)
+        await asyncio.sleep(0)
+        await ordered_work.stop()
+        assert done[-1] == "deleted"
+
+    run(test())

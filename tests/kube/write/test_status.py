@@ -13,12 +13,13 @@ from ringwise.kube.watch.readers import GroupReader, GroupStatus, ObservedGroup
 from ringwise.kube.write.event_recorder import reason_text
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, group, pod, run, server, until
+from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, ManualClock, group, pod, run, server, until
 
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
@@ -35,16 +36,19 @@ class WriterSetup:
 
 
 @asynccontextmanager
-async def writer_setup(**known: ObservedGroup) -> AsyncIterator[WriterSetup]:
+async def writer_setup(
+    clock: InstantClock | None = None, **known: ObservedGroup
+) -> AsyncIterator[WriterSetup]:
     async with server() as (api, client):
-        clock = InstantClock()
+        clock = clock or InstantClock()
         fence, idle = Fence(clock), asyncio.Event()
         fence.open_forever()
         idle.set()
         api.put(GROUPS, group("gang", 2))
         api.put(PODS, pod("train"))
         observed = {f"default/{name}": group for name, group in known.items()}
-        writer = StatusWriter(client, fence, observed, clock=clock, bindings_idle=idle)
+        precedence = Precedence(clock, (idle,))
+        writer = StatusWriter(client, fence, observed, clock=clock, precedence=precedence)
         yield WriterSetup(api, writer, idle, fence)
         await writer.finish()
 
@@ -156,21 +160,73 @@ def test_without_a_status_subresource_the_object_is_patched() -> None:
     run(test())
 
 
-def test_conditions_wait_for_bindings_and_status_updates_do_not() -> None:
+def test_bindings_come_before_all_status_but_that_which_controllers_wait_for() -> None:
     async def test() -> None:
-        async with writer_setup() as one:
+        async with writer_setup(ManualClock()) as one:
             one.idle.clear()
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
+            for name in ("full", "runs", "starts"):
+                one.api.put(GROUPS, group(name, 1, phase="Pending"))
             one.writer.pod(TellPod(uid, "default", "train", reason()))
-            one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
-            await one.writer.updates.finish()
-            assert one.api.count("PATCH /api/v1/namespaces/default/pods") == 0
+            one.writer.group(SetGroupStatus("default/full", "Pending", reason()))
+            one.writer.group(SetGroupStatus("default/runs", "Running"))
+            one.writer.group(SetGroupStatus("default/starts", "Inqueue"))
+            await until(lambda: one.groups("starts")["phase"] == "Inqueue")
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert [
+                path.rpartition("podgroups/")[2] for method, path in one.api.requests if method == "PATCH"
+            ] == ["starts/status"]
+            assert one.api.count("POST") == 0
             one.idle.set()
             await one.writer.finish()
+            assert one.groups("runs")["phase"] == "Running"
+            assert one.groups("full")["conditions"]
             conditions = one.api.get(PODS, "default/train")["status"]["conditions"]
             assert conditions[0]["type"] == "PodScheduled"
             assert conditions[0]["status"] == "False"
             assert ("Pod", "FailedScheduling", reason_text(reason())) in events(one.api)
+
+    run(test())
+
+
+def test_bindings_that_never_end_delay_status_for_a_limited_time() -> None:
+    async def test() -> None:
+        clock = ManualClock()
+        async with writer_setup(clock) as one:
+            one.idle.clear()
+            one.writer.group(SetGroupStatus("default/gang", "Running"))
+            await until(lambda: clock.sleeping)
+            await clock.pass_time(MAX_STATUS_WAIT / 2)
+            # Replaced by a newer one it does not wait anew.
+            one.writer.group(SetGroupStatus("default/gang", "Running", running=1))
+            await clock.pass_time(MAX_STATUS_WAIT / 2 - 0.1)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert one.api.count("PATCH") == 0
+            await clock.pass_time(0.2)
+            await until(lambda: one.groups().get("running") == 1)
+            assert one.api.count("PATCH") == 1
+
+    run(test())
+
+
+def test_a_status_that_others_wait_for_is_not_overtaken_by_the_next_one() -> None:
+    async def test() -> None:
+        async with writer_setup(ManualClock()) as one:
+            one.idle.clear()
+            hold = asyncio.Event()
+            one.api.fault("gang/status", until=hold)
+            one.writer.group(SetGroupStatus("default/gang", "Inqueue"))
+            await until(lambda: one.api.count("gang/status"))
+            one.writer.group(SetGroupStatus("default/gang", "Running"))
+            one.idle.set()
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert one.api.count("gang/status") == 1
+            hold.set()
+            await until(lambda: one.groups()["phase"] == "Running")
+            await one.writer.finish()
 
     run(test())
 

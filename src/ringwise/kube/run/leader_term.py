@@ -21,11 +21,12 @@ from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
 from ringwise.kube.write.default_queues import DefaultQueues
-from ringwise.kube.write.executor import Executor
+from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.status_queue import Precedence
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.clock import Clock
@@ -182,10 +183,12 @@ class LeaderTerm:
         """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
         if self._settings.jobs_only or self._settings.read_only:
             return
-        document = await self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY)
-        records = await self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
-        nodes = await self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
-        cool_downs = await self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
+        document, records, nodes, cool_downs = await asyncio.gather(
+            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY),
+            self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY),
+            self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY),
+            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY),
+        )
         self.core.put([ReschedulingRead(document, records, cool_downs, nodes)])
 
     async def _read_own(self, namespace: str, name: str, key: str) -> str:
@@ -238,6 +241,7 @@ class LeaderTerm:
 
     def _executor(self) -> Executor:
         namespaces = TerminatingNamespaces()
+        creations = Creations()
         binder = Binder(
             self._writer,
             self._fence,
@@ -255,7 +259,7 @@ class LeaderTerm:
             self._groups,
             clock=self._clock,
             queues=self._queues,
-            bindings_idle=binder.idle,
+            precedence=Precedence(self._clock, (binder.idle, creations.idle)),
             observer=self._observer,
             rng=self._rng,
             namespaces=namespaces,
@@ -271,6 +275,7 @@ class LeaderTerm:
             on_held_up=lambda event: self.core.put([event]),
             config_maps=self._config_maps,
             namespaces=namespaces,
+            creations=creations,
         )
 
     def _set_aside(self, command: SetAside) -> None:

@@ -106,6 +106,12 @@ class TemplateStore:
     def __init__(self) -> None:
         self._jobs: dict[str, JobTemplates] = {}
 
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._jobs
+
     def put(self, key: str, templates: JobTemplates) -> None:
         known = self._jobs.get(key)
         if known is None or known != templates:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import zlib
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.watch.malformed import BadObject
-from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
+from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
@@ -30,7 +29,7 @@ from ringwise.kubeclient.resources import (
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import one_line
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import Bind
+from ringwise.messages.commands import Bind, TellPod
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 
@@ -38,6 +37,9 @@ COMPONENT = "ringwise"
 #: Events per second, and how many may be written at once.
 EVENT_RATE = 50.0
 EVENT_BURST = 200
+#: Seconds between two bursts: many events in a row cost a third of the processor time of single ones.
+EVENT_PAUSE = 4.0
+EVENT_WORKERS = 32
 #: Events on one object that cannot be read; `doctor` lists all its problems.
 MAX_PROBLEM_EVENTS = 5
 #: The API server rejects longer messages.
@@ -108,6 +110,7 @@ class ObjectEvent:
 #: Namespace, name and uid of a bound pod, its node and the time of the binding. That is all its event needs;
 #: the command with all its annotations would be kept for as long as the event waits.
 _Scheduled = tuple[str, str, str, str, int]
+_Waiting = tuple[ObjectEvent, int] | tuple[TellPod, int] | _Scheduled
 
 
 class EventRecorder:
@@ -120,15 +123,15 @@ class EventRecorder:
         *,
         clock: Clock,
         observer: ComponentObserver,
-        bindings_idle: asyncio.Event | None = None,
+        precedence: Precedence,
         namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._bindings_idle = bindings_idle
-        self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock)
-        self.queue: StatusQueue[tuple[ObjectEvent, int] | _Scheduled] = StatusQueue(
-            "events", self._write, retrier, 4, observer, self._wait, namespaces=namespaces
+        self._precedence = precedence
+        self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock, pause=EVENT_PAUSE)
+        self.queue: StatusQueue[_Waiting] = StatusQueue(
+            "events", self._write, retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
         )
 
     def record_once(self, regarding: ObjectReference, reason: str, message: str) -> None:
@@ -154,6 +157,10 @@ class EventRecorder:
         """
         self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 
+    def unschedulable(self, command: TellPod) -> None:
+        """Under the pod's uid, too: the event of its binding replaces this one."""
+        self.queue.put(command.uid, (command, self._clock.now()))
+
     def malformed(self, bad: BadObject) -> None:
         """Each problem of an object that cannot be read, once: the next leader finds the event there."""
         version = _VERSIONS.get(bad.kind)
@@ -170,9 +177,10 @@ class EventRecorder:
     def _put(self, key: str, event: ObjectEvent) -> None:
         self.queue.put(key, (event, self._clock.now()))
 
-    async def _write(self, entry: tuple[ObjectEvent, int] | _Scheduled) -> None:
+    async def _write(self, entry: _Waiting) -> None:
         if len(entry) == 2:
-            event, time = entry
+            what, time = entry
+            event = _failed_scheduling(what) if isinstance(what, TellPod) else what
         else:
             namespace, pod, uid, node, time = entry
             event = ObjectEvent(
@@ -186,9 +194,14 @@ class EventRecorder:
             if error.status != 409 or error.reason != "AlreadyExists":
                 raise
 
-    async def _wait(self) -> None:
+    async def _wait(self, since: float) -> None:
         await self._rate_limit.wait()
-        await wait_for_bindings(self._bindings_idle)
+        await self._precedence.wait(since, MAX_EVENT_WAIT)
+
+
+def _failed_scheduling(command: TellPod) -> ObjectEvent:
+    pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
+    return ObjectEvent(pod, "FailedScheduling", reason_text(command.reason), warning=True)
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,8 @@
-"""Executes the commands of the core. Bindings have precedence; the rest is executed in order, job by job."""
+"""Executes the commands of the core. Bindings have precedence; the rest is executed in order, job by job.
+
+What nobody waits for is written after the bindings: PodGroups of pods without an owner, counts of vcjobs, and
+what `StatusWriter` writes.
+"""
 
 from __future__ import annotations
 
@@ -60,9 +64,10 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.events import EvictFailed, JobHeldUp
 from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
-from ringwise.state.model import PodGroup
+from ringwise.state.model import PodGroup, ordinary_group_name
 from ringwise.wellknown import (
     CLOSED_BY_PARENT,
+    GROUP_NAME,
     HOST_LISTS_SUFFIX,
     ORDINARY_GROUP_PREFIX,
     POD_STATUS,
@@ -80,6 +85,24 @@ _ATTEMPTS = 5
 _RESCHEDULING = f"{VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 
 
+class Creations:
+    """Pods that are being created. Bindings follow them, so they come first, too."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self.idle = asyncio.Event()
+        self.idle.set()
+
+    def __enter__(self) -> None:
+        self._count += 1
+        self.idle.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._count -= 1
+        if not self._count:
+            self.idle.set()
+
+
 class Executor:
     def __init__(
         self,
@@ -93,7 +116,11 @@ class Executor:
         on_held_up: Callable[[JobHeldUp], object] = lambda event: None,
         config_maps: OwnConfigMaps | None = None,
         namespaces: TerminatingNamespaces | None = None,
+        creations: Creations | None = None,
     ) -> None:
+        self._creations = creations or Creations()
+        #: The phase of each vcjob that was sent last.
+        self._phases: dict[str, str] = {}
         self._on_set_aside = on_set_aside
         self._on_held_up = on_held_up
         self._client = client
@@ -105,7 +132,7 @@ class Executor:
         self._on_evict_failed = on_evict_failed
         self._job_resources = JobResources(client, templates, retrier, self._report_foreign)
         self._reset_configs = ResetConfigs(client, retrier)
-        self._ordered_work = OrderedWork(namespaces=namespaces)
+        self._ordered_work = OrderedWork(namespaces=namespaces, wait=status.wait_for_precedence)
 
     def execute(self, commands: Iterable[Command]) -> None:
         """Start all commands; called in the event loop."""
@@ -137,6 +164,12 @@ class Executor:
                     self._tell_queue(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
+                case CreateGroup() if _is_of_lone_pod(command.group):
+                    key = f"create PodGroup {command.group.key}"
+                    self._status.updates.put(key, partial(self._create_group, command.group))
+                case AnnotatePod() if command.annotations.get(GROUP_NAME) == ordinary_group_name(command.uid):
+                    key = f"PodGroup of {command.uid}"
+                    self._status.updates.put(key, partial(self._patch_annotations, command))
                 case _:
                     rest.append(command)
         if binds:
@@ -196,9 +229,22 @@ class Executor:
                 self._ordered_work.add(job, actions)
                 actions = []
             job, step = next_job, next_step
-            actions.append(partial(self._execute, command))
+            if isinstance(command, SetJobStatus):
+                self._put_job_status(command)
+            else:
+                actions.append(partial(self._execute, command))
         if actions:
             self._ordered_work.add(job, actions)
+
+    def _put_job_status(self, command: SetJobStatus) -> None:
+        """A phase is written at once and in its order; other counts of the same phase can wait."""
+        known = self._phases.get(command.key) == command.phase
+        if not known:
+            if len(self._phases) > 2 * len(self._templates) + 1000:
+                self._phases = {key: phase for key, phase in self._phases.items() if key in self._templates}
+            self._phases[command.key] = command.phase
+        action = partial(self._execute, command)
+        self._ordered_work.add(command.key, [action], kind=f"status {command.phase}", patient=known)
 
     def _job_of(self, command: Command, current: str) -> str:
         match command:
@@ -280,6 +326,10 @@ class Executor:
     # -- pods ------------------------------------------------------------------------------
 
     async def _create_pod(self, command: CreatePod) -> None:
+        with self._creations:
+            await self._create_rendered(command)
+
+    async def _create_rendered(self, command: CreatePod) -> None:
         templates = self._templates.get(command.job)
         if templates is None:
             # The job was deleted meanwhile; its pod would be an orphan.
@@ -323,16 +373,19 @@ class Executor:
             raise
 
     async def _annotate(self, command: AnnotatePod) -> None:
-        """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
-        annotations = {**dict.fromkeys(command.remove), **command.annotations}
-        body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         try:
-            await self._delete(partial(self._client.patch, PODS, command.namespace, command.pod, body))
+            await self._delete(partial(self._patch_annotations, command))
         except GivenUpError:
             if not {POD_STATUS, RESTART_REFUSED}.isdisjoint((*command.annotations, *command.remove)):
                 # The core repeats it, as a deletion.
                 self._on_evict_failed(EvictFailed(command.uid))
             raise
+
+    async def _patch_annotations(self, command: AnnotatePod) -> None:
+        """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
+        annotations = {**dict.fromkeys(command.remove), **command.annotations}
+        body = {"metadata": {"uid": command.uid, "annotations": annotations}}
+        await self._client.patch(PODS, command.namespace, command.pod, body)
 
     async def _remove_gate(self, command: RemoveQueueGate) -> None:
         gate = {"$patch": "delete", "name": QUEUE_GATE}
@@ -485,6 +538,11 @@ def _job_of_config_map(command: Publish) -> str:
     """Key of the vcjob whose host lists it contains; empty for a ConfigMap of the scheduler itself."""
     job = command.name.removesuffix(HOST_LISTS_SUFFIX)
     return f"{command.namespace}/{job}" if job != command.name else ""
+
+
+def _is_of_lone_pod(group: PodGroup) -> bool:
+    """Its pod is scheduled with or without it."""
+    return group.ordinary and group.owner is not None and group.owner.kind == PODS.kind
 
 
 def _step_of(command: Command) -> str:

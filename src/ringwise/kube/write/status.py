@@ -1,16 +1,16 @@
 """Status of PodGroups, jobs and queues, conditions of pods, and the events that go with them.
 
-Three queues. *Status updates* are what controllers wait for: a PodGroup that becomes Inqueue makes its
-controller create pods. *Conditions* and *events* are for users and give way to bindings. Events are limited
-in rate and have a queue of their own, so that conditions do not wait behind them. In every queue a newer
-entry replaces an older one of the same object.
+Three queues. Of the *status updates* one kind is urgent, because controllers wait for it: a PodGroup that
+becomes Inqueue makes its controller create pods. All others, *conditions* and *events* give way to bindings
+and to pods that are created. Events are limited in rate and have a queue of their own, so that conditions do
+not wait behind them. In every queue a newer entry replaces an older one of the same object.
 """
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
@@ -18,7 +18,7 @@ from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference, reason_text
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
-from ringwise.kube.write.status_queue import StatusQueue, wait_for_bindings
+from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
@@ -42,7 +42,7 @@ class StatusWriter:
         *,
         clock: Clock,
         queues: Mapping[str, ObservedQueue] | None = None,
-        bindings_idle: asyncio.Event | None = None,
+        precedence: Precedence | None = None,
         observer: ComponentObserver | None = None,
         rng: random.Random | None = None,
         namespaces: TerminatingNamespaces | None = None,
@@ -52,10 +52,13 @@ class StatusWriter:
         self._clock = clock
         observer = observer or NullObserver()
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
+        precedence = self._precedence = precedence or Precedence(clock)
         # The names of the queues are label values of metrics.
-        self.updates: StatusQueue[Write] = StatusQueue("news", _run, retrier, 8, observer, requeue=True)
+        self.updates: StatusQueue[Write] = StatusQueue(
+            "news", _run, retrier, 8, observer, clock, self._wait, requeue=True
+        )
         self.conditions: StatusQueue[Write] = StatusQueue(
-            "chatter", _run, retrier, 4, observer, lambda: wait_for_bindings(bindings_idle)
+            "chatter", _run, retrier, 4, observer, clock, self._wait
         )
         #: Pods that are being bound while an Unschedulable condition of them is being written.
         self._overtaken: set[str] = set()
@@ -64,7 +67,7 @@ class StatusWriter:
             retrier,
             clock=clock,
             observer=observer,
-            bindings_idle=bindings_idle,
+            precedence=precedence,
             namespaces=namespaces,
         )
         self.queues = QueueStatusWriter(client, self.updates, {} if queues is None else queues, clock)
@@ -86,9 +89,11 @@ class StatusWriter:
         if len(self._written) > 2 * len(self._groups) + 1000:
             self._written.intersection_update(self._groups)
         status = _group_status(command, self._clock.now())
+        shown = observed.status.phase if observed is not None else ""
         self.updates.put(
             f"PodGroup {command.key}",
             lambda: self.write_status(POD_GROUPS, namespace, name, status),
+            urgent=command.phase == "Inqueue" and shown != "Inqueue",
         )
         if command.reason is not None:
             text = reason_text(command.reason)
@@ -102,16 +107,18 @@ class StatusWriter:
                 self.events.record(job, "PodGroupPending", message, warning=True)
 
     def pod(self, command: TellPod) -> None:
-        text = reason_text(command.reason)
+        """A large gang is told with every pod that comes, so only what is written is put into words."""
         self._overtaken.discard(command.uid)
-        condition = {"status": "False", "reason": "Unschedulable", "message": text}
+        self.conditions.put(command.uid, partial(self._write_reason, command, self._clock.now()))
+        # Under the pod's uid: the event of its binding replaces this one.
+        self.events.unschedulable(command)
+
+    async def _write_reason(self, command: TellPod, now: int) -> None:
+        condition = {"status": "False", "reason": "Unschedulable", "message": reason_text(command.reason)}
         more: dict[str, str | None] = {}
         if command.nominated is not None:
             more["nominatedNodeName"] = command.nominated or None
-        self._put_condition(command.namespace, command.pod, command.uid, condition, more)
-        pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-        # Under the pod's uid: the event of its binding replaces this one.
-        self.events.record(pod, "FailedScheduling", text, warning=True, key=command.uid)
+        await self._write_condition(command.namespace, command.pod, command.uid, condition, now, more)
 
     def job(self, command: TellJob) -> None:
         """An event on the PodGroup, or on the pod of a job without one."""
@@ -121,25 +128,19 @@ class StatusWriter:
         regarding = ObjectReference.to(PODS if command.pod else POD_GROUPS, namespace, name, uid)
         self.events.record(regarding, command.reason, command.message, warning=command.warning)
 
-    def _put_condition(
+    async def _write_condition(
         self,
         namespace: str,
         name: str,
         uid: str,
         condition: Mapping[str, str | None],
+        now: int,
         more: Mapping[str, str | None] = EMPTY,
     ) -> None:
-        scheduled = {
-            "type": "PodScheduled",
-            **condition,
-            "lastTransitionTime": rfc3339(self._clock.now()),
-        }
+        scheduled = {"type": "PodScheduled", **condition, "lastTransitionTime": rfc3339(now)}
         body = {"metadata": {"uid": uid}, "status": {"conditions": [scheduled], **more}}
-        self.conditions.put(
-            uid,
-            lambda: self._client.patch(
-                PODS, namespace, name, body, subresource="status", content_type=STRATEGIC_PATCH
-            ),
+        await self._client.patch(
+            PODS, namespace, name, body, subresource="status", content_type=STRATEGIC_PATCH
         )
 
     def binding(self, binds: Iterable[Bind]) -> None:
@@ -157,7 +158,17 @@ class StatusWriter:
         if bind.uid in self._overtaken:
             self._overtaken.discard(bind.uid)
             condition = {"status": "True", "reason": None, "message": None}
-            self._put_condition(bind.namespace, bind.pod, bind.uid, condition)
+            self.conditions.put(
+                bind.uid,
+                partial(
+                    self._write_condition,
+                    bind.namespace,
+                    bind.pod,
+                    bind.uid,
+                    condition,
+                    self._clock.now(),
+                ),
+            )
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -176,6 +187,13 @@ class StatusWriter:
         await self._client.patch(resource, namespace, name, body)
         # The object exists, so the 404 was about the subresource.
         self._without_subresource.add(resource.plural)
+
+    async def _wait(self, since: float) -> None:
+        await self._precedence.wait(since, MAX_STATUS_WAIT)
+
+    async def wait_for_precedence(self) -> None:
+        """Until bindings and creations of pods are done, but not for long."""
+        await self._wait(self._clock.monotonic())
 
     async def finish(self) -> None:
         await self.queues.finish()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
 from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
+from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 
@@ -17,19 +18,47 @@ _LOG = Logger()
 
 #: Entries that wait in one queue; above that the oldest is dropped and counted.
 MAX_WAITING = 20_000
-#: Seconds for which conditions and events wait for bindings before some are written all the same.
-MAX_BINDING_WAIT = 2.0
+#: Seconds for which status and conditions wait at most for work that comes first, and events.
+MAX_STATUS_WAIT = 10.0
+MAX_EVENT_WAIT = 30.0
 _ATTEMPTS = 5
 
 Entry = TypeVar("Entry")
+
+
+class Precedence:
+    """Bindings come first, and the creation of pods: other writes wait until none is under way.
+
+    They wait for a limited time: under a load that never ends they are late, and are written all the same.
+    """
+
+    def __init__(self, clock: Clock, idle: Sequence[asyncio.Event] = ()) -> None:
+        self._clock = clock
+        #: Each is set while there is nothing of its kind to do.
+        self._idle = idle
+
+    async def wait(self, since: float, longest: float) -> None:
+        """Until there is no such work, but not longer than this many seconds after `since`."""
+        while (busy := next((one for one in self._idle if not one.is_set()), None)) is not None:
+            left = since + longest - self._clock.monotonic()
+            if left <= 0:
+                return
+            waits = (asyncio.ensure_future(busy.wait()), asyncio.ensure_future(self._clock.sleep(left)))
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waits:
+                    one.cancel()
+                await asyncio.gather(*waits, return_exceptions=True)
 
 
 class StatusQueue(Generic[Entry]):
     """Entries by object, written by a few workers in the order in which the objects came.
 
     A newer entry replaces one of the same object that was not written yet. `before_write` is awaited before
-    each write; the entry is chosen after it, so it is the newest. An entry is dropped after a few attempts;
-    with `requeue` it goes back into the queue instead, unless the server refused it for good.
+    each write, with the time since which the oldest entry waits; the entry is chosen after it, so it is the
+    newest. Urgent entries do not wait for it and have workers of their own. An entry is dropped after a few
+    attempts; with `requeue` it goes back into the queue instead, unless the server refused it for good.
     """
 
     def __init__(
@@ -39,7 +68,8 @@ class StatusQueue(Generic[Entry]):
         retrier: Retrier,
         workers: int,
         observer: ComponentObserver,
-        before_write: Callable[[], Awaitable[None]] | None = None,
+        clock: Clock,
+        before_write: Callable[[float], Awaitable[None]],
         *,
         requeue: bool = False,
         namespaces: TerminatingNamespaces | None = None,
@@ -50,59 +80,64 @@ class StatusQueue(Generic[Entry]):
         self._retrier = retrier
         self._max_workers = workers
         self._observer = observer
+        self._clock = clock
         self._before_write = before_write
         self._requeue = requeue
         # An OrderedDict finds its first key at once; a plain dict that lost many leading keys does not.
-        self._waiting: OrderedDict[str, Entry] = OrderedDict()
+        self._waiting: OrderedDict[str, tuple[float, Entry]] = OrderedDict()
+        self._urgent: OrderedDict[str, tuple[float, Entry]] = OrderedDict()
         #: Objects that are being written. Their next entry waits, or it could be overtaken.
         self._writing: set[str] = set()
         #: Of those, the ones whose entry is obsolete: it is not retried.
         self._obsolete: set[str] = set()
         self._workers: set[asyncio.Task[None]] = set()
+        self._urgent_workers: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._urgent)
 
-    def put(self, key: str, entry: Entry) -> None:
-        waiting = self._waiting
-        if len(waiting) >= MAX_WAITING and key not in waiting:
-            waiting.popitem(last=False)
+    def put(self, key: str, entry: Entry, *, urgent: bool = False) -> None:
+        queue, other = (self._urgent, self._waiting) if urgent else (self._waiting, self._urgent)
+        if other:
+            other.pop(key, None)
+        before = queue.get(key)
+        if before is None and len(queue) >= MAX_WAITING:
+            queue.popitem(last=False)
             self._observer.status_dropped(self._name)
-        waiting[key] = entry
-        if len(self._workers) < self._max_workers:
-            worker = asyncio.create_task(self._work(), name=f"status {self._name}")
-            self._workers.add(worker)
-            worker.add_done_callback(self._workers.discard)
+        queue[key] = (self._clock.monotonic() if before is None else before[0], entry)
+        self._start(urgent)
+
+    def _start(self, urgent: bool) -> None:
+        workers = self._urgent_workers if urgent else self._workers
+        if len(workers) < self._max_workers:
+            worker = asyncio.create_task(self._work(urgent), name=f"status {self._name}")
+            workers.add(worker)
+            worker.add_done_callback(workers.discard)
 
     @property
     def is_idle(self) -> bool:
         """Nothing waits, and nothing is being written."""
-        return not self._waiting and not self._writing
+        return not self._waiting and not self._urgent and not self._writing
 
     def discard(self, key: str) -> bool:
         """The entry of this object is obsolete: do not write it. Whether one is being written already."""
         self._waiting.pop(key, None)
+        self._urgent.pop(key, None)
         if key not in self._writing:
             return False
         self._obsolete.add(key)
         return True
 
-    async def _work(self) -> None:
-        while self._waiting:
-            if self._before_write is not None:
-                await self._before_write()
-            key = next((key for key in self._waiting if key not in self._writing), None)
-            if key is None:
-                # The workers that write these objects take their next entries, too.
-                break
-            entry = self._waiting.pop(key)
-            self._writing.add(key)
+    async def _work(self, urgent: bool) -> None:
+        while (taken := await self._take(urgent)) is not None:
+            queue, key, entry = taken
             try:
-                await self._retrier.run(partial(self._attempt, key, entry), _ATTEMPTS)
+                await self._retrier.run(partial(self._attempt, key, entry[1]), _ATTEMPTS)
             except GivenUpError as error:
                 if error.retryable and self._requeue and key not in self._obsolete:
                     # Controllers wait for it, so it is queued again, unless there is a newer entry.
-                    self._waiting.setdefault(key, entry)
+                    if key not in self._waiting and key not in self._urgent:
+                        queue[key] = entry
                     continue
                 # An object that is gone needs no status.
                 if error.status != 404:
@@ -116,32 +151,45 @@ class StatusQueue(Generic[Entry]):
             finally:
                 self._writing.discard(key)
                 self._obsolete.discard(key)
-            self._observer.queue_length(self._name, len(self._waiting))
+            self._observer.queue_length(self._name, len(self))
         # Here and not in a callback: an entry put in between would rely on a worker that has ended.
         if (worker := asyncio.current_task()) is not None:
-            self._workers.discard(worker)
+            (self._urgent_workers if urgent else self._workers).discard(worker)
+        # The next entry of an object that this worker wrote may be for workers of the other kind.
+        for left, kind in ((self._urgent, True), (self._waiting, False)):
+            if self._first(left) is not None:
+                self._start(kind)
+
+    async def _take(
+        self, urgent: bool
+    ) -> tuple[OrderedDict[str, tuple[float, Entry]], str, tuple[float, Entry]] | None:
+        """The next entry, which counts as being written from now on."""
+        if self._first(self._urgent) is None:
+            if urgent or not self._waiting:
+                return None
+            await self._before_write(next(iter(self._waiting.values()))[0])
+        for queue in (self._urgent, self._waiting):
+            if (key := self._first(queue)) is not None:
+                self._writing.add(key)
+                return queue, key, queue.pop(key)
+        # The workers that write these objects take their next entries, too.
+        return None
+
+    def _first(self, queue: OrderedDict[str, tuple[float, Entry]]) -> str | None:
+        return next((key for key in queue if key not in self._writing), None)
 
     async def _attempt(self, key: str, entry: Entry) -> None:
         if key not in self._obsolete:
             await self._write(entry)
 
     async def finish(self) -> None:
-        while self._workers:
-            await asyncio.gather(*self._workers, return_exceptions=True)
+        while workers := (self._workers | self._urgent_workers):
+            await asyncio.gather(*workers, return_exceptions=True)
 
     async def stop(self) -> None:
         self._waiting.clear()
-        for worker in list(self._workers):
+        self._urgent.clear()
+        workers = self._workers | self._urgent_workers
+        for worker in workers:
             worker.cancel()
-        await asyncio.gather(*self._workers, return_exceptions=True)
-
-
-async def wait_for_bindings(bindings_idle: asyncio.Event | None) -> None:
-    """Bindings have precedence: wait until none is under way, for `MAX_BINDING_WAIT` seconds at most."""
-    if bindings_idle is None or bindings_idle.is_set():
-        return
-    try:
-        async with asyncio.timeout(MAX_BINDING_WAIT):
-            await bindings_idle.wait()
-    except TimeoutError:
-        return
+        await asyncio.gather(*workers, return_exceptions=True)
