@@ -359,3 +359,35 @@ def test_a_job_with_a_backup_has_no_pod_to_spare(backup: str) -> None:
     rig.submit("urgent", pods=1, chips=8, priority="high")
     rig.run()
     assert set(rig.evictions()) in (set(), {"train-0", "train-1", backup})
+
+
+# -- another pod breaks while a backup stands by -----------------------------------------------------------
+
+
+def with_backup(labels: dict[str, str], **more: Any) -> Rig:
+    rig = Rig(8)
+    rig.queue("capped", capability={CHIP: 40})
+    rig.submit("train", pods=4, chips=8, labels=labels, **more)
+    rig.run()
+    sub_healthy(rig, str(rig.pods["train-1"].node))
+    RigPods(rig).copy("train-1", "train-1-backup", {"backupSourcePodName": "train-1"})
+    rig.run()
+    assert rig.machine._book.jobs["default/train"].backups
+    return rig
+
+
+def test_F2_a_backup_that_stands_by_is_none_of_the_pods_that_stay() -> None:
+    """Without pod-rescheduling the whole job restarts, at once."""
+    rig = with_backup(LABELS)
+    rig.node(str(rig.pods["train-2"].node), ready=False)
+    rig.run()
+    assert {"train-0", "train-1", "train-2", "train-3"} <= set(rig.deletions())
+
+
+def test_F6_a_backup_that_stands_by_does_not_complete_the_job() -> None:
+    rig = with_backup({**LABELS, "pod-rescheduling": "on"}, queue="capped")
+    rig.node(str(rig.pods["train-2"].node), ready=False)
+    rig.run()
+    rig.gone("train-2")
+    rig.run()
+    assert rig.machine.view.kept_in_queue("capped") == {CHIP: 8}

@@ -171,8 +171,8 @@ class FaultJob:
         return before != (len(self.deletions), len(self.faulty), len(self.missing))
 
     def staying(self, job: Job, is_placed: Callable[[Pod], bool]) -> int:
-        """How many of its pods are placed and healthy."""
-        going = self.faulty.keys() | self.deletions.keys()
+        """How many of its pods are placed and healthy; a backup pod is no part of the gang yet."""
+        going = self.faulty.keys() | self.deletions.keys() | job.backups.keys()
         return sum(is_placed(pod) for uid, pod in job.pods.items() if uid not in going)
 
     def plan_deletions(self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool]) -> bool:

@@ -201,7 +201,7 @@ class ShareRecords:
         held: set[int] = set()
         waiting: list[Pod] = []
         for uid, pod in job.pods.items():
-            if uid == lost or uid in self._given_up:
+            if uid == lost or uid in self._given_up or uid in job.backups:
                 continue
             if pod.phase == "Failed" or pod.deleting:
                 rank = self._rank(None, job, pod)
@@ -315,7 +315,7 @@ class ShareRecords:
         placed = [
             pod
             for uid, pod in job.pods.items()
-            if is_placed(self._state, pod) and not self._state.pods[uid].assumed
+            if is_placed(self._state, pod) and not self._state.pods[uid].assumed and uid not in job.backups
         ]
         if len(placed) >= needed_pods(job):
             return True
