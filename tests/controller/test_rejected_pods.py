@@ -183,3 +183,15 @@ def test_F5_a_pod_that_is_being_made_again_was_not_evicted_while_no_controller_r
     record = JobRecord.of(replace(job, rejections={}), {})
     record.note_losses(SECOND)
     assert record.evicted == {"train-w-0": ("w", SECOND)}
+
+
+def test_F5_the_number_is_not_lost_when_the_old_pod_is_seen_once_more() -> None:
+    """A pod with a finalizer terminates for a while; others may change it before it is gone."""
+    job = replace(job_with(), phase="Pending")
+    pod = rejected(job, 2)
+    controller, _ = controller_with(job, pod)
+    controller.handle([], SECOND + pause_after(3))
+    controller.handle([PodSeen(replace(pod, deleting=True))], 19 * SECOND)
+    after = controller.handle([PodGone(pod.uid)], 20 * SECOND)
+    (create,) = [command for command in after if isinstance(command, CreatePod)]
+    assert create.pod.annotations["ringwise.io/kubelet-rejections"] == "3"

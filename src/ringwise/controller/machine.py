@@ -64,10 +64,11 @@ from ringwise.messages.commands import (
 )
 from ringwise.messages.containment import Containment, object_of
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
+from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
 from ringwise.state.vcjob import OVER, Task, VcJob
-from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, KUBELET_REJECTIONS, SCHEDULER_NAMES
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
@@ -216,7 +217,8 @@ class Controller:
             record.create_requested.pop(pod.name, None)
             if pod.owner is not None and pod.owner.uid == record.job.uid:
                 record.held_up = ""
-            if KUBELET_REJECTIONS in pod.annotations:
+            if record.rejections and rejections_before(pod) >= record.rejections.get(pod.name, 0):
+                # The new one. The one before it may be seen once more while it goes.
                 record.rejections.pop(pod.name, None)
             # In the first call every pod is new; there the counts of the status show which are missing.
             before = self._initial if known is None else known.deleting
