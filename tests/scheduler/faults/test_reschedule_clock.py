@@ -244,6 +244,31 @@ def test_F2_process_recovery_holds_it_below_block_level_and_pause_sets_it_back_o
     assert clock(other).recovery == "pause"
 
 
+def test_F2_clusterd_that_is_away_for_a_while_does_not_change_the_label() -> None:
+    rig = Rig(3)
+    report = ev.ReportSeen(DeviceReport("n1", CHIP, network_unhealthy=0, aggregated=True))
+    rig.tell(report)
+    rig.submit(
+        "train", pods=3, chips=8, labels={"fault-scheduling": "force", "process-recover-enable": "pause"}
+    )
+    rig.run()
+    rig.node("n2", ready=False)
+    rig.step()
+    end(rig)
+    rig.step()
+    rig.tell(ev.ReportGone("n1", True))
+    for _ in range(70):
+        rig.step(1)
+        end(rig)
+    counted = seconds(rig)
+    assert counted > 60
+    rig.tell(report)
+    rig.change("train-1", labels={**rig.pods["train-1"].labels, "touched": "yes"})
+    rig.step()
+    assert seconds(rig) == counted
+    assert clock(rig).recovery == "pause"
+
+
 def test_F2_recover_policy_path_pod_promises_no_other_rack() -> None:
     rig = rack_rig({(0, 0): 8, (0, 1): 8})
     notes = {**RACKS, "sp-block": "64", "ra-block": "16", "huawei.com/recover_policy_path": "pod"}

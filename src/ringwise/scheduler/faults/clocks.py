@@ -22,6 +22,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.wellknown import PROCESS_RECOVER_ENABLE
 
 _SECOND = 1_000_000_000
+_NEED_CLUSTERD = frozenset({ProcessRecovery.ON.value, ProcessRecovery.PAUSE.value})
 
 
 class Clocks:
@@ -102,6 +103,9 @@ class Clocks:
         block = level_times(self._configuration.settings).block
         # Held below block level.
         clock.most = max(0, int(block * _SECOND) - 1) if held else None
+        if recovery is ProcessRecovery.OFF and job.labels.get(PROCESS_RECOVER_ENABLE) in _NEED_CLUSTERD:
+            # ClusterD does not run. When it does again, the label has not changed by that.
+            return
         if clock.recovery != recovery.value:
             if recovery is ProcessRecovery.PAUSE and clock.recovery:
                 # Once for each change of the label, also where another scheduler leads by then.
