@@ -173,3 +173,24 @@ def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, 
     turn(rig)
     assert sum(one.used for one in rig.machine._faults.retries.owners.values()) == restarts
     assert bool(deleted(rig)) is bool(restarts)
+
+
+def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
+    """Also under the next leader."""
+    rig = rig_with(ASCEND_JOB, labels={"fault-scheduling": "force", "fault-retry-times": "2"})
+    for _ in range(MOST_REJECTIONS):
+        reject(rig)
+        turn(rig)
+        turn(rig, 70)
+        rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+        rig.replacement("train-0")
+        rig.run()
+    faults = rig.machine._faults
+    assert not faults.retries.owners
+    reject(rig)
+    turn(rig)
+    assert [budget.used for budget in faults.retries.owners.values()] == [1]
+    assert "train-0" in deleted(rig)
+    other = successor(rig)
+    other.step()
+    assert [budget.used for budget in other.machine._faults.retries.owners.values()] == [1]

@@ -7,7 +7,7 @@ index of the pods on a node, so nothing here grows with the cluster.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ringwise.records import dataclass
@@ -92,6 +92,8 @@ class FaultDetector:
         self._gone: set[str] = set()
         #: Failed pods with chips, which the state does not list on their node any more: node -> uid -> end.
         self._failed: dict[str, dict[str, int]] = {}
+        #: F5: whether a pod that kubelet rejected is not made again. Set by who makes it again.
+        self.is_rejected_for_good: Callable[[Pod], bool] = lambda pod: False
 
     # -- facts -------------------------------------------------------------------------------------
 
@@ -216,7 +218,8 @@ class FaultDetector:
             if examined.fault is not None:
                 return examined
             again = examined.again
-        if policy.retries and not is_made_again(pod) and _has_failed(pod):
+        made_again = is_made_again(pod) and not self.is_rejected_for_good(pod)
+        if policy.retries and not made_again and _has_failed(pod):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
             return Examined(PodFault(FaultType.POD, f"the pod failed{code}"))
         said = pod.labels.get(FAULT_TYPE)

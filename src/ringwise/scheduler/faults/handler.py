@@ -93,6 +93,7 @@ class FaultHandler:
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(book.job_of, book.is_ours)
+        detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
         self._told: list[TellJob] = []
 

@@ -45,6 +45,11 @@ class RejectedPods:
         self._due.pop(uid, None)
         self._new.pop(uid, None)
 
+    def is_failed(self, pod: Pod) -> bool:
+        """Whether it was rejected so often that it is not made again, and counts as failed."""
+        times, last = self.counts.get(_place(pod), (0, ""))
+        return last == pod.uid and times > MOST_REJECTIONS
+
     def refused(self, uid: str, again: int) -> None:
         """The API server refused its deletion."""
         if uid in self._due:
