@@ -7,6 +7,7 @@ import json
 import zlib
 from dataclasses import replace
 from hashlib import sha256
+from random import Random
 from uuid import UUID
 
 import pytest
@@ -211,3 +212,14 @@ def test_a_higher_label_gives_more_retries_and_a_new_owner_has_all() -> None:
     assert budgets.left("one", 3) == 2
     assert budgets.left("two", 1) == 1
     assert json.loads(budgets.document()) == {"default/train": {"UUID": "one", "Times": 0}}
+
+
+def test_F6_where_not_all_fits_a_share_whose_first_pod_still_terminates_is_no_old_one() -> None:
+    noise = Random(1)
+    shares = [
+        {"owner": f"default/{noise.randbytes(1000).hex()}", "until": until, "job": f"default/{until}"}
+        for until in (1, None, 2)
+    ]
+    document = write((), {}, {}, (), shares=shares, largest=2400)
+    assert document.left_out == 2
+    assert [one["until"] for one in read(document.text).shares] == [None]

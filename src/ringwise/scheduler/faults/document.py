@@ -30,6 +30,8 @@ VERSION = 1
 LARGEST_DOCUMENT = 750 * 1024
 #: Bytes of a compressed document when it is unpacked: those of more than 100,000 pods.
 LARGEST_UNPACKED = 64 * 1024 * 1024
+#: Later than any time in nanoseconds.
+_LATEST = 1 << 63
 EMPTY_TOLERATED: Mapping[str, list[list[Any]]] = {}
 
 
@@ -72,7 +74,7 @@ def write(
 ) -> WrittenDocument:
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
     parts = [_Part("placements", _compact(one), int(one.get("until", 0))) for one in placements]
-    parts += [_Part("shares", _compact(one), int(one.get("until") or 0)) for one in shares]
+    parts += [_Part("shares", _compact(one), _time(one.get("until"))) for one in shares]
     parts += [_Part("jobs", _compact(_job(one)), one.since) for one in jobs]
     parts += [_Part("clocks", _compact(_clock(*one)), one[1].since) for one in clocks.items()]
     parts += [
@@ -106,6 +108,11 @@ class _Part:
     list: str
     text: str
     time: int
+
+
+def _time(until: int | None) -> int:
+    """Of a share; one without an end is new: its first pod still terminates."""
+    return _LATEST if until is None else until
 
 
 def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
