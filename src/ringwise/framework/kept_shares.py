@@ -2,7 +2,8 @@
 
 A rank counts while no pod has it that uses anything: its pod is gone, and its replacement does not exist yet
 or has no node. So the share is counted once, at any moment of a cycle: when the replacement is placed, its
-use takes the place of what was kept.
+use takes the place of what was kept. Whatever ranks its pods say they have, no more of them are kept than the
+job had when it lost the first one, less those that it holds.
 
 Who is kept a share, and for how long, is decided elsewhere; here is what it comes to, by queue.
 """
@@ -35,6 +36,8 @@ class KeptShare:
     leaving: dict[str, int] = field(default_factory=dict)
     #: Who creates a pod without a PodGroup again, perhaps under another name; empty for other jobs.
     pods_owner: str = ""
+    #: Ranks that it had then. Who creates pods may give each of them another rank.
+    most: int = 0
 
 
 class KeptShares:
@@ -159,9 +162,10 @@ class KeptShares:
         kept: Amounts = {}
         if share.counts and share.ranks:
             held = self.held_ranks(share)
-            for rank, amounts in share.ranks.items():
-                if rank not in held:
-                    add(kept, amounts)
+            lost = [amounts for rank, amounts in share.ranks.items() if rank not in held]
+            # Pods that came since took the places of those that were lost first.
+            for amounts in lost[max(0, len(lost) + len(held) - share.most) :]:
+                add(kept, amounts)
         return kept
 
     def _count(self, job: str, queue: str, kept: Amounts) -> None:

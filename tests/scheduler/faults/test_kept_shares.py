@@ -262,6 +262,31 @@ def test_F6_pods_that_were_missing_before_count_up_to_the_minimum() -> None:
     assert kept(rig) == 16
 
 
+def test_F6_no_more_is_kept_than_a_job_had_whatever_ranks_its_pods_say() -> None:
+    rig = Rig(5)
+    rig.queue("capped", capability={CHIP: 40})
+    rig.submit("train", pods=2, chips=8, queue="capped")
+    rig.run()
+    lose(rig)
+    gone(rig)
+    # It can never be complete again, and its owner names node and rank of every new pod itself.
+    group = replace(rig.groups["default/train"], min_member=50)
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    for rank in range(100, 106):
+        rig.change("train-1", rank=rank, node="n5", holds=tuple(range(8)), phase="Running")
+        rig.step(20)
+        # Two pods run, and that is all that it had.
+        assert kept(rig) == 0
+        rig.change("train-1", deleting=True)
+        rig.step(1)
+        rig.tell(ev.PodGone(rig.pods["train-1"].uid))
+        rig.replacement("train-1")
+        rig.step(1)
+        assert kept(rig) == 8
+        rig = successor(rig)
+
+
 # -- never against itself, never to evict others ---------------------------------------------------------
 
 

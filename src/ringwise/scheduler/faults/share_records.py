@@ -188,7 +188,11 @@ class ShareRecords:
             self._shares[owner] = share
             self._usage.kept.put(share)
             self._add_others(share, job, pod.uid)
+            share.most = len({*share.ranks, *self._held_ranks(share)})
+        share.ranks.pop(ending.rank, None)
         share.ranks[ending.rank] = amounts
+        if len(share.ranks) > share.most:
+            del share.ranks[next(iter(share.ranks))]
         self._usage.kept.touch(share.job)
         return share
 
@@ -341,6 +345,7 @@ class ShareRecords:
                 "podsOwner": share.pods_owner,
                 "ranks": [[dict(amounts), sorted(ranks)] for amounts, ranks in groups.items()],
                 "leaving": share.leaving,
+                "most": share.most,
             }
 
     def restore(self, records: Iterable[Mapping[str, Any]], now: int) -> None:
@@ -374,6 +379,7 @@ class ShareRecords:
                 share.leaving = {**share.leaving, **known.leaving}
                 share.until = max(filter(None, (share.until, known.until)), default=None)
                 share.counts = share.counts or known.counts
+                share.most = max(share.most, known.most)
                 self._usage.kept.drop(known.job)
             self._shares[owner] = share
             self._usage.kept.put(share)
@@ -396,6 +402,8 @@ def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
         amounts: Amounts = {_text(name): _number(amount, 1 << 63) for name, amount in written.items()}
         share.ranks.update((_number(rank, _MOST_RANK), amounts) for rank in ranks)
     share.leaving = {_text(uid): _number(rank, _MOST_RANK) for uid, rank in given["leaving"].items()}
+    # Records of earlier versions do not say it.
+    share.most = _number(given.get("most", _MOST_RANK), _MOST_RANK + 1)
     return owner_id_from(_text(given["owner"]), job), share
 
 
