@@ -12,7 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration, default_tiers
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import DeviceReport, Node, Queue
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Queue
 from ringwise.topology.chips import mask_of
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.topology import topology_problems
@@ -55,6 +55,22 @@ def test_pods_that_are_being_deleted_need_no_pod_group() -> None:
     seen = pod("a", 2, on="node-1", holds=[0, 1], group="gone")
     going = replace(seen, pod=replace(seen.pod, deleting=True))
     assert examined(node("node-1", labels=ARM), report("node-1", range(2, 8)), going).findings == ()
+
+
+@pytest.mark.parametrize("chip", ["", "Ascend910-3"])
+@pytest.mark.parametrize("listed", [False, True])
+def test_isolated_chips_are_healthy_and_no_view_differs_because_of_them(chip: str, listed: bool) -> None:
+    isolations = ev.IsolationsSeen(Isolations((Isolation("n", chip=chip, number=3 if chip else None),)))
+    free = range(8) if listed else [n for n in range(8) if chip and n != 3]
+    findings = examined(node("n", labels=ARM), report("n", free), isolations).findings
+    assert [one.code for one in findings] == ["isolated"]
+
+
+def test_chips_that_are_isolated_are_not_called_free_where_others_are_faulty() -> None:
+    isolations = ev.IsolationsSeen(Isolations((Isolation("n", chip="Ascend910-3", number=3),)))
+    findings = examined(node("n", labels=ARM), report("n", range(1, 8), unhealthy=1), isolations).findings
+    (text,) = [one.what for one in findings if one.code == "views-differ"]
+    assert text.endswith("has 7 free or isolated: 1 allocatable chip is faulty or not listed")
 
 
 SERVERS = {"leaf-1": ["10.0.0.1", "10.0.0.9"]}

@@ -254,9 +254,12 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
     reported = fleet.reported[number]
-    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
+    unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
     unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
-    free = fleet.listed[number] & ~unfit
+    usable = fleet.listed[number] & ~unfit
+    # Isolated chips are healthy: Kubernetes counts them, and a report may.
+    isolated = usable if number in view.cluster.isolated_nodes else usable & fleet.isolated[number]
+    free = usable & ~isolated
     if reported is not None:
         only_free = free & ~reported
         # The report cannot include bindings that are not confirmed yet.
@@ -276,12 +279,14 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
                 WARNING,
                 "views-differ",
                 f"node {name}",
-                f"by the scheduler's state {chip_names(resource, chips_of(only_free))} is free; "
-                "its report does not list it as free, and no pod names it",
+                f"by the scheduler's state {_names(resource, only_free)} "
+                f"{agrees(only_free.bit_count(), 'is', 'are')} free; its report does not list "
+                f"{agrees(only_free.bit_count(), 'it', 'them')} as free, and no pod names "
+                f"{agrees(only_free.bit_count(), 'it', 'them')}",
                 "look for containers outside Kubernetes that use them, and at the device plugin's log",
             )
     idle = fleet.idle(number)
-    count = free.bit_count()
+    count = usable.bit_count()
     closed = fleet.closed[number]
     if closed is not None and closed.code == UNSTABLE_NODE.code:
         yield Finding(
@@ -297,7 +302,7 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             "views-differ",
             f"node {name}",
             f"Kubernetes counts {counted(idle, 'idle chip')} of {resource} and the scheduler's state "
-            f"has {count} free: "
+            f"has {count} {'free or isolated' if isolated else 'free'}: "
             f"{counted(idle - count, 'allocatable chip is', 'allocatable chips are')} faulty or not listed",
             "nothing breaks: the smaller number counts; the device plugin should lower allocatable",
         )
