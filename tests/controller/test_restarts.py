@@ -146,6 +146,15 @@ def test_F5_which_jobs_wait(sentence: str, chips: int, scheduler: str, phase: st
     assert at(lab, 6).phase == phase, sentence
 
 
+def test_F5_a_refusal_that_somebody_else_wrote_does_not_fill_the_status() -> None:
+    refusal = {"ringwise.io/restart-refused": "no " * 50_000}
+    job = job_of(task_of("w", 1, chips=8, annotations={**FAILS, **refusal}))
+    lab = lab_with(replace(job, labels=TWICE))
+    ended = at(lab, 6)
+    assert (ended.phase, ended.reason) == ("Failed", "NotRestarted")
+    assert len(ended.message) < 1000
+
+
 ACTIONS = {
     "RestartJob": "Running",
     "AbortJob": "Aborted",

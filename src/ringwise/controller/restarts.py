@@ -32,6 +32,8 @@ WAIT = 60
 #: Reasons in the status: it waits, and it ended although retries are set.
 AWAITS_RESTART = "AwaitsRestart"
 NOT_RESTARTED = "NotRestarted"
+#: Characters of the scheduler's reason that are believed: anyone who may change pods may write one.
+_LONGEST_REFUSAL = 500
 #: Reason of the event about a rejected pod.
 POD_REJECTED = "PodRejected"
 #: Rejected pods of one job that are made again at the same time: the status names each of them.
@@ -65,7 +67,7 @@ def restart_answer(
         (pod.annotations[RESTART_REFUSED] for pod in failed if RESTART_REFUSED in pod.annotations), ""
     )
     if refused:
-        return RestartAnswer(refusal=refused)
+        return RestartAnswer(refusal=refused[:_LONGEST_REFUSAL])
     if record.restart_awaited is None:
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND

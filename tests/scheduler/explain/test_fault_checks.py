@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ringwise.messages import events as ev
+from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import NodeReport
+from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import state_of
 from tests.scheduler.rig import Rig
 
@@ -52,3 +54,14 @@ def test_a_pod_that_does_not_end_is_named() -> None:
     rig.step(100)
     assert ("pod-does-not-end", "job default/train") in codes(rig)
     assert state_of(rig) is State.WAITING
+
+
+def test_a_job_is_named_as_its_owner_named_it() -> None:
+    """The PodGroup of a vcjob has the uid in its name; every other finding, and why, have the vcjob's."""
+    vcjob = VcJob(
+        "default", "train", "uid-1", labels={"fault-scheduling": "grace", "fault-retry-times": "often"}
+    )
+    rig = Rig(2)
+    rig.tell(ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob)))
+    rig.step()
+    assert codes(rig) >= {("fault-policy", "job default/train")}
