@@ -13,7 +13,7 @@ from ringwise.scheduler.faults.document import read
 from ringwise.state.failures import MOST_REJECTIONS, pause_after
 from ringwise.state.model import Owner
 from tests.scheduler.faults.fault_rig import published, successor
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import CHIP, Rig
 
 SECOND = 1_000_000_000
 REJECTED = "UnexpectedAdmissionError"
@@ -194,3 +194,15 @@ def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
     other = successor(rig)
     other.step()
     assert [budget.used for budget in other.machine._faults.retries.owners.values()] == [1]
+
+
+def test_F6_a_rejected_pod_keeps_its_share_of_the_queue() -> None:
+    rig = Rig(5)
+    rig.queue("capped", capability={CHIP: 24})
+    rig.submit("train", pods=3, chips=8, queue="capped", owner=ASCEND_JOB)
+    rig.run()
+    rig.submit("next", chips=8, queue="capped")
+    rig.run()
+    reject(rig)
+    rig.run()
+    assert not rig.nodes_of("next")

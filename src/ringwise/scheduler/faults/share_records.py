@@ -98,13 +98,14 @@ class ShareRecords:
         ends = pod.phase == "Failed" or (pod.phase == "Succeeded" and left)
         if not ends and not (pod.deleting and not known.pod.deleting):
             return None
-        return self._ending(pod.uid, failed=pod.phase == "Failed" and not left)
+        failed = pod.phase == "Failed" and not left
+        return self._ending(pod.uid, failed=failed, rejected=failed and bool(pod.rejected))
 
     def before_gone(self, uid: str) -> EndingPod | None:
         known = self._state.pods.get(uid)
         return self._ending(uid) if known is not None and known.node >= 0 else None
 
-    def _ending(self, uid: str, *, failed: bool = False) -> EndingPod | None:
+    def _ending(self, uid: str, *, failed: bool = False, rejected: bool = False) -> EndingPod | None:
         job = self._book.job_of(uid)
         if job is None or uid in self._given_up:
             return None
@@ -116,7 +117,8 @@ class ShareRecords:
             # Its PodGroup was deleted, and the job with it.
             return None
         share = self._shares.get(owner_key(job, pod)) if self._shares else None
-        if share is None and not self._is_lost(job, placement, failed):
+        # A pod that kubelet rejected never ran, and is made again (F5).
+        if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
         return EndingPod(job, pod, self._rank(share, job, pod))
 
