@@ -436,3 +436,11 @@ def test_groups_queues_and_priority_classes() -> None:
         "Closing",
     )
     assert (rank.value, rank.default) == (-5, False)
+
+
+def test_the_task_priority_of_a_bare_pod_is_no_priority_of_its_job() -> None:
+    """Anybody may write the annotation; the priority of a pod is checked by the API server."""
+    document = pod(annotations={"volcano.sh/task-priority": "2000000000"})
+    assert the_pod(document).priority == 0
+    document["spec"]["priority"] = 7
+    assert the_pod(document).priority == 7

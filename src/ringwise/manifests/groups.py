@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.metadata import identity
+from ringwise.manifests.limits import TASKS, check
+from ringwise.manifests.metadata import identity, reference
 from ringwise.manifests.pods import never_preempts
 from ringwise.manifests.quantities import NotReadableError
 from ringwise.manifests.resources import amount, amounts
@@ -52,6 +53,9 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
     phase = (wire.status or PhaseStatusWire()).phase or ""
     if phase not in _GROUP_PHASES:
         found.wrong("status.phase", f"must be one of {', '.join(_GROUP_PHASES[1:])}, got {shown(phase)}")
+    tasks = spec.min_task_member or {}
+    if not check(TASKS, tasks, "spec.minTaskMember", found):
+        tasks = {}
     ordinary = who.owner is not None and who.name == ordinary_group_name(who.owner.uid)
     # Written by the controller; what cannot be read announces nothing.
     replicas = whole_number(who.annotations.get(GROUP_REPLICAS, ""), 1, INT32) if ordinary else None
@@ -64,10 +68,10 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         min_member=found.count("spec.minMember", spec.min_member, 1),
         min_task_member={
             shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)
-            for task, count in (spec.min_task_member or {}).items()
+            for task, count in tasks.items()
         },
-        queue=shared(spec.queue or DEFAULT_QUEUE),
-        priority_class=shared(spec.priority_class_name or ""),
+        queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
+        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
         min_resources=amounts(spec.min_resources, "spec.minResources", found),
         phase=shared(phase),
         created=who.created,

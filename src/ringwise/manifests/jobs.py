@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.metadata import identity, kept_annotations, number_in, texts
+from ringwise.manifests.limits import DEPENDENCIES, POLICIES, TASKS, check
+from ringwise.manifests.metadata import identity, kept_annotations, number_in, reference, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
 from ringwise.manifests.resources import containers_sharing_cpus, pod_limits
@@ -38,9 +39,10 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
     who = identity(wire.metadata, "Job", found)
     spec = wire.spec or JobSpecWire()
     status = wire.status or JobStatusWire()
+    # Of a job with too many tasks nothing else is looked at.
+    read = (spec.tasks or ()) if _are_few(spec.tasks or (), found) else ()
     tasks = tuple(
-        _task(task, position, f"spec.tasks[{position}]", classes, found)
-        for position, task in enumerate(spec.tasks or ())
+        _task(task, position, f"spec.tasks[{position}]", classes, found) for position, task in enumerate(read)
     )
     wanted = found.count("spec.minAvailable", spec.min_available, 0)
     job = VcJob(
@@ -52,9 +54,9 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
         min_success=(
             None if spec.min_success is None else found.count("spec.minSuccess", spec.min_success, 1, least=1)
         ),
-        queue=shared(spec.queue or DEFAULT_QUEUE),
-        priority_class=shared(spec.priority_class_name or ""),
-        scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
+        queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
+        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
+        scheduler=reference(spec.scheduler_name, "spec.schedulerName", found, VOLCANO_SCHEDULER),
         max_retry=found.count("spec.maxRetry", spec.max_retry, 0) or DEFAULT_RETRIES,
         ttl_seconds=(
             None
@@ -80,6 +82,14 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
     )
     job.problems = problems_of(job)
     return job
+
+
+def _are_few(tasks: Sequence[TaskWire], found: Findings) -> bool:
+    """Whether tasks, and the tasks that they depend on, are within the limits."""
+    named = sum(len(task.depends_on.name or ()) for task in tasks if task.depends_on is not None)
+    return check(TASKS, tasks, "spec.tasks", found) and check(
+        DEPENDENCIES, named, "spec.tasks.dependsOn", found
+    )
 
 
 def _task(wire: TaskWire, position: int, path: str, classes: PodClassCache, found: Findings) -> Task:
@@ -155,7 +165,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
         labels=labels,
         annotations=annotations,
         scheduler=shared(spec.scheduler_name or ""),
-        priority=priority_of(spec, annotations, f"{path}.spec.priority", found),
+        priority=priority_of(spec, f"{path}.spec.priority", found),
         priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, labels, f"{path}.metadata", found),
         never_preempts=never_preempts(spec.preemption_policy, f"{path}.spec.preemptionPolicy", found),
@@ -170,6 +180,8 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
 
 
 def _policies(wires: list[PolicyWire] | None, path: str, found: Findings) -> tuple[Policy, ...]:
+    if not check(POLICIES, wires, path, found):
+        return ()
     return tuple(
         Policy(
             action=wire.action or "",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.limits import LABELS, NAME, check
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import MetaWire, OwnerReferenceWire, Texts
@@ -89,7 +90,6 @@ _KEPT = frozenset(
 )
 #: Limit of the API server for all annotations of one object.
 MAX_ANNOTATION_CHARACTERS = 256 * 1024
-_LONGEST_NAME = 253
 #: Namespace of the uids of objects without one, which are derived from their names.
 _UIDS = uuid.UUID("6f1e7a52-2f0c-5a39-9a0e-6d2f8a1c4b77")
 
@@ -119,6 +119,9 @@ def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: b
     if namespaced:
         namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
     time_of(meta.deletion_timestamp, "metadata.deletionTimestamp", found)
+    if namespaced:
+        # Nodes and Queues are the operator's.
+        check(LABELS, meta.labels, "metadata.labels", found)
     return Identity(
         namespace=namespace,
         name=name,
@@ -145,12 +148,20 @@ def name_of(name: str | None, field: str, found: Findings) -> str:
     if not name:
         found.wrong(field, "is missing")
         return ""
-    if len(name) > _LONGEST_NAME or "/" in name or " " in name or not name.isprintable():
+    if len(name) > NAME.most or "/" in name or " " in name or not name.isprintable():
         found.wrong(
             field,
-            f"must be a name of at most {_LONGEST_NAME} letters, digits, '-' and '.', got {shown(name)}",
+            f"must be a name of at most {NAME.most} letters, digits, '-' and '.', got {shown(name)}",
         )
     return shared(name)
+
+
+def reference(name: str | None, field: str, found: Findings, default: str = "") -> str:
+    """The name of another object, which may be missing."""
+    if name and len(name) > NAME.most:
+        found.wrong(field, f"must be a name of at most {NAME.most} characters, got {shown(name)}")
+        return default
+    return shared(name or default)
 
 
 def time_of(text: str | None, field: str, found: Findings) -> int:

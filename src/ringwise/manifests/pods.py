@@ -11,6 +11,7 @@ from ringwise.manifests.affinity import node_rules, pod_rules, tolerations
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.chips import chips_in
 from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.limits import check, drop_labels, drop_oversized, oversized
 from ringwise.manifests.metadata import Identity, boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.strings import shared
@@ -25,7 +26,6 @@ from ringwise.wellknown import (
     QUEUE_GATE,
     RANK_INDEX,
     TASK_INDEX_VARIABLE,
-    TASK_PRIORITY,
     TASK_SPEC,
     VOLCANO_GROUP_NAME,
     VOLCANO_SCHEDULER,
@@ -104,6 +104,11 @@ class PodClassCache:
     def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
         requests = pod_requests(spec, path, found)
         chips = requests.chips
+        too_large = list(oversized(spec))
+        if too_large:
+            for field, limit, count in too_large:
+                check(limit, count, f"{path}.{field}", found)
+            return PodClass(), requests.chip_containers
         node_terms: tuple[NodeTerm, ...] = ()
         preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
         nothing: tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]] = ((), ())
@@ -175,8 +180,12 @@ _NO_STATUS = PodStatusWire()
 
 def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod:
     """The pod. It must not be used when there are errors in `found`."""
+    if wire.metadata is not None and wire.spec is not None and wire.spec.node_name:
+        drop_labels(wire.metadata)
     who = identity(wire.metadata, "Pod", found)
     spec = wire.spec or _NO_SPEC
+    if spec.node_name:
+        drop_oversized(spec)
     if not spec.containers:
         found.wrong("spec.containers", "must have at least one container")
     cls, chip_containers = classes.of(spec, "spec", found)
@@ -202,7 +211,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         rank=_rank(who, spec, phase, found),
         owner=who.owner,
         scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
-        priority=priority_of(spec, annotations, "spec.priority", found),
+        priority=priority_of(spec, "spec.priority", found),
         priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, who.labels, "metadata", found),
         gated=bool(spec.scheduling_gates),
@@ -229,11 +238,8 @@ def group_of(annotations: Mapping[str, str]) -> str | None:
     return None
 
 
-def priority_of(spec: PodSpecWire, annotations: Mapping[str, str], path: str, found: Findings) -> int:
-    """The priority of Volcano's task annotation, else that of the pod."""
-    if TASK_PRIORITY in annotations:
-        number = number_in(annotations[TASK_PRIORITY], keyed("metadata.annotations", TASK_PRIORITY), found)
-        return number or 0
+def priority_of(spec: PodSpecWire, path: str, found: Findings) -> int:
+    """The pod's own, which the API server checks. Volcano's task annotation only orders the pods of a job."""
     return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
 
 

@@ -8,8 +8,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+#: Longer strings are no names or labels: they are kept by their objects alone.
+_LONGEST = 253
 
-@lru_cache(2048)
+
 def shared(text: str) -> str:
     """The string that an equal one was read as before, if it is still kept."""
+    return text if len(text) > _LONGEST else _kept(text)
+
+
+@lru_cache(2048)
+def _kept(text: str) -> str:
     return text

@@ -1,0 +1,167 @@
+"""Sizes that no real job has are refused where the object is read, and dropped where the pod runs already."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.manifests import limits
+from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.limits import ObjectLimit
+from ringwise.manifests.strings import shared
+from tests.manifests.builders import ASCEND, Plain, pod, pod_group, task, text_of, vcjob
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+def labels(count: int) -> dict[str, str]:
+    return {f"label-{number}": "x" for number in range(count)}
+
+
+def expressions(count: int, values: int = 1) -> list[Plain]:
+    wanted = [str(value) for value in range(values)]
+    return [{"key": f"k{number}", "operator": "In", "values": wanted} for number in range(count)]
+
+
+def node_affinity(kind: str, terms: int, size: int = 1, values: int = 1) -> Plain:
+    one = {"matchExpressions": expressions(size, values)}
+    if kind == REQUIRED:
+        return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [one] * terms}}}
+    return {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": one}] * terms}}
+
+
+def pod_affinity(name: str, kind: str, terms: int, size: int = 1, values: int = 1) -> Plain:
+    selector = {"matchExpressions": expressions(size, values)}
+    one = {"topologyKey": "zone", "labelSelector": selector}
+    return {name: {kind: [one if kind == REQUIRED else {"weight": 1, "podAffinityTerm": one}] * terms}}
+
+
+#: A part of a pod's spec with so many of what a limit counts.
+SPECS: list[tuple[str, ObjectLimit, Any]] = [
+    ("nodeSelector", limits.SELECTOR, lambda most: {"nodeSelector": labels(most)}),
+    ("tolerations", limits.TOLERATIONS, lambda most: {"tolerations": [{"operator": "Exists"}] * most}),
+    (
+        "required node terms",
+        limits.TERMS,
+        lambda most: {"affinity": node_affinity(REQUIRED, most)},
+    ),
+    (
+        "preferred node terms",
+        limits.TERMS,
+        lambda most: {"affinity": node_affinity(PREFERRED, most)},
+    ),
+    (
+        "affinity to pods",
+        limits.TERMS,
+        lambda most: {"affinity": pod_affinity("podAffinity", REQUIRED, most)},
+    ),
+    (
+        "anti-affinity to pods",
+        limits.TERMS,
+        lambda most: {"affinity": pod_affinity("podAntiAffinity", REQUIRED, most)},
+    ),
+    (
+        "preferred anti-affinity",
+        limits.TERMS,
+        lambda most: {"affinity": pod_affinity("podAntiAffinity", PREFERRED, most)},
+    ),
+    ("expressions", limits.REQUIREMENTS, lambda most: {"affinity": node_affinity(REQUIRED, 1, most)}),
+    (
+        "expressions about pods",
+        limits.REQUIREMENTS,
+        lambda most: {"affinity": pod_affinity("podAffinity", REQUIRED, 1, most)},
+    ),
+    ("values", limits.VALUES, lambda most: {"affinity": node_affinity(REQUIRED, 1, 1, most)}),
+    (
+        "ports",
+        limits.PORTS,
+        lambda most: {
+            "containers": [
+                {
+                    "name": "main",
+                    "resources": {"limits": {ASCEND: 1}},
+                    "ports": [{"hostPort": 1 + number} for number in range(most)],
+                }
+            ]
+        },
+    ),
+]
+NAMES = [name for name, _, _ in SPECS]
+
+
+def read(*documents: Plain) -> Bundle:
+    return read_bundle(["-"], stdin=text_of(*documents))
+
+
+def with_spec(part: Plain, **more: Any) -> Plain:
+    document = pod(**more)
+    document["spec"].update(part)
+    return document
+
+
+@pytest.mark.parametrize(("name", "limit", "part"), SPECS, ids=NAMES)
+def test_a_pod_at_the_limit_is_read_and_one_above_it_is_refused(
+    name: str, limit: ObjectLimit, part: Any
+) -> None:
+    assert not read(with_spec(part(limit.most))).errors
+    errors = read(with_spec(part(limit.most + 1))).errors
+    assert len(errors) == 1
+    assert f"{limit.most + 1:,} {limit.counted}; at most {limit.most:,} are allowed" in str(errors[0])
+
+
+@pytest.mark.parametrize(("name", "limit", "part"), SPECS, ids=NAMES)
+def test_of_a_bound_pod_the_field_is_dropped_and_its_chips_are_read(
+    name: str, limit: ObjectLimit, part: Any
+) -> None:
+    large = with_spec(part(limit.most + 1), node_name="n1", annotations={ASCEND: "Ascend910-3"})
+    found = read(large)
+    assert not found.errors
+    plain = read(pod(node_name="n1", annotations={ASCEND: "Ascend910-3"})).pods[0]
+    assert found.pods[0].holds == plain.holds == (3,)
+    assert found.pods[0].cls == plain.cls
+
+
+def test_labels_of_a_waiting_pod_are_refused_and_those_of_a_bound_one_dropped() -> None:
+    many = labels(limits.LABELS.most + 1)
+    assert "metadata.labels" in str(read(pod(labels=many)).errors[0])
+    found = read(pod(labels=many, node_name="n1", annotations={ASCEND: "Ascend910-3"}))
+    assert not found.errors
+    assert found.pods[0].labels == {}
+
+
+@pytest.mark.parametrize(
+    ("document", "field"),
+    [
+        (pod_group(priorityClassName="p" * 254), "spec.priorityClassName"),
+        (pod_group(queue="q" * 254), "spec.queue"),
+        (pod_group(minTaskMember={f"t{n}": 1 for n in range(1025)}), "spec.minTaskMember"),
+        (vcjob(queue="q" * 254), "spec.queue"),
+        (vcjob(priorityClassName="p" * 1_400_000), "spec.priorityClassName"),
+        (vcjob(tasks=[task(f"t{n}", 1, 0) for n in range(1025)]), "spec.tasks"),
+        (vcjob(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 65), "spec.policies"),
+        (
+            vcjob(tasks=[task("a", 1, 0), task("b", 1, 0, dependsOn={"name": ["a"] * 8193})]),
+            "spec.tasks.dependsOn",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_sizes_of_jobs_and_groups(document: Plain, field: str) -> None:
+    errors = read(document).errors
+    assert [error.field for error in errors] == [field]
+    assert len(str(errors[0])) < 300
+
+
+def test_the_limits_are_above_what_real_jobs_use() -> None:
+    assert limits.TERMS.most >= 200
+    assert limits.VALUES.most >= 5_000
+    assert limits.TASKS.most >= 1_000
+
+
+def test_long_strings_are_not_kept_beyond_their_objects() -> None:
+    first, second = "x" * 10_000, "".join(["x"] * 10_000)
+    assert first is not second
+    shared(first)
+    assert shared(second) is second
