@@ -1,4 +1,4 @@
-"""Answers for a class of nodes equal answers worked out for each node by itself.
+"""Answers for a class of nodes, or for a set of nodes, equal answers worked out for each node by itself.
 
 `plain_*` are written from the rules with nothing but a node and the pods on it: no
 classes, no shapes, no memory.
@@ -6,18 +6,23 @@ classes, no shapes, no memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.configuration import Settings
+from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.state import cluster as cluster_state
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, Requirement, Taint, Toleration
 from tests.builders import Lab, cluster, pod_class_of
 
 KEYS = st.sampled_from(["zone", "disk"])
+#: Labels with more values than this are answered by sets of nodes: none, some or all of the labels here.
+MOST_VALUES = st.sampled_from([0, 1, 2, 64])
 VALUES = st.sampled_from(["1", "2", "x"])
 EFFECTS = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
 DISK = "example.com/disk"
@@ -49,7 +54,11 @@ REQUIREMENTS = st.one_of(
     st.builds(Requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
     st.builds(Requirement, KEYS, st.sampled_from(["Gt", "Lt"]), st.sampled_from([("1",), ("2",)])),
 )
-TERMS = st.builds(NodeTerm, st.lists(REQUIREMENTS, max_size=2).map(tuple))
+NAMES = st.lists(st.sampled_from(["n0", "n1", "n2", "gone"]), min_size=1, max_size=2).map(tuple)
+FIELDS = st.builds(Requirement, st.just("metadata.name"), st.sampled_from(["In", "NotIn"]), NAMES)
+TERMS = st.builds(
+    NodeTerm, st.lists(REQUIREMENTS, max_size=2).map(tuple), st.lists(FIELDS, max_size=1).map(tuple)
+)
 TOLERATIONS = st.lists(
     st.one_of(
         st.builds(
@@ -78,6 +87,13 @@ CLASSES = st.builds(
 RUNNING = st.lists(st.tuples(st.integers(0, 5), CLASSES), max_size=8)
 
 
+@contextmanager
+def few_values_in_classes(most: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster_state, "_MOST_LABEL_VALUES", most)
+        yield
+
+
 def build(nodes: Sequence[dict[str, Any]], running: Sequence[tuple[int, PodClass]], cls: PodClass) -> Lab:
     lab = cluster()
     for number, described in enumerate(nodes):
@@ -87,48 +103,65 @@ def build(nodes: Sequence[dict[str, Any]], running: Sequence[tuple[int, PodClass
     return lab.job("new", pods=2, cls=cls)
 
 
-@given(NODES, RUNNING, CLASSES)
-def test_predicates_and_scores_of_a_class_are_those_of_its_nodes(
-    nodes: list[dict[str, Any]], running: list[tuple[int, PodClass]], cls: PodClass
+@given(NODES, RUNNING, CLASSES, MOST_VALUES)
+def test_what_is_found_about_a_node_is_what_a_look_at_it_finds(
+    nodes: list[dict[str, Any]], running: list[tuple[int, PodClass]], cls: PodClass, most: int
 ) -> None:
-    lab = build(nodes, running, cls)
-    session = lab.session("predicates", "nodeorder", "binpack")
-    asking = session.node_selection(lab["new"], lab.pod("new-0"))
-    for number in lab.state.known_nodes():
-        node, pods = on_node(lab, number)
-        shape = lab.state.shape_of(number)
-        assert shape is not None
-        assert asking.admits(shape) is plain_fits(cls, node, pods)
-        assert asking.score(shape) == pytest.approx(plain_score(cls, node, pods))
+    with few_values_in_classes(most):
+        lab = build(nodes, running, cls)
+        session = lab.session("predicates", "nodeorder", "binpack")
+        asking = session.node_selection(lab["new"], lab.pod("new-0"))
+        preferred = node_preferences(session, lab["new"], lab.pod("new-0"))
+        fitting = asking.fitting_nodes()
+        for number in lab.state.known_nodes():
+            node, pods = on_node(lab, number)
+            fits = plain_fits(cls, node, pods)
+            assert asking.fits(number) is fits
+            assert (asking.verdict(number)[1] is None) is fits
+            assert (number in fitting) is fits
+            if fits:
+                shape = lab.state.shape_of(number)
+                assert shape is not None
+                score = asking.score(shape) + preferred.get(number, 0.0)
+                assert score == pytest.approx(plain_score(cls, node, pods))
 
 
-@given(NODES, RUNNING, CLASSES)
+@given(NODES, RUNNING, CLASSES, MOST_VALUES, st.sampled_from(["strict", "sum"]))
 def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
-    nodes: list[dict[str, Any]], running: list[tuple[int, PodClass]], cls: PodClass
+    nodes: list[dict[str, Any]],
+    running: list[tuple[int, PodClass]],
+    cls: PodClass,
+    most: int,
+    combination: Literal["strict", "sum"],
 ) -> None:
-    lab = build(nodes, running, cls)
-    session = lab.session("predicates", "nodeorder", "binpack")
-    for pod in ("new-0", "new-1"):
-        ranked = [
-            (-round(plain_score(cls, node, pods), 6), number)
-            for number in lab.state.known_nodes()
-            for node, pods in [on_node(lab, number)]
-            if plain_fits(cls, node, pods)
-        ]
-        choice = session.node_selection(lab["new"], lab.pod(pod)).choose({})
-        assert (choice.node if choice else None) == (min(ranked)[1] if ranked else None)
-        if choice is None:
-            break
-        lab.state.place(pod, choice.node, 0)
+    with few_values_in_classes(most):
+        lab = build(nodes, running, cls)
+        session = lab.session(
+            "predicates", "nodeorder", "binpack", settings=Settings(score_combination=combination)
+        )
+        for pod in ("new-0", "new-1"):
+            ranked = [
+                (-round(plain_score(cls, node, pods), 6), number)
+                for number in lab.state.known_nodes()
+                for node, pods in [on_node(lab, number)]
+                if plain_fits(cls, node, pods)
+            ]
+            preferred = node_preferences(session, lab["new"], lab.pod(pod))
+            choice = session.node_selection(lab["new"], lab.pod(pod)).choose({}, (), preferred)
+            assert (choice.node if choice else None) == (min(ranked)[1] if ranked else None)
+            if choice is None:
+                break
+            lab.state.place(pod, choice.node, 0)
 
 
-@given(NODES, CLASSES)
-def test_a_reason_counts_every_node_once(nodes: list[dict[str, Any]], cls: PodClass) -> None:
-    lab = build(nodes, [], cls)
+@given(NODES, CLASSES, MOST_VALUES)
+def test_a_reason_counts_every_node_once(nodes: list[dict[str, Any]], cls: PodClass, most: int) -> None:
     if cls.best_effort:
         return
-    session = lab.session("gang", "predicates")
-    reason = place_gang(session, lab["new"], session.statement())
+    with few_values_in_classes(most):
+        lab = build(nodes, [], cls)
+        session = lab.session("gang", "predicates")
+        reason = place_gang(session, lab["new"], session.statement())
     if reason is not None and "refusals" in reason.details:
         assert sum(reason.details["refusals"].values()) == len(nodes)
 
@@ -157,7 +190,9 @@ def plain_holds(requirement: Requirement, labels: Any) -> bool:
 
 
 def plain_term(term: NodeTerm, node: Node) -> bool:
-    return bool(term.labels) and all(plain_holds(one, node.labels) for one in term.labels)
+    return bool(term.labels or term.fields) and all(
+        plain_holds(one, {**node.labels, "metadata.name": node.name}) for one in (*term.labels, *term.fields)
+    )
 
 
 def plain_tolerated(cls: PodClass, taint: Taint) -> bool:

@@ -74,7 +74,8 @@ def test_pods_that_ask_nothing_of_the_kind_have_no_filter() -> None:
 )
 def test_affinity_to_names_of_nodes(terms: list[NodeTerm], expected: list[str]) -> None:
     lab = zones().job("new", node_terms=tuple(terms))
-    assert open_nodes(lab, lab.session("predicates")) == expected
+    selection = lab.session("predicates").node_selection(lab["new"], lab.pod("new-0"))
+    assert [lab.state.names[node] for node in selection.fitting_nodes()] == expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""predicates: what a class of nodes can tell."""
+"""predicates: what a class of nodes, or the labels of a single node, can tell."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def refusal(
     if running:
         lab.job("old", pods=running, cpu=100, memory=100, extended={"example.com/disk": 1}, on="n1")
     session = lab.session(plugin)
-    shape = lab.state.shape_of(0)
-    assert shape is not None
-    reason = session.node_selection(lab["new"], lab.pod("new-0")).refusal(shape)
+    reason = session.node_selection(lab["new"], lab.pod("new-0")).verdict(0)[1]
     if reason is None:
         return None
     assert reason.message
@@ -94,7 +92,7 @@ def test_affinity_an_empty_term_matches_nothing() -> None:
     assert refusal(needs(NodeTerm())) == "node-affinity-mismatch"
 
 
-def test_affinity_a_name_among_none_is_refused_for_the_whole_class() -> None:
+def test_affinity_a_name_among_none_is_refused() -> None:
     no_node = NodeTerm(fields=(Requirement("metadata.name", "In", ()),))
     assert refusal(needs(no_node)) == "node-affinity-mismatch"
 

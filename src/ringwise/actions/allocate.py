@@ -120,6 +120,7 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
         with session.reservations.open_to(job.key):
             session.observe(session, job)
     try:
+        session.budget.begin(job.namespace, len(job.pods))
         statement, reason = _attempt(session, job, complete, ())
         if reason is None and not statement.allocations and pending_pods(session, job):
             # Its gang is complete; a pod beyond it waits and gets its reason.

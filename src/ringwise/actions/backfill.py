@@ -17,6 +17,7 @@ def backfill(session: Session) -> None:
     for job in sorted(jobs, key=session.job_key):
         statement = session.statement()
         try:
+            session.budget.begin(job.namespace, len(job.pods))
             place_best_effort(session, job, statement)
         except Exception as error:
             statement.discard()

@@ -99,6 +99,7 @@ def evict_for(
     # What was reserved for it did not suffice: it is free for the new search.
     session.reservations.lift(job.key)
     try:
+        session.budget.begin(job.namespace, len(job.pods))
         search = VictimSearch(session, job, candidates, allowed)
         if not session.is_admitted(job):
             if not search.would_be_admitted():

@@ -9,11 +9,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Generic, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.node_shapes import NodeShape
@@ -118,6 +118,20 @@ class Predicate(Protocol):
     ) -> Reason | None: ...
 
 
+class NodeSet(NamedTuple):
+    """The nodes that a class of pods may use, as bits by node id; and why it may not use another one."""
+
+    nodes: int
+    kind: ReasonKind
+    refuse: Callable[[int], Reason]
+
+
+class NodeSetFactory(Protocol):
+    """The sets to which single nodes must belong; none for most classes of pods."""
+
+    def __call__(self, pod_class: PodClass, /) -> Sequence[NodeSet]: ...
+
+
 class NodeFilter(Protocol):
     """Why the pod may not run on this node now; None when it may."""
 
@@ -208,6 +222,7 @@ OVERUSED: ExtensionPoint[QueueCondition] = ExtensionPoint("overused", "overused"
 ALLOCATABLE: ExtensionPoint[QueueLimit] = ExtensionPoint("allocatable", "allocatable")
 PREEMPTIVE: ExtensionPoint[QueueClaim] = ExtensionPoint("preemptive", "preemptive")
 PREDICATE: ExtensionPoint[Predicate] = ExtensionPoint("predicate", "predicate")
+NODE_SET: ExtensionPoint[NodeSetFactory] = ExtensionPoint("node_set", "predicate")
 NODE_FILTER: ExtensionPoint[NodeFilterFactory] = ExtensionPoint("node_filter", "predicate")
 NODE_SCORE: ExtensionPoint[NodeScore] = ExtensionPoint("node_score", "node_order")
 NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preference", "node_order")
@@ -236,6 +251,7 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     ALLOCATABLE,
     PREEMPTIVE,
     PREDICATE,
+    NODE_SET,
     NODE_FILTER,
     NODE_SCORE,
     NODE_PREFERENCE,

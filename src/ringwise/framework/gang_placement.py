@@ -217,7 +217,7 @@ def _select_node(
     used: UsedNodes,
 ) -> SelectedNode | None:
     filters = node_filters(session, job, pod)
-    preferred = _node_preferences(session, job, pod)
+    preferred = node_preferences(session, job, pod)
     if prefers_previous_node(session, job, pod):
         selected = select_again(session, job, pod, selection, hidden, filters, preferred, used)
         if selected is not None:
@@ -231,7 +231,7 @@ def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
     return [accepts for make in factories if (accepts := make(job, pod)) is not None]
 
 
-def _node_preferences(session: Session, job: Job, pod: Pod) -> dict[int, float]:
+def node_preferences(session: Session, job: Job, pod: Pod) -> dict[int, float]:
     total: dict[int, float] = {}
     for preference in session.registered(NODE_PREFERENCE):
         preferred = preference(job, pod)

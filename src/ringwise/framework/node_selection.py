@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from ringwise.framework.extension_points import NodeFilter, NodeScore, Predicate, first_reason
+from ringwise.framework.budget import StepBudget
+from ringwise.framework.extension_points import NodeFilter, NodeScore, NodeSet, Predicate, first_reason
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
@@ -15,10 +17,13 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
 from ringwise.state.index import NO_NODES, Group, View
 from ringwise.state.model import PodClass
+from ringwise.state.node_labels import members_of
 from ringwise.state.node_shapes import NodeShape
 
 #: N3a: the weight of the board's score where scores are summed.
 BOARD_WEIGHT = 100
+#: A node that is hidden also comes back.
+_STEPS_TO_HIDE = 4
 
 
 class SelectedNode(NamedTuple):
@@ -31,14 +36,19 @@ class NodeSelection:
 
     __slots__ = (
         "_admitted",
+        "_allowed",
+        "_excluded",
         "_fleet",
+        "_members",
         "_predicates",
         "_reasons",
         "_refusals",
         "_scored",
         "_scores",
+        "_sets",
         "_state",
         "_sum_scores",
+        "budget",
         "chips",
         "pod_class",
         "policy",
@@ -52,9 +62,13 @@ class NodeSelection:
         policy: ChipPolicy | None,
         *,
         predicates: Sequence[Predicate],
+        sets: Sequence[NodeSet] = (),
         scores: Sequence[NodeScore],
         sum_scores: bool,
+        budget: StepBudget,
     ) -> None:
+        #: Only work that grows with the nodes or with the selectors is counted.
+        self.budget = budget
         self._state = state
         self._predicates = predicates
         self._scores = scores
@@ -81,12 +95,37 @@ class NodeSelection:
         self._scored: dict[int, float] = {}
         #: The last counts of refusals, and the version of the state they are about.
         self._refusals: tuple[int, dict[str, int]] | None = None
+        self._sets = sets
+        #: The nodes in all sets; None where there are no sets.
+        self._allowed: int | None = None
+        #: Whichever are fewer: the nodes in all sets, best first, or those outside.
+        self._members: RankedNodes | None = None
+        self._excluded: frozenset[int] = frozenset()
+        if sets:
+            self._resolve_sets()
+
+    def _resolve_sets(self) -> None:
+        known = self._state.labels.known
+        allowed = known
+        for part in self._sets:
+            allowed &= part.nodes
+        self._allowed = allowed
+        if 2 * allowed.bit_count() <= known.bit_count():
+            self._members = RankedNodes(self, members_of(allowed))
+        else:
+            self._excluded = frozenset(members_of(known & ~allowed))
+
+    @property
+    def version(self) -> int:
+        """The version of the state that answers are about."""
+        return self._state.version
 
     # -- by class ------------------------------------------------------------------------
 
     def admits(self, shape: NodeShape) -> bool:
         known = self._admitted.get(shape.number)
         if known is None:
+            self.budget.spend(1)
             reason = first_reason(self._predicates, self.pod_class, self.policy, shape)
             known = self._admitted[shape.number] = reason is None
             if reason is not None:
@@ -120,6 +159,10 @@ class NodeSelection:
 
         Nodes that a filter refuses are suspended from the view and added to `hidden`.
         """
+        if self._members is not None:
+            return self._members.choose(hidden, filters, preferred, avoided)
+        if self._excluded:
+            filters = (self._outside, *filters)
         if not filters and not avoided:
             found = self._best(preferred)
             return None if found is None else SelectedNode(*found)
@@ -138,11 +181,34 @@ class NodeSelection:
                 if blocked is None:
                     return SelectedNode(node, score)
                 hidden[node] = blocked
+                self.budget.spend(_STEPS_TO_HIDE)
                 self.view.suspend(node)
         finally:
             self._resume(skipped)
 
+    def _outside(self, node: int) -> Reason | None:
+        """Why the node is in not all of the sets."""
+        if self._allowed is None or self._allowed >> node & 1:
+            return None
+        return next(part.refuse(node) for part in self._sets if not part.nodes >> node & 1)
+
+    def rank(self, node: int, preferred: Mapping[int, float]) -> tuple[tuple[float, float, int], int] | None:
+        """The sort key of a single node among those that fit (N3a), best first, and its score."""
+        group = self.view.group_of(node)
+        if group is None or not self.admits(group.shape):
+            return None
+        score = self._board_score(group)
+        if score is None:
+            return None
+        rating = self.score(group.shape) + preferred.get(node, 0.0)
+        order = self._state.rank_of(node)
+        if self._sum_scores:
+            return (-(BOARD_WEIGHT * score + rating), 0.0, order), score
+        return (-score, -rating, order), score
+
     def _best(self, preferred: Mapping[int, float]) -> tuple[int, int] | None:
+        if preferred:
+            self.budget.spend(len(preferred))
         if self._sum_scores:
             return self.view.best_sum(self.chips, self.admits, self.score, BOARD_WEIGHT, preferred)
         return self.view.best(self.chips, self.admits, self.score, preferred)
@@ -179,20 +245,30 @@ class NodeSelection:
         return policy.rule.chips(usable, self.chips, policy.multi_pod)
 
     def fits(self, node: int) -> bool:
-        """Whether the pod fits now: by class, by chips, and the node is not closed."""
+        """Whether the pod fits now: by name, by class, by chips, and the node is not closed."""
         group = self.view.group_of(node)
-        return group is not None and self.admits(group.shape) and self._board_score(group) is not None
+        return (
+            group is not None
+            and self.admits(group.shape)
+            and self._board_score(group) is not None
+            and self._outside(node) is None
+        )
 
     def fitting_nodes(self) -> list[int]:
         """All nodes that could take one pod now, in natural order."""
-        rank = self._state.rank_of
-        nodes = [
-            node
-            for _, group in self.view.fitting(self.chips)
-            if self.admits(group.shape)
-            for node in self.view.members(group)
-        ]
-        nodes.sort(key=rank)
+        if self._members is not None:
+            self.budget.spend(len(self._members.nodes))
+            nodes = [node for node in self._members.nodes if self.rank(node, NO_NODES) is not None]
+        else:
+            nodes = [
+                node
+                for _, group in self.view.fitting(self.chips)
+                if self.admits(group.shape)
+                for node in self.view.members(group)
+                if node not in self._excluded
+            ]
+            self.budget.spend(len(nodes))
+        nodes.sort(key=self._state.rank_of)
         return nodes
 
     def _board_score(self, group: Group) -> int | None:
@@ -219,6 +295,9 @@ class NodeSelection:
         shape = state.shape_of(node)
         policy = self.policy
         resource = policy.resource if policy is not None else ""
+        outside = self._outside(node)
+        if outside is not None:
+            return None, outside
         if shape is not None:
             refused = self.refusal(shape)
             if refused is not None:
@@ -245,13 +324,17 @@ class NodeSelection:
             return self._refusals[1]
         counts: Counter[str] = Counter(reason.code for reason in hidden.values())
         in_view = len(hidden)
+        outside = self._outside_by_group(counts)
         for group in self.view.groups():
             in_view += group.count
+            inside = group.count - outside.get(id(group), 0)
+            if not inside:
+                continue
             refused = self.refusal(group.shape)
             if refused is not None:
-                counts[refused.code] += group.count
+                counts[refused.code] += inside
             elif self._board_score(group) is None:
-                counts[self._lack(group).code] += group.count
+                counts[self._lack(group).code] += inside
         state = self._state
         if self.policy is not None:
             fleet = state.fleets[self.policy.resource]
@@ -267,7 +350,94 @@ class NodeSelection:
             self._refusals = (version, found)
         return found
 
+    def _outside_by_group(self, counts: Counter[str]) -> dict[int, int]:
+        """Count the nodes of the view that are not in all sets by the reason; and how many each group has."""
+        found: Counter[int] = Counter()
+        if self._allowed is None:
+            return found
+        left = self._state.labels.known
+        for part in self._sets:
+            refused = left & ~part.nodes
+            left &= part.nodes
+            for node in members_of(refused):
+                group = self.view.group_of(node)
+                if group is not None:
+                    found[id(group)] += 1
+                    counts[part.kind.code] += 1
+        return found
+
     def _lack(self, group: Group) -> Reason:
         if self.policy is None:
             raise ValueError("a pod without chips lacks none")
         return self.policy.rule.lack(self.usable(self.view.first(group)), self.chips, self.policy.multi_pod)
+
+
+class RankedNodes:
+    """The few nodes that a class of pods may use, best first.
+
+    The order is kept from one pod of a gang to the next: only the node that the last one took moves in it.
+    """
+
+    __slots__ = ("_heap", "_last", "_last_group", "_selection", "_version", "nodes")
+
+    def __init__(self, selection: NodeSelection, nodes: list[int]) -> None:
+        self._selection = selection
+        self.nodes = nodes
+        self._heap: list[tuple[tuple[float, float, int], int, int]] = []
+        self._version = -1
+        self._last = -1
+        self._last_group: Group | None = None
+
+    def choose(
+        self,
+        hidden: dict[int, Reason],
+        filters: Sequence[NodeFilter],
+        preferred: Mapping[int, float],
+        avoided: Collection[int],
+    ) -> SelectedNode | None:
+        """As `NodeSelection.choose`."""
+        view = self._selection.view
+        kept = not preferred and not avoided
+        heap = self._current() if kept else self._ranked(preferred, avoided)
+        while heap:
+            _, score, node = heap[0]
+            if view.group_of(node) is None:
+                heappop(heap)
+                continue
+            blocked = first_reason(filters, node)
+            if blocked is None:
+                if kept:
+                    self._last, self._last_group = node, view.group_of(node)
+                return SelectedNode(node, score)
+            hidden[node] = blocked
+            self._selection.budget.spend(_STEPS_TO_HIDE)
+            view.suspend(node)
+            heappop(heap)
+        return None
+
+    def _ranked(
+        self, preferred: Mapping[int, float], avoided: Collection[int]
+    ) -> list[tuple[tuple[float, float, int], int, int]]:
+        self._selection.budget.spend(len(self.nodes))
+        heap = [
+            (found[0], found[1], node)
+            for node in self.nodes
+            if node not in avoided and (found := self._selection.rank(node, preferred)) is not None
+        ]
+        heapify(heap)
+        return heap
+
+    def _current(self) -> list[tuple[tuple[float, float, int], int, int]]:
+        """The order now. A placed pod changes its node, and nothing else."""
+        version, last = self._selection.version, self._last
+        moved = last >= 0 and self._selection.view.group_of(last) is not self._last_group
+        if self._version >= 0 and version == self._version + moved:
+            if moved:
+                heappop(self._heap)
+                found = self._selection.rank(last, NO_NODES)
+                if found is not None:
+                    heappush(self._heap, (found[0], found[1], last))
+        else:
+            self._heap = self._ranked(NO_NODES, ())
+        self._version, self._last = version, -1
+        return self._heap

@@ -42,6 +42,31 @@ NO_CHIP_PLUGIN = ReasonKind(
     ("add the line {line} to the plugins of a tier in volcano-scheduler.conf",),
     SPECIFICATION,
 )
+TOO_COSTLY = ReasonKind(
+    "too-costly",
+    Stage.PREDICATE,
+    "the job is set aside for a while: to find nodes for it took {steps} steps in one cycle, and {limit} are "
+    "allowed",
+    ("use fewer and shorter selectors and affinity terms", "let the pods of the job differ less"),
+    frozenset(
+        {
+            Trigger.JOB_CHANGED,
+            Trigger.NODE_ADDED,
+            Trigger.NODE_CHANGED,
+            Trigger.TOPOLOGY_CHANGED,
+            Trigger.CONFIGURATION_CHANGED,
+            Trigger.TIME_PASSED,
+        }
+    ),
+)
+NAMESPACE_TOO_COSTLY = ReasonKind(
+    "namespace-too-costly",
+    Stage.PREDICATE,
+    "to find nodes for jobs of the namespace {namespace} took {steps} steps lately, and {limit} are allowed: "
+    "this one is tried in {seconds} s",
+    ("nothing to do: it is tried again in {seconds:#} s", "use fewer selectors in the jobs of the namespace"),
+    frozenset({Trigger.TIME_PASSED}),
+)
 RESOURCE_NOT_OFFERED = ReasonKind(
     "resource-not-offered",
     Stage.PREDICATE,

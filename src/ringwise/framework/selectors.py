@@ -1,19 +1,18 @@
-"""Selectors, taints and tolerations, as Kubernetes defines them."""
+"""Selectors, topology domains, taints and tolerations, as Kubernetes defines them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from ringwise.state.model import NodeTerm, PodTerm, Requirement, Taint, Toleration
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement, Taint, Toleration
 from ringwise.topology.numbers import whole_number
-from ringwise.wellknown import UNSCHEDULABLE_TAINT
+from ringwise.wellknown import HOSTNAME, UNSCHEDULABLE_TAINT
 
 #: The taint that stands for a cordoned node.
 CORDON = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
 #: Effects that keep pods away; PreferNoSchedule only lowers the score.
 FORBIDDING = frozenset({"NoSchedule", "NoExecute"})
-#: The only field a node selector term may name.
-NODE_NAME = "metadata.name"
 #: Every namespace, in a pod term.
 ALL_NAMESPACES = "*"
 
@@ -47,17 +46,30 @@ def all_hold(requirements: Iterable[Requirement], labels: Mapping[str, str]) -> 
     return all(holds(requirement, labels) for requirement in requirements)
 
 
-def may_match(term: NodeTerm, labels: Mapping[str, str]) -> bool:
-    """Whether some node with these labels can satisfy the term, whatever its name."""
-    if not term.labels and not term.fields:
+def matches_labels(term: NodeTerm, labels: Mapping[str, str]) -> bool:
+    """Whether these labels satisfy a term that names no node. An empty term matches nothing."""
+    return bool(term.labels) and all_hold(term.labels, labels)
+
+
+#: A term of a pod, and the namespace of that pod.
+OwnedTerm = tuple[PodTerm, str]
+
+
+def matches_pod(term: PodTerm, owner_namespace: str, pod: Pod) -> bool:
+    """Whether a term of a pod in `owner_namespace` matches this pod."""
+    spaces = term.namespaces or (owner_namespace,)
+    if pod.namespace not in spaces and ALL_NAMESPACES not in spaces:
         return False
-    impossible = any(field.operator == "In" and not field.values for field in term.fields)
-    return not impossible and all_hold(term.labels, labels)
+    return all_hold(term.selector, pod.labels)
 
 
-def matches_node(term: NodeTerm, labels: Mapping[str, str], name: str) -> bool:
-    """Whether this node satisfies the term. An empty term matches nothing."""
-    return may_match(term, labels) and all_hold(term.fields, {NODE_NAME: name})
+def domain_of(state: ClusterState, node: int, key: str) -> str | None:
+    """The node's value of a topology key. Without a host name label its name is used."""
+    found = state.nodes[node]
+    if found is None:
+        return None
+    value = found.labels.get(key)
+    return found.name if value is None and key == HOSTNAME else value
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
@@ -77,15 +89,29 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
 _SIGNS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
+#: How many values of a requirement, and terms of a selector, are written out.
+_MOST_VALUES, _MOST_TERMS = 8, 4
+
+
 def written(requirement: Requirement) -> str:
     if requirement.operator in _SIGNS:
-        return f"{requirement.key} {_SIGNS[requirement.operator]} {'|'.join(requirement.values)}"
+        values = requirement.values
+        more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
+        return f"{requirement.key} {_SIGNS[requirement.operator]} {'|'.join(values[:_MOST_VALUES])}{more}"
     return f"{requirement.key} {'exists' if requirement.operator == 'Exists' else 'does not exist'}"
 
 
 def written_term(term: NodeTerm | PodTerm) -> str:
     requirements = (*term.labels, *term.fields) if isinstance(term, NodeTerm) else term.selector
     return " and ".join(written(requirement) for requirement in requirements) or "any"
+
+
+def written_terms(terms: Sequence[NodeTerm]) -> list[str]:
+    """The first terms, and how many more there are."""
+    texts = [written_term(term) for term in terms[:_MOST_TERMS]]
+    if len(terms) > _MOST_TERMS:
+        texts.append(f"and {len(terms) - _MOST_TERMS} more")
+    return texts
 
 
 def written_taint(taint: Taint) -> str:

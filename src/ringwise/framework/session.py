@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+from ringwise.framework.budget import StepBudget, TooCostly
 from ringwise.framework.configuration import ENQUEUE, Configuration, PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATABLE,
@@ -23,6 +24,7 @@ from ringwise.framework.extension_points import (
     JOB_STARVING,
     JOB_VALID,
     NODE_SCORE,
+    NODE_SET,
     OVERUSED,
     PREDICATE,
     PREEMPTABLE,
@@ -114,6 +116,8 @@ class Session:
         self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
         #: Called with every job that is validated and every attempt to place one.
         self.on_progress: Callable[[], None] = lambda: None
+        #: The work that jobs may cost.
+        self.budget = StepBudget()
         self.bound: list[Allocation] = []
         self.evicted: list[Eviction] = []
         self.plans: dict[str, JobPlan] = {}
@@ -191,6 +195,11 @@ class Session:
 
     def fail_job(self, job: Job, error: Exception, action: str) -> None:
         """Record an exception that stops this job, and only this one."""
+        if isinstance(error, TooCostly):
+            job.reason = error.reason
+            if error.retry_at is not None:
+                self.retry_at(job, error.retry_at)
+            return
         incident = self.contain(error, job, action)
         job.reason = INTERNAL_ERROR(where=incident.where, error=incident.error)
 
@@ -304,7 +313,9 @@ class Session:
                 cls,
                 policy,
                 predicates=self.registered(PREDICATE),
+                sets=[part for sets in self.registered(NODE_SET) for part in sets(cls)],
                 scores=self.registered(NODE_SCORE),
+                budget=self.budget,
                 sum_scores=self.settings.score_combination == "sum",
             )
         return found

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ringwise.framework.averse_pods import AversePods
+from ringwise.framework.node_sets import NodeSets
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
@@ -27,6 +29,10 @@ class TopologyCache:
         self._indexed: IndexedTopology | None = None
         self._superpods: dict[int, SuperPods] = {}
         self._racks: Racks | None = None
+        #: What selectors of single nodes select.
+        self.node_sets = NodeSets()
+        #: Placed pods that keep others away.
+        self.averse_pods = AversePods()
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
         self.switch_topology = topology

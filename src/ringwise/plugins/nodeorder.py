@@ -11,15 +11,17 @@ Image locality and topology spread need data the model does not have; they add 0
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import sqrt
 
 from ringwise.framework.arguments import score_weight
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import PodAffinityIndex, domain_of
+from ringwise.framework.node_sets import SelectedNodes
+from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.registry import PluginSpec
-from ringwise.framework.selectors import matches_node, may_match, tolerates
+from ringwise.framework.selectors import domain_of, matches_labels, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
@@ -54,6 +56,7 @@ class Nodeorder:
 
     def open(self, session: Session) -> None:
         self._session = session
+        self._preferred: dict[PodClass, Mapping[int, float]] = {}
         session.register(NODE_SCORE, self.score)
         session.register(NODE_PREFERENCE, self.prefer)
         self._pod_affinity_counts = session.shared(PodAffinityIndex)
@@ -68,7 +71,7 @@ class Nodeorder:
             total += self._most * most_requested(pod_class, shape)
         if self._balanced:
             total += self._balanced * balanced_resource(pod_class, shape)
-        if self._affinity and pod_class.preferred_nodes:
+        if self._affinity and pod_class.preferred_nodes and self._selected(pod_class).preferred is None:
             total += self._affinity * node_affinity(pod_class, shape)
         if self._taints:
             total += self._taints * taint_toleration(pod_class, shape)
@@ -82,21 +85,24 @@ class Nodeorder:
         if not (cls.preferred_nodes or cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
             return None
         extra: dict[int, float] = {}
-        if self._affinity and any(term.fields for _, term in cls.preferred_nodes):
-            self._prefer_named_nodes(cls, extra)
+        if self._affinity and cls.preferred_nodes:
+            extra.update(self._prefer_nodes(cls))
         if self._pod_affinity and (cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
             self._prefer_near_pods(pod, extra)
         return extra or None
 
-    def _prefer_named_nodes(self, cls: PodClass, extra: dict[int, float]) -> None:
-        state = self._session.state
-        total = sum(weight for weight, _ in cls.preferred_nodes)
-        for weight, term in cls.preferred_nodes:
-            if not term.fields:
-                continue
-            for number, node in enumerate(state.nodes):
-                if node is not None and matches_node(term, node.labels, node.name):
-                    extra[number] = extra.get(number, 0.0) + self._affinity * 100 * weight / total
+    def _selected(self, cls: PodClass) -> SelectedNodes:
+        return self._session.topology.node_sets.of(self._session.state, cls)
+
+    def _prefer_nodes(self, cls: PodClass) -> Mapping[int, float]:
+        """Preferred terms that classes of nodes cannot answer."""
+        known = self._preferred.get(cls)
+        if known is None:
+            total = sum(weight for weight, _ in cls.preferred_nodes)
+            weights = self._selected(cls).weights().items()
+            known = {number: self._affinity * (100 * weight / total) for number, weight in weights}
+            self._preferred[cls] = known
+        return known
 
     def _prefer_near_pods(self, pod: Pod, extra: dict[int, float]) -> None:
         """Weight times matching pods of the domain, relative to the widest difference.
@@ -111,7 +117,7 @@ class Nodeorder:
             if not domains:
                 continue
             for number in range(len(self._session.state.nodes)):
-                pods = domains.get(domain_of(self._session, number, term.topology_key) or "", 0)
+                pods = domains.get(domain_of(self._session.state, number, term.topology_key) or "", 0)
                 if pods:
                     raw[number] = raw.get(number, 0) + weight * pods
         if not raw:
@@ -166,12 +172,9 @@ def balanced_resource(pod_class: PodClass, shape: NodeShape) -> int:
 
 
 def node_affinity(pod_class: PodClass, shape: NodeShape) -> float:
-    """Terms that name a node are scored by `Nodeorder.prefer`."""
     labels = shape.node_class.labels
     total = sum(weight for weight, _ in pod_class.preferred_nodes)
-    held = sum(
-        weight for weight, term in pod_class.preferred_nodes if not term.fields and may_match(term, labels)
-    )
+    held = sum(weight for weight, term in pod_class.preferred_nodes if matches_labels(term, labels))
     return 100 * held / total if total else 0.0
 
 

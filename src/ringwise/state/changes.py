@@ -65,3 +65,33 @@ class Changes:
             setattr(taken, name, value)
             setattr(self, name, type(value)())
         return taken
+
+
+class RecentChanges:
+    """The names of what changed last, for readers that come often. Who comes late has to look at all."""
+
+    __slots__ = ("_dropped", "_names")
+
+    #: So many are kept.
+    MOST = 4_096
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._dropped = 0
+
+    @property
+    def end(self) -> int:
+        """The position after the last change."""
+        return self._dropped + len(self._names)
+
+    def add(self, name: str) -> None:
+        self._names.append(name)
+        if len(self._names) > 2 * self.MOST:
+            self._dropped += self.MOST
+            del self._names[: self.MOST]
+
+    def since(self, position: int) -> list[str] | None:
+        """What changed since this position; None where that is not known any more."""
+        if position < self._dropped:
+            return None
+        return self._names[position - self._dropped :]

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.changes import Changes
+from ringwise.state.changes import Changes, RecentChanges
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
 from ringwise.state.isolations import IsolationTable, next_drain, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, NodeReport, Pod, PodClass
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
+from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
@@ -27,8 +28,10 @@ from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import NODE_HEALTHY_STATUS
 
-#: Shapes that no node has and watched labels that no pod asks for, which may be kept a while.
+#: Shapes that no node has and labels that no pod asks for any more, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
+#: A label with more values does not take part in classes, nor do labels with more combinations of values.
+_MOST_LABEL_VALUES, _MOST_LABEL_COMBINATIONS = 64, 256
 #: Fleets of resources that nothing offers and no pod has, likewise.
 _SPARE_FLEETS = 32
 
@@ -76,9 +79,11 @@ class ClusterState:
         self._natural: list[tuple[object, ...]] = []
         #: Ids of deleted nodes. One without pods and reservations is given to the next new node.
         self._deleted: dict[int, None] = {}
-        #: Labels that always take part in classes, and how many may before the others are counted again.
+        #: Labels that always take part in classes; those that selectors of pods name, and how many of them
+        #: may be kept before they are counted again.
         self._always_watched: frozenset[str] = frozenset()
-        self._most_watched = _SPARE_LABELS
+        self._selected_labels: set[str] = set()
+        self._most_selected = _SPARE_LABELS
         self._most_fleets = _SPARE_FLEETS
         self.fleets: dict[str, Fleet] = {}
         self.pods: dict[str, PodRecord] = {}
@@ -87,6 +92,9 @@ class ClusterState:
         self._open_marks = 0
         self.self_maintain = self_maintain
         self.nodes: list[Node | None] = []
+        self.labels = NodeLabels(self.nodes)
+        #: The version of the labels for which those that take part in classes were chosen.
+        self._watched_version = 0
         self.node_id: dict[str, int] = {}
         #: Live pods that may hold any chips of their node, for they cannot be read: node -> uid -> key (N7).
         self.unreadable_pods: dict[int, dict[str, str]] = {}
@@ -105,6 +113,7 @@ class ClusterState:
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
+        self.averse_changes = RecentChanges()
         self.shapes = ShapeTable()
         #: cpu, memory, pods and other resources that are reserved for jobs; they count as used.
         self._reserved_loads = ReservedLoads()
@@ -130,7 +139,7 @@ class ClusterState:
         if number is None:
             number = self._new_id(node.name)
         self._deleted.pop(number, None)
-        self.nodes[number] = node
+        self._set_node(number, node)
         for resource in node.chips_allocatable:
             self._fleet(resource)
         for fleet in self.fleets.values():
@@ -138,6 +147,11 @@ class ClusterState:
         self._describe(number)
         self._reshape(number)
         return number
+
+    def _set_node(self, number: int, node: Node | None) -> None:
+        old = self.nodes[number]
+        self.nodes[number] = node
+        self.labels.change(number, None if old is None else old.labels, None if node is None else node.labels)
 
     def _new_id(self, name: str) -> int:
         """An id for a new node: that of a deleted one, or the next."""
@@ -179,7 +193,7 @@ class ClusterState:
         number = self.node_id.get(name)
         if number is None:
             return
-        self.nodes[number] = None
+        self._set_node(number, None)
         self._class_of[number] = None
         self._shape_of[number] = None
         self._deleted[number] = None
@@ -342,24 +356,48 @@ class ClusterState:
         return found.get(False)
 
     def watch_labels(self, keys: Iterable[str], *, always: bool = False) -> None:
-        """Let these labels decide about classes; a new one costs one walk over the nodes.
+        """Let these labels decide about classes, where they tell few groups of nodes apart.
 
-        Without `always` it is for as long as a pod asks for them.
+        With `always` they do in any case, otherwise for as long as a pod asks for them.
         """
-        shapes, new = self.shapes, frozenset(keys)
+        new = frozenset(keys)
         if always:
             self._always_watched |= new
-        new -= shapes.watched
+        new -= self._selected_labels
         if not new:
             return
-        watched = shapes.watched | new
-        if len(watched) > self._most_watched:
+        self._selected_labels |= new
+        if len(self._selected_labels) > self._most_selected:
             classes = {record.pod.cls for record in self.pods.values()}
-            watched = self._always_watched.union(new, *(label_keys(cls) for cls in classes))
-            self._most_watched = 2 * len(watched) + _SPARE_LABELS
+            self._selected_labels = set(new).union(*(label_keys(cls) for cls in classes))
+            self._most_selected = 2 * len(self._selected_labels) + _SPARE_LABELS
+        if always or any(self.labels.has(key) for key in new):
+            self._choose_watched()
+
+    def _choose_watched(self) -> None:
+        """Choose the labels of the classes anew; another choice costs one walk over the nodes."""
+        self._watched_version = self.labels.version
+        values = {
+            key: len(self.labels.values(key))
+            for key in self.labels.present()
+            if key in self._selected_labels and key not in self._always_watched
+        }
+        watched = set(self._always_watched)
+        combinations = 1
+        for key, count in sorted(values.items(), key=lambda entry: (entry[1], entry[0])):
+            # A node may also lack the label.
+            combinations *= count + 1
+            if count > _MOST_LABEL_VALUES:
+                break
+            if combinations > _MOST_LABEL_COMBINATIONS:
+                combinations = self.labels.combinations((*watched, key))
+                if combinations > _MOST_LABEL_COMBINATIONS:
+                    break
+            watched.add(key)
+        shapes = self.shapes
         changed = shapes.watched ^ watched
-        shapes.watched = watched
-        if any(not changed.isdisjoint(node.labels) for node in self.nodes if node is not None):
+        shapes.watched = frozenset(watched)
+        if any(self.labels.has(key) for key in changed):
             shapes.clear()
             self._reclass()
 
@@ -472,6 +510,8 @@ class ClusterState:
             self.shapes.sweep(self._shape_of)
         if len(self.fleets) > self._most_fleets and not self._open_marks:
             self._drop_unused_fleets()
+        if self._watched_version != self.labels.version:
+            self._choose_watched()
         if not self._order_stale:
             return
         self._order_stale = False
@@ -627,7 +667,7 @@ class ClusterState:
     def _unknown_node(self, name: str) -> int:
         """A pod may be observed before its node: count it on a node that offers nothing."""
         number = self.put_node(Node(name=name, ready=False))
-        self.nodes[number] = None
+        self._set_node(number, None)
         self._class_of[number] = None
         self._shape_of[number] = None
         self._deleted[number] = None
@@ -733,6 +773,7 @@ class ClusterState:
         self.pods_on[number][pod.uid] = None
         if cls.pod_anti_affinity:
             self.averse[pod.uid] = None
+            self.averse_changes.add(pod.uid)
         if pod.unreadable:
             self.unreadable_pods.setdefault(number, {})[pod.uid] = pod.key
         # N8: a pod that asks for no chips holds none and closes no node.
@@ -755,7 +796,9 @@ class ClusterState:
         pod, number = placement.pod, placement.node
         cls = pod.cls
         del self.pods_on[number][pod.uid]
-        self.averse.pop(pod.uid, None)
+        if pod.uid in self.averse:
+            del self.averse[pod.uid]
+            self.averse_changes.add(pod.uid)
         if pod.unreadable:
             del self.unreadable_pods[number][pod.uid]
             if not self.unreadable_pods[number]:
@@ -814,6 +857,8 @@ class ClusterState:
             fleet.drop_claims()
         for uids in self.pods_on:
             uids.clear()
+        for uid in self.averse:
+            self.averse_changes.add(uid)
         self.averse.clear()
         self.unreadable_pods.clear()
         for number in range(len(self.names)):

@@ -251,12 +251,15 @@ class View:
         if order is None:
             order = self.order(request)
         occupied = order.occupied
+        members = self._by_group(favoured) if favoured else {}
         while occupied:
             low = occupied & -occupied
             level = low.bit_length() - 1
             if favoured:
                 groups = [group for bucket in order.levels[level] for group in bucket.groups.values()]
-                found = self._best_favoured([(0, group) for group in groups], admits, rate, favoured)[0]
+                found = self._best_favoured(
+                    [(0, group) for group in groups], admits, rate, favoured, members
+                )[0]
             else:
                 found = self._best_in(order.levels[level], admits, rate)
             if found >= 0:
@@ -291,19 +294,46 @@ class View:
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float] | None,
         favoured: Mapping[int, float],
+        members: Mapping[int, list[int]],
         weight: int = 0,
     ) -> tuple[int, int]:
-        """The same, node by node: only for pods that prefer single nodes."""
+        """The same with single nodes that are favoured, `members`, and the first other one of each group."""
         best_node, best_score, best_key = -1, 0, (0.0, 0)
         for score, group in groups:
             if not admits(group.shape):
                 continue
             rating = weight * score + (rate(group.shape) if rate is not None else 0.0)
-            for node in self.members(group):
+            for node in (*members.get(id(group), ()), *self._first_other(group, favoured)):
                 key = (-rating - favoured.get(node, 0.0), self._rank_of[node])
                 if best_node < 0 or key < best_key:
                     best_node, best_score, best_key = node, score, key
         return best_node, best_score
+
+    def _by_group(self, nodes: Iterable[int]) -> dict[int, list[int]]:
+        """These nodes by the identity of their group."""
+        found: dict[int, list[int]] = {}
+        for node in nodes:
+            group = self._group_of[node]
+            if group is not None:
+                found.setdefault(id(group), []).append(node)
+        return found
+
+    def _first_other(self, group: Group, nodes: Mapping[int, float]) -> tuple[int, ...]:
+        """The group's node that comes first in natural order and is not one of these; none if all are."""
+        heap, group_of, node_at = group.heap, self._group_of, self._node_at
+        passed: list[int] = []
+        found: tuple[int, ...] = ()
+        while heap:
+            node = node_at[heap[0]]
+            if group_of[node] is group:
+                if node not in nodes:
+                    found = (node,)
+                    break
+                passed.append(heap[0])
+            heappop(heap)
+        for rank in passed:
+            heappush(heap, rank)
+        return found
 
     def best_sum(
         self,
@@ -315,7 +345,8 @@ class View:
     ) -> tuple[int, int] | None:
         """Rule N3a, `score-combination: sum`: `weight` times the board's score plus the rating."""
         if favoured:
-            node, score = self._best_favoured(self.fitting(request), admits, rate, favoured, weight)
+            members = self._by_group(favoured)
+            node, score = self._best_favoured(self.fitting(request), admits, rate, favoured, members, weight)
             return None if node < 0 else (node, score)
         best_node, best_total, best_rank, best_score = -1, 0.0, -1, 0
         for score, group in self.fitting(request):

@@ -74,6 +74,23 @@ class NodeTerm:
     fields: tuple[Requirement, ...] = ()
 
 
+#: Selectors with more requirements or values are answered for all nodes at once, not for each class of nodes.
+_MOST_FOR_CLASSES = 64
+
+
+def _keys_for_classes(
+    terms: tuple[NodeTerm, ...], pairs: tuple[tuple[str, str], ...] = ()
+) -> frozenset[str] | None:
+    size, keys = len(pairs), {key for key, _ in pairs}
+    for term in terms:
+        for requirement in term.labels:
+            size += 1 + len(requirement.values)
+            keys.add(requirement.key)
+        if term.fields or size > _MOST_FOR_CLASSES:
+            return None
+    return frozenset(keys) if size <= _MOST_FOR_CLASSES else None
+
+
 @dataclass(frozen=True, slots=True)
 class PodTerm:
     """A pod (anti-)affinity term. `namespaces` empty means the pod's own."""
@@ -88,10 +105,14 @@ class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
     # Caches hold classes weakly: what no pod has any more is forgotten.
-    __slots__ = ("__weakref__", "_hash", "best_effort")
+    __slots__ = ("__weakref__", "_hash", "best_effort", "preferred_keys", "required_keys")
     _hash: int
     #: It requests nothing.
     best_effort: bool
+    #: The node labels that its required and its preferred selectors name; None where classes of nodes cannot
+    #: answer them, because they name single nodes or would cost too much for each class.
+    required_keys: frozenset[str] | None
+    preferred_keys: frozenset[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +140,9 @@ class PodClass(_FoundOnce):
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))
         asks = self.chips or self.cpu_milli or self.memory or self.extended
         object.__setattr__(self, "best_effort", not asks)
+        object.__setattr__(self, "required_keys", _keys_for_classes(self.node_terms, self.node_selector))
+        preferred = tuple(term for _, term in self.preferred_nodes)
+        object.__setattr__(self, "preferred_keys", _keys_for_classes(preferred))
 
     def __hash__(self) -> int:
         # Classes are looked up with every decision.

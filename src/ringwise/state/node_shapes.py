@@ -5,8 +5,9 @@ taints, cordon, capacities. A *node shape* is a class plus what is used on the n
 Predicates and scores are computed for a shape, never for a node, so a cluster of
 ten thousand equal nodes costs as much as one of ten.
 
-Only labels that some selector names belong to a class: every node has its own
-host name, and with it every node would be a class of its own.
+Only labels that some selector names and that tell few groups of nodes apart belong to a
+class: every node has its own host name, and with it every node would be a class of its own.
+Selectors of other labels are answered by `node_labels`.
 """
 
 from __future__ import annotations
@@ -125,14 +126,9 @@ class ShapeTable:
         return len(self._shapes)
 
 
-def label_keys(pod_class: PodClass) -> set[str]:
-    """The node labels that the scheduling of this pod can depend on."""
-    keys = {key for key, _ in pod_class.node_selector}
-    for term in pod_class.node_terms:
-        keys.update(requirement.key for requirement in term.labels)
-    for _, term in pod_class.preferred_nodes:
-        keys.update(requirement.key for requirement in term.labels)
-    return keys
+def label_keys(pod_class: PodClass) -> frozenset[str]:
+    """The node labels by which classes of nodes can answer the selectors of this pod."""
+    return (pod_class.required_keys or frozenset()) | (pod_class.preferred_keys or frozenset())
 
 
 def add_extended(

@@ -1,9 +1,9 @@
 """predicates: which nodes a pod may run on.
 
 What holds for a class of nodes is answered once for the class: selector, affinity by labels,
-taints, cordon, and free cpu, memory, other resources and pods. What depends on the single
-node (its name, ports, pods near it) is checked on the best nodes only. A node that is not
-Ready is in no view at all.
+taints, cordon, and free cpu, memory, other resources and pods. Selectors that name nodes, labels
+that most nodes have differently, or very much are compiled to sets of nodes. Ports and pods near a
+node are checked on the best nodes only. A node that is not Ready is in no view at all.
 
 A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
 on pods, so that small hand-written manifests work; other resources a node does not list
@@ -13,12 +13,23 @@ their arguments are accepted and have no effect.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 from ringwise.framework.arguments import ArgumentFamily, any_text, boolean, resource_list
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import NODE_FILTER, PREDICATE
+from ringwise.framework.extension_points import NODE_FILTER, NODE_SET, PREDICATE, NodeSet
+from ringwise.framework.node_sets import SelectedNodes
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
-from ringwise.framework.selectors import CORDON, FORBIDDING, may_match, tolerates, written_taint, written_term
+from ringwise.framework.selectors import (
+    CORDON,
+    FORBIDDING,
+    matches_labels,
+    tolerates,
+    written_taint,
+    written_terms,
+)
 from ringwise.framework.session import Session
 from ringwise.plugins.predicates.node_filters import NodeFilters
 from ringwise.plugins.predicates.reasons import (
@@ -67,11 +78,28 @@ class Predicates:
         self._by_class: dict[tuple[PodClass, int], Reason | None] = {}
 
     def open(self, session: Session) -> None:
-        filters = NodeFilters(
-            session, names=self._affinity, ports=self._ports, pod_affinity=self._pod_affinity
-        )
+        filters = NodeFilters(session, ports=self._ports, pod_affinity=self._pod_affinity)
+        self._node_sets, self._state = session.topology.node_sets, session.state
         session.register(PREDICATE, self.predicate)
+        if self._affinity:
+            session.register(NODE_SET, self.node_sets)
         session.register(NODE_FILTER, filters.filter)
+
+    def node_sets(self, pod_class: PodClass) -> list[NodeSet]:
+        """The nodes that selectors leave which classes of nodes cannot answer."""
+        selected = self._node_sets.of(self._state, pod_class)
+        found: list[NodeSet] = []
+        if selected.by_selector is not None:
+            found.append(NodeSet(selected.by_selector, SELECTOR_MISMATCH, partial(self._mismatch, pod_class)))
+        if selected.by_terms is not None:
+            reason = _affinity_mismatch(pod_class)
+            found.append(NodeSet(selected.by_terms, AFFINITY_MISMATCH, lambda number: reason))
+        return found
+
+    def _mismatch(self, pod_class: PodClass, number: int) -> Reason:
+        node = self._state.nodes[number]
+        labels = {} if node is None else node.labels
+        return _selector_mismatch(pod_class, labels) or _affinity_mismatch(pod_class)
 
     def predicate(self, pod_class: PodClass, policy: ChipPolicy | None, shape: NodeShape) -> Reason | None:
         key = (pod_class, shape.node_class.number)
@@ -83,7 +111,7 @@ class Predicates:
         if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
             return NODE_CORDONED(taint=written_taint(CORDON))
         if self._affinity:
-            mismatch = _labels_differ(pod_class, node)
+            mismatch = _labels_differ(pod_class, node, self._node_sets.of(self._state, pod_class))
             if mismatch is not None:
                 return mismatch
         if self._taints:
@@ -93,16 +121,29 @@ class Predicates:
         return None
 
 
-def _labels_differ(pod_class: PodClass, node: NodeClass) -> Reason | None:
-    """All of the node selector, and one of the affinity terms, must hold."""
+def _labels_differ(pod_class: PodClass, node: NodeClass, selected: SelectedNodes) -> Reason | None:
+    """All of the node selector, and one of the affinity terms, must hold; unless `selected` answers it."""
+    if selected.by_selector is None:
+        differing = _selector_mismatch(pod_class, node.labels)
+        if differing is not None:
+            return differing
+    terms = pod_class.node_terms
+    if terms and selected.by_terms is None and not any(matches_labels(term, node.labels) for term in terms):
+        return _affinity_mismatch(pod_class)
+    return None
+
+
+def _selector_mismatch(pod_class: PodClass, labels: Mapping[str, str]) -> Reason | None:
     for key, wanted in pod_class.node_selector:
-        found = node.labels.get(key)
+        found = labels.get(key)
         if found != wanted:
             return SELECTOR_MISMATCH(key=key, wanted=wanted, found="absent" if found is None else found)
-    terms = pod_class.node_terms
-    if terms and not any(may_match(term, node.labels) for term in terms):
-        return AFFINITY_MISMATCH(terms=len(terms), wanted=[written_term(term) for term in terms])
     return None
+
+
+def _affinity_mismatch(pod_class: PodClass) -> Reason:
+    terms = pod_class.node_terms
+    return AFFINITY_MISMATCH(terms=len(terms), wanted=written_terms(terms))
 
 
 def lack_of_resources(pod_class: PodClass, shape: NodeShape) -> Reason | None:

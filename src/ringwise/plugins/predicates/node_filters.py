@@ -1,4 +1,4 @@
-"""Filters that depend on the single node: its name, its ports, and the pods in its topology domains.
+"""Filters that depend on the single node: its ports, and the pods in its topology domains.
 
 Most pods need none of them and get no filter.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import DomainCounts, MatchingPods, PodAffinityIndex, domain_of
-from ringwise.framework.selectors import matches_node, written_term
+from ringwise.framework.pod_affinity import (
+    DomainCounts,
+    MatchingPods,
+    PodAffinityIndex,
+)
+from ringwise.framework.selectors import domain_of, written_term
 from ringwise.framework.session import Session
 from ringwise.plugins.predicates.reasons import (
-    AFFINITY_MISMATCH,
     ANTI_AFFINITY_OF_OTHERS,
     POD_AFFINITY_UNMET,
     POD_ANTI_AFFINITY,
@@ -24,20 +27,17 @@ _ANY_ADDRESS = frozenset({"", "0.0.0.0"})
 
 
 class NodeFilters:
-    def __init__(self, session: Session, *, names: bool, ports: bool, pod_affinity: bool) -> None:
+    def __init__(self, session: Session, *, ports: bool, pod_affinity: bool) -> None:
         self._session = session
-        self._names = names
         self._ports = ports
         self._pod_affinity = session.shared(PodAffinityIndex) if pod_affinity else None
 
     def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
-        asks = cls.node_terms or cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
+        asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
         if not asks and not self._session.state.averse:
             return None
         filters: list[NodeFilter] = []
-        if self._names and cls.node_terms and any(term.fields for term in cls.node_terms):
-            filters.append(self._by_name(pod))
         if self._ports and cls.host_ports:
             filters.append(self._by_ports(job, pod))
         if self._pod_affinity is not None:
@@ -46,30 +46,18 @@ class NodeFilters:
             return filters[0] if filters else None
         return lambda node: first_reason(filters, node)
 
-    def _by_name(self, pod: Pod) -> NodeFilter:
-        nodes = self._session.state.nodes
-        terms = pod.cls.node_terms
-
-        def check(number: int) -> Reason | None:
-            node = nodes[number]
-            if node is not None and any(matches_node(term, node.labels, node.name) for term in terms):
-                return None
-            wanted = [written_term(term) for term in terms]
-            return AFFINITY_MISMATCH(terms=len(terms), wanted=wanted)
-
-        return check
-
     def _by_ports(self, job: Job, pod: Pod) -> NodeFilter:
         state = self._session.state
-        wanted = pod.cls.host_ports
+        wanted: dict[tuple[str, int], list[str]] = {}
+        for address, protocol, port in pod.cls.host_ports:
+            wanted.setdefault((protocol, port), []).append(address)
         nominated = self._nominated(job)
 
         def check(number: int) -> Reason | None:
             for uid in (*state.pods_on[number], *nominated.get(number, ())):
                 other = state.pods[uid].pod
-                for taken in other.cls.host_ports:
-                    if any(_clash(port, taken) for port in wanted):
-                        _, protocol, port = taken
+                for address, protocol, port in other.cls.host_ports:
+                    if any(_clash(address, ours) for ours in wanted.get((protocol, port), ())):
                         user = other.key if uid in state.pods_on[number] else f"{other.key} (nominated)"
                         return PORT_TAKEN(node=state.names[number], port=port, protocol=protocol, pod=user)
             return None
@@ -95,19 +83,36 @@ class NodeFilters:
         if cls.pod_affinity:
             pods = affinity.matching(cls.pod_affinity, pod.namespace)
             filters.append(self._together(pods, anywhere=not pods.total and pods.match(pod)))
-        for term, counts in affinity.anti_affinity_to(pod):
-            filters.append(self._apart(ANTI_AFFINITY_OF_OTHERS, term, counts))
+        if self._session.state.averse:
+            terms = self._session.topology.averse_pods.terms_against(self._session.state, pod)
+            if terms:
+                filters.append(self._away_from(terms))
 
     def _apart(self, kind: ReasonKind, term: PodTerm, counts: DomainCounts) -> NodeFilter:
         """Not in a domain where one of the counted pods runs."""
         session, key = self._session, term.topology_key
 
         def check(node: int) -> Reason | None:
-            domain = domain_of(session, node, key)
+            domain = domain_of(session.state, node, key)
             pods = 0 if domain is None else counts.get(domain, 0)
             if not pods:
                 return None
             return kind(pods=pods, key=key, node=session.state.names[node], wanted=written_term(term))
+
+        return check
+
+    def _away_from(self, terms: int) -> NodeFilter:
+        """Not in a domain where a pod with one of these anti-affinity terms runs."""
+        state, averse = self._session.state, self._session.topology.averse_pods
+
+        def check(node: int) -> Reason | None:
+            found = averse.at(state, terms, node)
+            if found is None:
+                return None
+            term, pods = found
+            return ANTI_AFFINITY_OF_OTHERS(
+                pods=pods, key=term.topology_key, node=state.names[node], wanted=written_term(term)
+            )
 
         return check
 
@@ -119,7 +124,7 @@ class NodeFilters:
         def check(node: int) -> Reason | None:
             for term in pods.terms:
                 key = term.topology_key
-                if domain_of(session, node, key) is None or not (anywhere or pods.in_domain(node, key)):
+                if domain_of(session.state, node, key) is None or not (anywhere or pods.in_domain(node, key)):
                     return POD_AFFINITY_UNMET(
                         key=key, node=session.state.names[node], wanted=written_term(term)
                     )
@@ -128,7 +133,5 @@ class NodeFilters:
         return check
 
 
-def _clash(port: tuple[str, str, int], taken: tuple[str, str, int]) -> bool:
-    if port[1:] != taken[1:]:
-        return False
-    return port[0] == taken[0] or port[0] in _ANY_ADDRESS or taken[0] in _ANY_ADDRESS
+def _clash(address: str, other: str) -> bool:
+    return address == other or address in _ANY_ADDRESS or other in _ANY_ADDRESS

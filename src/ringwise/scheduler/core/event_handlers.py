@@ -12,9 +12,9 @@ from ringwise.messages.containment import Containment, object_of
 from ringwise.reasons import Trigger
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
-from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.inventory import Inventory
+from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.pending_queue import PendingQueue
@@ -58,7 +58,7 @@ class EventHandlers:
         triggers: set[Trigger],
         pending: PendingQueue,
         assumed: AssumedPods,
-        backoff: BindBackoff,
+        backoff: JobBackoff,
         retries: TimedRetries,
         limits: AdmissionLimits,
         claims: JobClaims,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from ringwise.framework.budget import NamespaceSteps, StepBudget
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.gang_placement import too_few_pods
 from ringwise.framework.job import Job, gated_pods
@@ -26,11 +27,11 @@ from ringwise.reasons import Trigger
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
-from ringwise.scheduler.core.bind_backoff import BindBackoff
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.inventory import Inventory
+from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.pending_queue import PendingQueue
@@ -92,7 +93,7 @@ class Scheduler:
         self._book = JobBook(state, usage, names, self._containment, awaits_groups)
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
-        self._backoff = BindBackoff(self._pending)
+        self._backoff = JobBackoff(self._pending)
         self._retries = TimedRetries(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
         self._previous = PreviousPlacements(
@@ -222,6 +223,7 @@ class Scheduler:
         self.on_progress: Callable[[], None] = lambda: None
         #: Records every turn.
         self.journal: Journal | None = None
+        self._steps = NamespaceSteps()
         self._now = 0
         #: Bindings of this turn; they order `predicate-time`.
         self._bindings = 0
@@ -251,7 +253,7 @@ class Scheduler:
         self._contained("reservations", lambda: self._expire_reservations(now))
         self._contained("previous placements", lambda: self._previous.review(now))
         self._contained("kept shares", lambda: self._shares.review(now))
-        self._contained("bind backoff", lambda: self._backoff.wake(now))
+        self._contained("backoff", lambda: self._backoff.wake(now))
         self._contained("timed retries", lambda: self._retries.wake(now))
         self._contained("admission limits", lambda: self._limits.review(now))
         self._contained("awaited objects", lambda: self._review_awaited(now))
@@ -359,12 +361,16 @@ class Scheduler:
         session = self._sessions.open(now, pending, self.observer)
         binds: list[Bind] = []
         session.on_progress = self.on_progress
+        session.budget = StepBudget(self._steps, now)
+        session.budget.on_progress = self.on_progress
         session.announce = lambda allocations: self._bind_all(allocations, binds)
         for name in self._configuration.current.actions:
             action = self._registry.actions.get(name)
             if action is not None:
                 self._run(action, session)
         lifted = reserve and self._guard.reserve(session)
+        session.budget.end()
+        self._steps.forget_idle(now)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
         for job in pending:
@@ -424,6 +430,7 @@ class Scheduler:
 
     def _settle(self, job: Job, now: int) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)
+        self._backoff.tried(job, now)
         self._limits.check(job, now)
         self._pending.settle(job, pending, now)
         if not pending:
@@ -470,9 +477,9 @@ class Scheduler:
         reason = self._book.refusal(job)
         if reason is not None:
             # Once this is corrected, it does not have to wait for the backoff as well.
-            self._backoff.forget(job.key)
+            self._backoff.corrected(job.key)
         elif pending and self._backoff.holds_back(job.key):
-            # The reason stays that its binding failed.
+            # The reason stays that its binding failed, or that it was too costly.
             reason = job.reason
         elif self._limits.holds_back(job.key):
             # The reason stays that its pods were never created.

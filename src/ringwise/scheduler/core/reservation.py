@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 
+from ringwise.framework.budget import TooCostly
 from ringwise.framework.eviction import awaited_pods
 from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
@@ -142,7 +143,7 @@ class StarvationGuard:
                 queues.setdefault(job.queue, []).append(job)
         for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
             for job in sorted(queues[name], key=session.job_key):
-                if self._reserve_for(session, job):
+                if self._may_reserve_for(session, job):
                     break
                 self._too_large[job.key] = session.now + self._limit
         return lifted
@@ -192,6 +193,14 @@ class StarvationGuard:
             if reservation.chips.get(number, 0) & ~good or not _holds(node, reservation.loads.get(number)):
                 return False
         return True
+
+    def _may_reserve_for(self, session: Session, job: Job) -> bool:
+        try:
+            session.budget.begin(job.namespace, len(job.pods))
+            return self._reserve_for(session, job)
+        except TooCostly:
+            # It was tried in its own right, and has its reason.
+            return False
 
     def _reserve_for(self, session: Session, job: Job) -> bool:
         """Reserve for the job, or admit it so that its pods are created. False if it would not fit."""

@@ -1,4 +1,4 @@
-"""Backoff of bindings that the API server refuses."""
+"""JobBackoff of bindings that the API server refuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
-from ringwise.scheduler.core.bind_backoff import AT_ONCE, LONGEST
+from ringwise.scheduler.core.job_backoff import AT_ONCE, LONGEST
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")

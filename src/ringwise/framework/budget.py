@@ -1,0 +1,111 @@
+"""How much work one job may cost in a cycle, and all jobs of one namespace over time.
+
+Work is counted in steps (a node looked at, a pod matched), never in seconds of a processor: the same input
+has the same answer on any machine. Ordinary jobs take few: only work that grows with the size of the cluster
+or of the job's own specification is counted. A job that takes more is set aside with a reason, and the others
+go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
+from ringwise.reasons import Reason
+
+_SECOND = 1_000_000_000
+#: A job may take so many steps, and so many more for each of its pods. Every job within the limits of
+#: docs/object-limits.md needs less on 10,000 nodes.
+JOB_STEPS, POD_STEPS = 1_000_000, 4_000
+#: What all jobs of a namespace may take at once, and how much of it they get back in a second. A job that
+#: begins while some of it is left may go on.
+NAMESPACE_STEPS, NAMESPACE_STEPS_A_SECOND = 4_000_000, 250_000
+#: Progress is reported at least after so many steps.
+_PROGRESS = 20_000
+
+
+class TooCostly(Exception):
+    """A job, or its namespace before it was tried, took more steps than it may. No other job is affected."""
+
+    def __init__(self, reason: Reason, retry_at: int | None = None) -> None:
+        super().__init__(reason.code)
+        self.reason = reason
+        #: When it may be tried again; None: its owner waits for longer with each attempt.
+        self.retry_at = retry_at
+
+
+class NamespaceSteps:
+    """The steps that each namespace has left. One that has all of them is not remembered."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[int, int]] = {}
+
+    def left(self, namespace: str, now: int) -> int:
+        known = self._left.get(namespace)
+        if known is None:
+            return NAMESPACE_STEPS
+        left, since = known
+        left += (now - since) * NAMESPACE_STEPS_A_SECOND // _SECOND
+        if left >= NAMESPACE_STEPS:
+            del self._left[namespace]
+            return NAMESPACE_STEPS
+        return left
+
+    def take(self, namespace: str, steps: int, now: int) -> None:
+        if steps:
+            self._left[namespace] = (self.left(namespace, now) - steps, now)
+
+    def forget_idle(self, now: int) -> None:
+        for namespace in list(self._left):
+            self.left(namespace, now)
+
+
+class StepBudget:
+    """The steps of one cycle. Without namespaces they are not limited."""
+
+    __slots__ = ("_limit", "_namespace", "_namespaces", "_now", "_reported", "_spent", "on_progress")
+
+    def __init__(self, namespaces: NamespaceSteps | None = None, now: int = 0) -> None:
+        self._namespaces = namespaces
+        self._now = now
+        self._namespace = ""
+        #: Steps of the job that is tried, how many it may take, and after how many progress was reported.
+        self._spent = 0
+        self._limit = JOB_STEPS
+        self._reported = 0
+        self.on_progress: Callable[[], None] = lambda: None
+
+    def begin(self, namespace: str, pods: int) -> None:
+        """The next job, of this namespace, is tried. Raises where its namespace has no steps left."""
+        self.end()
+        self._namespace = namespace
+        self._limit = JOB_STEPS + POD_STEPS * pods
+        if self._namespaces is None:
+            return
+        missing = -self._namespaces.left(namespace, self._now)
+        if missing >= 0:
+            # With a tenth of them the next jobs can be tried in earnest.
+            seconds = 1 + (missing + NAMESPACE_STEPS // 10) // NAMESPACE_STEPS_A_SECOND
+            raise TooCostly(
+                NAMESPACE_TOO_COSTLY(
+                    namespace=namespace,
+                    steps=NAMESPACE_STEPS + missing,
+                    limit=NAMESPACE_STEPS,
+                    seconds=seconds,
+                ),
+                self._now + seconds * _SECOND,
+            )
+
+    def end(self) -> None:
+        """The job was tried: what it took is missing to its namespace."""
+        if self._namespaces is not None:
+            self._namespaces.take(self._namespace, self._spent, self._now)
+        self._spent = self._reported = 0
+
+    def spend(self, steps: int) -> None:
+        self._spent += steps
+        if self._spent >= self._reported + _PROGRESS:
+            self._reported = self._spent
+            self.on_progress()
+        if self._namespaces is not None and self._spent > self._limit:
+            raise TooCostly(TOO_COSTLY(steps=self._spent, limit=self._limit))

@@ -1,0 +1,138 @@
+"""Selectors compiled to sets of nodes: those that name nodes, labels with many values, or very much.
+
+What a selector means is defined in `selectors`; here it is answered for all nodes at once. A class of pods is
+compiled once, and again only when labels of nodes change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+from ringwise.framework.selectors import holds
+from ringwise.records import dataclass
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import NodeTerm, PodClass, Requirement
+from ringwise.state.node_labels import members_of, node_set
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedNodes:
+    """The nodes that a class of pods selects; None where classes of nodes answer it."""
+
+    #: By its node selector, and by its required node affinity.
+    by_selector: int | None = None
+    by_terms: int | None = None
+    #: The weight of the preferred terms that hold on a node, in binary: the nodes with bit 0, with bit 1, ...
+    preferred: tuple[int, ...] | None = None
+
+    def weights(self) -> dict[int, int]:
+        """The same by node, without those of weight 0."""
+        found: dict[int, int] = {}
+        for bit, nodes in enumerate(self.preferred or ()):
+            for number in members_of(nodes):
+                found[number] = found.get(number, 0) + (1 << bit)
+        return found
+
+
+#: Nothing is left to single nodes.
+BY_CLASS = SelectedNodes()
+
+
+class NodeSets:
+    """What was compiled, for as long as labels and classes of nodes stay as they are."""
+
+    def __init__(self) -> None:
+        self._of: WeakKeyDictionary[PodClass, SelectedNodes] = WeakKeyDictionary()
+        self._valid: tuple[int, frozenset[str]] = (-1, frozenset())
+
+    def of(self, state: ClusterState, pod_class: PodClass) -> SelectedNodes:
+        watched = state.shapes.watched
+        required = _by_class(pod_class.required_keys, watched)
+        preferred = _by_class(pod_class.preferred_keys, watched)
+        if required and preferred:
+            return BY_CLASS
+        valid = (state.labels.version, watched)
+        if self._valid != valid:
+            self._valid = valid
+            self._of.clear()
+        found = self._of.get(pod_class)
+        if found is None:
+            found = self._of[pod_class] = _compile(state, pod_class, required, preferred)
+        return found
+
+
+def _by_class(keys: frozenset[str] | None, watched: frozenset[str]) -> bool:
+    return keys is not None and keys <= watched
+
+
+def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred: bool) -> SelectedNodes:
+    by_selector: int | None = None
+    by_terms: int | None = None
+    if not required and pod_class.node_selector:
+        by_selector = state.labels.known
+        for key, value in pod_class.node_selector:
+            by_selector &= state.labels.with_any(key, (value,))
+    if not required and pod_class.node_terms:
+        by_terms = 0
+        for term in pod_class.node_terms:
+            by_terms |= _nodes_of(state, term)
+    weights: list[int] | None = None
+    if not preferred:
+        weights = []
+        for weight, term in pod_class.preferred_nodes:
+            _add_weight(weights, weight, _nodes_of(state, term))
+    return SelectedNodes(by_selector, by_terms, None if weights is None else tuple(weights))
+
+
+def _add_weight(sums: list[int], weight: int, nodes: int) -> None:
+    """Add a weight to the sums of these nodes: all nodes at once, bit by bit with carry."""
+    for first in range(weight.bit_length()):
+        bit, carry = first, nodes if weight >> first & 1 else 0
+        while carry:
+            if bit >= len(sums):
+                sums += [0] * (bit + 1 - len(sums))
+            sums[bit], carry = sums[bit] ^ carry, sums[bit] & carry
+            bit += 1
+
+
+def _nodes_of(state: ClusterState, term: NodeTerm) -> int:
+    """An empty term matches nothing."""
+    if not term.labels and not term.fields:
+        return 0
+    nodes = state.labels.known
+    for requirement in term.labels:
+        nodes &= _with_label(state, requirement)
+    for requirement in term.fields:
+        nodes &= _with_name(state, requirement)
+    return nodes
+
+
+def _with_label(state: ClusterState, requirement: Requirement) -> int:
+    labels, key = state.labels, requirement.key
+    match requirement.operator:
+        case "In":
+            return labels.with_any(key, requirement.values)
+        case "NotIn":
+            return labels.known & ~labels.with_any(key, requirement.values)
+        case "Exists":
+            return labels.with_label(key)
+        case "DoesNotExist":
+            return labels.known & ~labels.with_label(key)
+    return labels.with_any(key, [value for value in labels.values(key) if holds(requirement, {key: value})])
+
+
+def _with_name(state: ClusterState, requirement: Requirement) -> int:
+    named = _named(state, requirement.values)
+    match requirement.operator:
+        case "In":
+            return named
+        case "NotIn":
+            return state.labels.known & ~named
+    # Kubernetes allows no other operator for a field.
+    return 0
+
+
+def _named(state: ClusterState, names: Iterable[str]) -> int:
+    ids = (state.node_id.get(name) for name in names)
+    return node_set(number for number in ids if number is not None) & state.labels.known

@@ -1,0 +1,73 @@
+"""Backoff of jobs whose next attempt would most likely end as the last one.
+
+Whatever refuses a binding (an admission webhook, a policy) will refuse it again: a job whose bindings are
+retried as fast as the API server answers would slow down all others. A job that was too costly to place
+will be so again.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.job import Job
+from ringwise.framework.reasons import TOO_COSTLY
+from ringwise.scheduler.core.pending_queue import PendingQueue
+
+_SECOND = 1_000_000_000
+#: This many failures of one pod in a row are retried at once; then its job waits 1, 2, 4 ... seconds.
+AT_ONCE = 2
+LONGEST = 10
+#: The same for a job that was too costly: it waits 2, 4, 8 ... seconds.
+LONGEST_AFTER_COST = 600
+
+
+class JobBackoff:
+    def __init__(self, pending: PendingQueue) -> None:
+        self._pending = pending
+        #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
+        self._failures: dict[str, int] = {}
+        self._too_costly: dict[str, int] = {}
+        #: Jobs in backoff after failed bindings and after an attempt that was too costly, and until when.
+        self._until: dict[str, int] = {}
+        self._costly_until: dict[str, int] = {}
+
+    def failed(self, job: Job, uid: str, now: int) -> int:
+        """The binding of a pod failed. Returns the seconds until its job is tried again."""
+        failures = self._failures[uid] = self._failures.get(uid, 0) + 1
+        if failures > AT_ONCE:
+            pause = min(1 << (failures - AT_ONCE - 1), LONGEST)
+            self._until[job.key] = max(self._until.get(job.key, 0), now + pause * _SECOND)
+        return max(0, self._until.get(job.key, now) - now) // _SECOND
+
+    def tried(self, job: Job, now: int) -> None:
+        """A cycle decided about the job; its reason says how that ended."""
+        if job.reason is None or job.reason.code != TOO_COSTLY.code:
+            self._too_costly.pop(job.key, None)
+            return
+        times = self._too_costly[job.key] = min(self._too_costly.get(job.key, 0) + 1, 16)
+        self._costly_until[job.key] = now + min(1 << times, LONGEST_AFTER_COST) * _SECOND
+
+    def forget_pod(self, uid: str) -> None:
+        """The pod is bound, or it is gone."""
+        self._failures.pop(uid, None)
+
+    def corrected(self, key: str) -> None:
+        """The job gets a reason of another kind: its bindings are tried at once when that is cured."""
+        self._until.pop(key, None)
+
+    def forget(self, key: str) -> None:
+        """The job is gone."""
+        self._until.pop(key, None)
+        self._too_costly.pop(key, None)
+        self._costly_until.pop(key, None)
+
+    def holds_back(self, key: str) -> bool:
+        return key in self._until or key in self._costly_until
+
+    def deadline(self) -> int | None:
+        return min((*self._until.values(), *self._costly_until.values()), default=None)
+
+    def wake(self, now: int) -> None:
+        """Jobs whose backoff is over are tried again."""
+        for table in (self._until, self._costly_until):
+            for key in [key for key, until in table.items() if until <= now]:
+                del table[key]
+                self._pending.activate(key)

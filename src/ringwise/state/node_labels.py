@@ -1,0 +1,170 @@
+"""Which nodes have which labels: what a selector asks for is a set of nodes.
+
+A set of nodes is an integer with a bit for each node id: two sets are intersected or united in one operation.
+The values of a key are indexed when a selector first names it; a key that no node has is never indexed.
+
+    zone:   a -> 0b0011   b -> 0b1100
+    zone in (a, b) and not host in (n1)  ->  (0b0011 | 0b1100) & ~0b0001
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ringwise.state.model import Node
+
+#: From so many nodes on the set of a value is kept, not only its members.
+_KEPT_FROM = 64
+
+
+class _Members:
+    """The nodes with one value of a label."""
+
+    __slots__ = ("_set", "ids")
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self._set: int | None = None
+
+    def add(self, number: int) -> None:
+        self.ids.add(number)
+        self._set = None
+
+    def discard(self, number: int) -> None:
+        self.ids.discard(number)
+        self._set = None
+
+    def as_set(self) -> int:
+        found = self._set
+        if found is None:
+            found = node_set(self.ids)
+            if len(self.ids) >= _KEPT_FROM:
+                self._set = found
+        return found
+
+
+def node_set(ids: Iterable[int]) -> int:
+    """The set with these members."""
+    numbers = list(ids)
+    if len(numbers) < 8:
+        found = 0
+        for number in numbers:
+            found |= 1 << number
+        return found
+    bits = bytearray(max(numbers) // 8 + 1)
+    for number in numbers:
+        bits[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(bits, "little")
+
+
+def members_of(nodes: int) -> list[int]:
+    """The members of a set, ascending."""
+    found = []
+    for base, byte in enumerate(nodes.to_bytes((nodes.bit_length() + 7) // 8, "little")):
+        while byte:
+            low = byte & -byte
+            found.append(base * 8 + low.bit_length() - 1)
+            byte ^= low
+    return found
+
+
+class NodeLabels:
+    """The labels of all nodes that exist."""
+
+    __slots__ = ("_by_key", "_keys", "_nodes", "known", "version")
+
+    def __init__(self, nodes: list[Node | None]) -> None:
+        self._nodes = nodes
+        #: How many nodes have a label.
+        self._keys: Counter[str] = Counter()
+        self._by_key: dict[str, dict[str, _Members]] = {}
+        #: All nodes that exist.
+        self.known = 0
+        #: Grows with every change of a label, and with every node that comes or goes.
+        self.version = 0
+
+    def change(self, number: int, old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> None:
+        """The labels of a node before and after; None where it does not exist."""
+        if old is None and new is None:
+            return
+        if old is None or new is None:
+            self.known ^= 1 << number
+            self.version += 1
+        elif old == new:
+            return
+        before, after = old or {}, new or {}
+        for key, value in before.items():
+            if after.get(key) != value:
+                self._remove(key, value, number)
+        for key, value in after.items():
+            if before.get(key) != value:
+                self._add(key, value, number)
+
+    def _remove(self, key: str, value: str, number: int) -> None:
+        self.version += 1
+        self._keys[key] -= 1
+        if not self._keys[key]:
+            del self._keys[key]
+            self._by_key.pop(key, None)
+        values = self._by_key.get(key)
+        if values is not None:
+            values[value].discard(number)
+            if not values[value].ids:
+                del values[value]
+
+    def _add(self, key: str, value: str, number: int) -> None:
+        self.version += 1
+        self._keys[key] += 1
+        values = self._by_key.get(key)
+        if values is not None:
+            values.setdefault(value, _Members()).add(number)
+
+    def has(self, key: str) -> bool:
+        """Whether any node has this label."""
+        return key in self._keys
+
+    def present(self) -> Iterable[str]:
+        """The labels that some node has."""
+        return self._keys
+
+    def combinations(self, keys: Iterable[str]) -> int:
+        """How many groups of nodes these labels tell apart."""
+        wanted = tuple(keys)
+        return len({tuple(map(node.labels.get, wanted)) for node in self._nodes if node is not None})
+
+    def values(self, key: str) -> Mapping[str, object]:
+        """The values that nodes have of this label."""
+        return self._index(key)
+
+    def with_label(self, key: str) -> int:
+        """The nodes that have this label, with any value."""
+        if self._keys.get(key, 0) == self.known.bit_count():
+            return self.known
+        return self.with_any(key, self._index(key))
+
+    def with_any(self, key: str, values: Iterable[str]) -> int:
+        """The nodes whose value of this label is one of these."""
+        index = self._index(key)
+        found = 0
+        single: list[int] = []
+        for value in values:
+            members = index.get(value)
+            if members is None:
+                continue
+            if len(members.ids) == 1:
+                single += members.ids
+            else:
+                found |= members.as_set()
+        return found | node_set(single)
+
+    def _index(self, key: str) -> dict[str, _Members]:
+        found = self._by_key.get(key)
+        if found is None:
+            found = {}
+            if key in self._keys:
+                for number, node in enumerate(self._nodes):
+                    if node is not None and (value := node.labels.get(key)) is not None:
+                        found.setdefault(value, _Members()).add(number)
+                self._by_key[key] = found
+        return found

@@ -1,0 +1,114 @@
+"""The anti-affinity of placed pods, kept up to date, equals a look at all of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.framework.averse_pods import AversePods
+from ringwise.framework.selectors import domain_of, matches_pod
+from ringwise.state.changes import RecentChanges
+from ringwise.state.model import Pod, PodTerm, Requirement
+from tests.builders import Lab, cluster, pod_class_of
+
+TOPOLOGY_KEYS = ["zone", "kubernetes.io/hostname"]
+KEYS = st.sampled_from(["app", "tier"])
+VALUES = st.sampled_from(["a", "b"])
+SPACES = st.sampled_from(["one", "two"])
+LABELS = st.dictionaries(KEYS, VALUES)
+REQUIREMENTS = st.one_of(
+    st.builds(Requirement, KEYS, st.sampled_from(["In", "NotIn"]), st.tuples(VALUES)),
+    st.builds(Requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+TERMS = st.builds(
+    PodTerm,
+    st.sampled_from(TOPOLOGY_KEYS),
+    st.lists(REQUIREMENTS, max_size=2).map(tuple),
+    st.sampled_from([(), ("*",), ("two",)]),
+)
+PODS = st.lists(st.tuples(SPACES, LABELS, st.lists(TERMS, max_size=3).map(tuple)), min_size=1, max_size=6)
+#: A pod is placed on a node or removed, or a node gets another zone.
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("place"), st.integers(0, 5), st.integers(0, 2)),
+        st.tuples(st.just("place"), st.integers(0, 5), st.integers(0, 2)),
+        st.tuples(st.just("remove"), st.integers(0, 5), st.just(0)),
+        st.tuples(st.just("zone"), st.integers(0, 2), st.integers(0, 1)),
+    ),
+    min_size=2,
+    max_size=20,
+)
+
+
+def expected(lab: Lab, pod: Pod) -> dict[tuple[str, str], int]:
+    """How many terms of placed pods keep the pod away from each domain."""
+    found: dict[tuple[str, str], int] = {}
+    for record in lab.state.pods.values():
+        if record.node < 0:
+            continue
+        for term in record.pod.cls.pod_anti_affinity:
+            domain = domain_of(lab.state, record.node, term.topology_key)
+            if domain is not None and matches_pod(term, record.pod.namespace, pod):
+                place = (term.topology_key, domain)
+                found[place] = found.get(place, 0) + 1
+    return found
+
+
+@given(PODS, st.lists(st.tuples(SPACES, LABELS), min_size=1, max_size=3), STEPS, st.booleans())
+def test_it_equals_a_look_at_all_placed_pods(
+    pods: list[tuple[str, Any, Any]],
+    tried: list[tuple[str, Any]],
+    steps: list[tuple[str, int, int]],
+    forgetful: bool,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if forgetful:
+            patch.setattr(RecentChanges, "MOST", 1)
+        lab = cluster()
+        for number in range(3):
+            lab.node(f"n{number}", labels={"zone": "x"})
+        for number, (space, labels, terms) in enumerate(pods):
+            cls = pod_class_of(pod_anti_affinity=terms)
+            lab.put(Pod(f"p{number}", space, f"p{number}", cls, labels=labels))
+        averse = AversePods()
+        new = [Pod("new", space, "new", pod_class_of(), labels=labels) for space, labels in tried]
+        for action, first, second in steps:
+            uid = f"p{first % len(pods)}"
+            if action == "place" and lab.state.pods[uid].node < 0:
+                lab.state.place(uid, second, 0)
+            elif action == "remove":
+                lab.state.release(uid)
+            elif action == "zone":
+                lab.node(f"n{first}", labels={"zone": "xy"[second]})
+            for pod in new:
+                terms = averse.terms_against(lab.state, pod)
+                wanted = expected(lab, pod)
+                for node in range(3):
+                    kept = averse.at(lab.state, terms, node)
+                    there = {key: domain_of(lab.state, node, key) for key in TOPOLOGY_KEYS}
+                    away = [place for place in wanted if there[place[0]] == place[1]]
+                    assert (kept is not None) is bool(away)
+                    if kept is not None:
+                        domain = there[kept[0].topology_key]
+                        assert domain is not None
+                        assert 0 < kept[1] <= wanted[kept[0].topology_key, domain]
+
+
+def test_terms_that_are_gone_leave_nothing_behind() -> None:
+    lab = cluster().node("n0", labels={"zone": "x"})
+    term = PodTerm("zone", (Requirement("app", "In", ("a", "b")), Requirement("tier", "NotIn", ("c",))))
+    lab.put(Pod("p", "one", "p", pod_class_of(pod_anti_affinity=(term,))))
+    averse = AversePods()
+    new = Pod("new", "one", "new", pod_class_of(), labels={"app": "a"})
+    empty = vars(averse._terms).copy()
+    for _ in range(3):
+        lab.state.place("p", 0, 0)
+        assert averse.terms_against(lab.state, new) == 1
+        lab.state.release("p")
+        assert averse.terms_against(lab.state, new) == 0
+    left = {name: value for name, value in vars(averse._terms).items() if name not in ("terms", "_unused")}
+    assert left == {name: empty[name] for name in left}
+    assert len(averse._terms.terms) == 1
