@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BENCHES = (
     "allocate",
     "api",
+    "bounded",
     "cycle",
     "decide",
     "faults",

@@ -9,6 +9,7 @@ from ringwise.apps.docs.boards_reference import boards_page
 from ringwise.apps.docs.commands_reference import commands_page
 from ringwise.apps.docs.metrics_reference import metrics_page
 from ringwise.apps.docs.migration_page import migration_page
+from ringwise.apps.docs.object_limits_reference import object_limits_page
 from ringwise.apps.docs.reasons_reference import reasons_page
 from ringwise.apps.docs.schemas_reference import schemas_page
 from ringwise.apps.docs.settings_reference import settings_page
@@ -32,6 +33,7 @@ def pages(folder: Path) -> dict[str, str]:
         "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
         "metrics.md": metrics_page(),
         "migration.md": migration_page(migration),
+        "object-limits.md": object_limits_page(),
         "reasons.md": reasons_page(),
         "schemas.md": schemas_page(),
         "settings.md": settings_page(),

@@ -14,25 +14,11 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import field
 from itertools import cycle
-from typing import Any
 
 import msgspec
 
+from ringwise.apps.bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain
 from ringwise.apps.bench.report import at_most, shown
-from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.watch.config_map_readers import ReportReader
-from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
-from ringwise.kube.watch.readers import (
-    GroupReader,
-    NodeReader,
-    ObjectReader,
-    PodReader,
-    PriorityReader,
-    QueueReader,
-)
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
-from ringwise.messages.commands import Bind
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.views.bench import Measured
@@ -56,14 +42,8 @@ _STATUSES_A_TURN = 40
 _SIZES = ((1, 1), (1, 2), (1, 3), (1, 4), (1, 8), (2, 8))
 #: Memory at the end over that after the first tenth.
 MOST_GROWTH = 1.1
-#: Virtual time between two turns of the scheduler.
-_STEP = 1_000_000_000
-_START = 1_700_000_000 * _STEP
 _MIB = 1 << 20
 _ENDS = ("Failed", "Succeeded")
-_CREATED = "2025-01-31T08:00:00Z"
-
-Plain = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -78,38 +58,33 @@ class Soak:
 
     def __init__(self, nodes: int = NODES, jobs: int = JOBS, queues: int = QUEUES, seed: int = 1) -> None:
         self._random = random.Random(seed)
-        self._scheduler = new_scheduler()
-        self._readers: dict[str, ObjectReader[Any]] = {
-            "Node": NodeReader(),
-            "Pod": PodReader(PodClassCache()),
-            "PodGroup": GroupReader({}),
-            "Queue": QueueReader({}),
-            "PriorityClass": PriorityReader(),
-            "ConfigMap": ReportReader(),
-        }
-        self._objects: dict[tuple[str, str], KeyedObjects] = {}
-        self._bodies: dict[str, Plain] = {}
-        self._key_of_uid: dict[str, str] = {}
+        self._feed = ObjectFeed()
         self._jobs: deque[_Job] = deque()
         self._nodes: deque[str] = deque()
         self._queues: deque[str] = deque()
         self._sizes = cycle(_SIZES)
         self._turn = 0
         self._numbers = 0
-        self.events = 0
-        self.bound = 0
         self._deliver([event for _ in range(queues) for event in self._new_queue()])
         self._deliver([event for _ in range(nodes) for event in self._new_node()])
         while len(self._jobs) < jobs:
             self._deliver(self._new_job())
 
+    @property
+    def events(self) -> int:
+        return self._feed.events
+
+    @property
+    def bound(self) -> int:
+        return self._feed.bound
+
     def live(self) -> int:
         """Objects that exist now."""
-        return len(self._objects)
+        return len(self._feed.objects)
 
     def defects(self) -> list[str]:
         """What differs from a recount of the scheduler's tables."""
-        return self._scheduler.view.inconsistencies()
+        return self._feed.scheduler.view.inconsistencies()
 
     def run(self, until: int) -> None:
         """Turns of cluster life until so many events have been delivered."""
@@ -130,31 +105,16 @@ class Soak:
         self._numbers += 1
         return f"{kind}-{self._numbers}"
 
-    def _put(self, kind: str, body: Plain) -> list[Event]:
-        meta = body["metadata"]
-        key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
-        found = Findings(key)
-        objects = self._readers[kind].read(msgspec.Raw(msgspec.json.encode(body)), found)
-        if objects is None or found.errors:
-            raise RuntimeError(str(found.errors[0] if found.errors else key))
-        before = self._objects.get((kind, key), ())
-        self._objects[kind, key] = objects
-        return list(change_events(before, objects))
-
-    def _remove(self, kind: str, key: str) -> list[Event]:
-        self._readers[kind].forget(key)
-        return [event for _, value in self._objects.pop((kind, key)) for event in deletion_events(value)]
-
     def _new_queue(self) -> list[Event]:
         name = self._name("queue")
         self._queues.append(name)
         priority = {"metadata": {"name": name}, "value": self._random.randrange(1000)}
         queue = {"metadata": {"name": name}, "spec": {"weight": self._random.randint(1, 5)}}
-        return [*self._put("PriorityClass", priority), *self._put("Queue", queue)]
+        return [*self._feed.put("PriorityClass", priority), *self._feed.put("Queue", queue)]
 
     def _end_queue(self) -> list[Event]:
         name = self._queues.popleft()
-        return [*self._remove("Queue", name), *self._remove("PriorityClass", name)]
+        return [*self._feed.remove("Queue", name), *self._feed.remove("PriorityClass", name)]
 
     def _new_node(self) -> list[Event]:
         name = self._name("node")
@@ -170,27 +130,27 @@ class Soak:
             },
         }
         free = ",".join(f"Ascend910-{chip}" for chip in range(8))
-        info = {"DeviceInfo": {"DeviceList": {ASCEND910: free}, "UpdateTime": _START // _STEP + self._turn}}
+        info = {"DeviceInfo": {"DeviceList": {ASCEND910: free}, "UpdateTime": START // SECOND + self._turn}}
         report = {
             "metadata": {"name": f"{DEVICE_INFO_PREFIX}{name}", "namespace": KUBE_SYSTEM},
             "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
         }
-        return [*self._put("ConfigMap", report), *self._put("Node", body)]
+        return [*self._feed.put("ConfigMap", report), *self._feed.put("Node", body)]
 
     def _end_node(self) -> list[Event]:
         """A node is deleted with its report and its pods; a controller creates the pods again."""
         name = self._nodes.popleft()
         events: list[Event] = []
         for job in self._jobs:
-            for key in [key for key in job.pods if self._bodies[key]["spec"].get("nodeName") == name]:
+            for key in [key for key in job.pods if self._feed.bodies[key]["spec"].get("nodeName") == name]:
                 events += [*self._end_pod(job, key), *self._new_pod(job, key)]
-        events += self._remove("ConfigMap", f"{KUBE_SYSTEM}/{DEVICE_INFO_PREFIX}{name}")
-        return [*events, *self._remove("Node", name)]
+        events += self._feed.remove("ConfigMap", f"{KUBE_SYSTEM}/{DEVICE_INFO_PREFIX}{name}")
+        return [*events, *self._feed.remove("Node", name)]
 
     def _new_job(self) -> list[Event]:
         name = self._name("job")
         pods, chips = next(self._sizes)
-        created = {"creationTimestamp": _CREATED, "namespace": "team"}
+        created = {"creationTimestamp": CREATED, "namespace": "team"}
         group: Plain = {
             "metadata": {"name": name, "uid": name, **created},
             "spec": {"minMember": pods, "queue": self._random.choice(self._queues)},
@@ -198,7 +158,7 @@ class Soak:
         }
         job = _Job(f"team/{name}")
         self._jobs.append(job)
-        events = self._put("PodGroup", group)
+        events = self._feed.put("PodGroup", group)
         # Values and label keys that no pod had before: every job is a spec of its own.
         limits = {ASCEND910: chips, "cpu": f"{1000 + self._numbers}m", "memory": f"{self._numbers}Ki"}
         wanted = {"matchExpressions": [{"key": f"example.com/{name}", "operator": "DoesNotExist"}]}
@@ -215,58 +175,40 @@ class Soak:
 
     def _new_pod(self, job: _Job, key: str) -> list[Event]:
         meta = {"name": key.partition("/")[2], "namespace": "team", "uid": self._name("uid")}
-        meta["creationTimestamp"] = _CREATED
+        meta["creationTimestamp"] = CREATED
         annotations = {GROUP_NAME: job.group.partition("/")[2]}
         body: Plain = {"metadata": {**meta, "annotations": annotations}, "spec": dict(job.spec)}
-        self._bodies[key] = body
-        self._key_of_uid[body["metadata"]["uid"]] = key
         job.pods.append(key)
-        return self._put("Pod", body)
+        return self._feed.put_pod(body)
 
     def _end_job(self) -> list[Event]:
         """The oldest job ends: its pods succeed or fail and are deleted, its group with them."""
         job = self._jobs.popleft()
         events: list[Event] = []
         for key in list(job.pods):
-            body = self._bodies[key]
+            body = self._feed.bodies[key]
             if "nodeName" in body["spec"]:
-                events += self._put("Pod", {**body, "status": {"phase": self._random.choice(_ENDS)}})
+                events += self._feed.put("Pod", {**body, "status": {"phase": self._random.choice(_ENDS)}})
             events += self._end_pod(job, key)
-        return [*events, *self._remove("PodGroup", job.group)]
+        return [*events, *self._feed.remove("PodGroup", job.group)]
 
     def _statuses(self) -> list[Event]:
         """Containers of running pods restart."""
-        running = [key for key, body in self._bodies.items() if "status" in body]
+        running = [key for key, body in self._feed.bodies.items() if "status" in body]
         events: list[Event] = []
         for key in self._random.sample(running, min(_STATUSES_A_TURN, len(running))):
-            body = self._bodies[key]
+            body = self._feed.bodies[key]
             body["status"] = {"phase": "Running", "containerStatuses": [{"restartCount": self._turn}]}
-            events += self._put("Pod", body)
+            events += self._feed.put("Pod", body)
         return events
 
     def _end_pod(self, job: _Job, key: str) -> list[Event]:
         job.pods.remove(key)
-        del self._key_of_uid[self._bodies.pop(key)["metadata"]["uid"]]
-        return self._remove("Pod", key)
-
-    # -- the scheduler ----------------------------------------------------------------------
+        return self._feed.remove_pod(key)
 
     def _deliver(self, events: Iterable[Event]) -> None:
-        """Events to the scheduler; what it binds comes back as a running pod."""
-        now = _START + self._turn * _STEP
-        batch = list(events)
-        while batch:
-            self.events += len(batch)
-            commands = self._scheduler.handle(batch, now)
-            batch = []
-            for command in commands:
-                if isinstance(command, Bind):
-                    self.bound += 1
-                    body = self._bodies[self._key_of_uid[command.uid]]
-                    body["spec"]["nodeName"] = command.node
-                    body["metadata"]["annotations"].update(command.annotations)
-                    body["status"] = {"phase": "Running"}
-                    batch += self._put("Pod", body)
+        self._feed.now = START + self._turn * SECOND
+        self._feed.deliver(events)
 
 
 def run(full: bool = False) -> list[Measured]:

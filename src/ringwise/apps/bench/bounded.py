@@ -1,0 +1,238 @@
+"""`ringwise bench bounded`: what objects that somebody made large cost all others.
+
+Ordinary jobs are placed on a cluster with and without each hostile object, on processor time of the deciding
+thread. The objects are read from the bytes of an API server by the scheduler's own readers.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
+from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable
+from ringwise.apps.bench.report import at_least, at_most, shown
+from ringwise.manifests.errors import Findings
+from ringwise.messages.events import Event
+from ringwise.records import dataclass
+from ringwise.views.bench import Measured
+from ringwise.wellknown import (
+    ASCEND910,
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    GROUP_NAME,
+    HOSTNAME,
+    KUBE_SYSTEM,
+    VOLCANO_SCHEDULER,
+)
+
+NODES, JOBS, A_TURN = 1_000, 5_000, 100
+#: Copies of one object, all of one namespace.
+COPIES = 200
+MOST_RATIO, MOST_GROWTH, MOST_READING = 1.5, 3.0, 20.0
+MOST_MEMORY = 50
+_SMALL_GANG, _LARGE_GANG = 150, 1_200
+_LONG_NAMES = 1_500
+_MIB = 1 << 20
+
+
+class Ordinary:
+    """A cluster of equal nodes, and jobs of one pod with one chip that arrive in turns."""
+
+    def __init__(self, nodes: int) -> None:
+        self.feed = ObjectFeed()
+        self.nodes = [f"node-{number}" for number in range(nodes)]
+        self._jobs = 0
+        self.feed.deliver(event for name in self.nodes for event in self._node(name))
+        # What the first cycle computes of the nodes is no cost of jobs.
+        self.turn(1)
+
+    def _node(self, name: str) -> list[Event]:
+        offers = {"cpu": "192", "memory": "1Ti", "pods": "110", ASCEND910: "8"}
+        body = {
+            "metadata": {"name": name, "labels": {HOSTNAME: name, "zone": f"z{len(name) % 3}"}},
+            "status": {
+                "allocatable": offers,
+                "capacity": offers,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        chips = ",".join(f"Ascend910-{chip}" for chip in range(8))
+        info = {"DeviceInfo": {"DeviceList": {ASCEND910: chips}, "UpdateTime": 1_700_000_000}}
+        report = {
+            "metadata": {"name": f"{DEVICE_INFO_PREFIX}{name}", "namespace": KUBE_SYSTEM},
+            "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
+        }
+        return [*self.feed.put("ConfigMap", report), *self.feed.put("Node", body)]
+
+    def turn(self, jobs: int) -> float:
+        """So many jobs arrive at once. Returns the processor time of the scheduler until it is done."""
+        events: list[Event] = []
+        for _ in range(jobs):
+            self._jobs += 1
+            name = f"job-{self._jobs}"
+            meta = {"name": name, "namespace": "team", "uid": name, "creationTimestamp": CREATED}
+            group = {"metadata": meta, "spec": {"minMember": 1}, "status": {"phase": "Inqueue"}}
+            events += self.feed.put("PodGroup", group)
+            spec = {
+                "schedulerName": VOLCANO_SCHEDULER,
+                "containers": [{"name": "main", "resources": {"limits": {ASCEND910: 1}}}],
+            }
+            labels = {"owner": name}
+            pod = {**meta, "uid": f"pod-{name}", "labels": labels, "annotations": {GROUP_NAME: name}}
+            events += self.feed.put_pod({"metadata": pod, "spec": spec})
+        self.feed.now += SECOND
+        started = time.thread_time()
+        self.feed.deliver(events)
+        return time.thread_time() - started
+
+    def add(self, objects: Sequence[tuple[str, Plain]]) -> list[Event]:
+        """What the scheduler hears of these objects; what cannot be read it does not hear of."""
+        events: list[Event] = []
+        for kind, body in objects:
+            try:
+                bindable = kind == "Pod" and "nodeName" not in body["spec"]
+                events += self.feed.put_pod(body) if bindable else self.feed.put(kind, body)
+            except Unreadable:
+                continue
+        return events
+
+    def waiting(self) -> int:
+        """Ordinary jobs that have no node."""
+        return sum(
+            "nodeName" not in body["spec"]
+            for body in self.feed.bodies.values()
+            if body["metadata"]["namespace"] == "team"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    seconds: float
+    waiting: int
+    hostile_pods: int
+    hostile_bound: int
+
+
+def live(jobs: int, nodes: int, hostile: HostileObject | None) -> Run:
+    """Ordinary jobs in turns; the hostile object comes with the first and stays."""
+    cluster = Ordinary(nodes)
+    total = 0.0
+    if hostile is not None:
+        events = cluster.add(hostile.make("h", cluster.nodes))
+        started = time.thread_time()
+        cluster.feed.deliver(events)
+        total += time.thread_time() - started
+    for _ in range(jobs // A_TURN):
+        total += cluster.turn(A_TURN)
+    theirs = [body for body in cluster.feed.bodies.values() if body["metadata"]["namespace"] != "team"]
+    bound = sum("nodeName" in body["spec"] for body in theirs)
+    return Run(total, cluster.waiting(), len(theirs), bound)
+
+
+def gang_cost(pods: int) -> tuple[float, int]:
+    """Processor time per pod of a gang each pod of which names its host, on twice as many nodes."""
+    cluster = Ordinary(2 * pods)
+    events = cluster.add(pinned_gang("g", cluster.nodes, pods))
+    before = cluster.feed.bound
+    started = time.thread_time()
+    cluster.feed.deliver(events)
+    return (time.thread_time() - started) / pods, cluster.feed.bound - before
+
+
+def crowd(hostile: HostileObject, copies: int, nodes: int) -> int:
+    """Turns that jobs of another namespace wait for longer because of many copies of an object."""
+    cluster = Ordinary(nodes)
+    events: list[Event] = []
+    for number in range(copies):
+        events += cluster.add(hostile.make(f"h{number}", cluster.nodes[number:] + cluster.nodes[:number]))
+    cluster.feed.deliver(events)
+    cluster.turn(A_TURN)
+    turns = 0
+    while cluster.waiting() and turns < 10:
+        cluster.turn(0)
+        turns += 1
+    return turns
+
+
+def reading(hostile: HostileObject, nodes: Sequence[str]) -> float:
+    """Processor time of the reader over that of `json.loads`, for the largest of its objects."""
+    feed = ObjectFeed()
+    kind, body = max(hostile.make("h", nodes), key=lambda one: len(msgspec.json.encode(one[1])))
+    data = msgspec.json.encode(body)
+    reader = feed.readers[kind]
+    ours = _fastest(lambda: reader.read(msgspec.Raw(data), Findings("h")))
+    return ours / _fastest(lambda: json.loads(data))
+
+
+def _fastest(run: Callable[[], object], times: int = 3) -> float:
+    found = []
+    for _ in range(times):
+        started = time.thread_time()
+        run()
+        found.append(time.thread_time() - started)
+    return min(found)
+
+
+def memory_left(count: int, nodes: int = 20) -> float:
+    """MiB that many objects with long names leave when they are gone."""
+    long_names = HOSTILE[-1]
+    cluster = Ordinary(nodes)
+    gc.collect()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(count):
+        for kind, body in long_names.make(f"h{number}", cluster.nodes):
+            cluster.feed.deliver(cluster.add([(kind, body)]))
+            meta = body["metadata"]
+            key = f"{meta['namespace']}/{meta['name']}"
+            if (kind, key) in cluster.feed.objects:
+                cluster.feed.deliver(cluster.feed.remove(kind, key))
+    gc.collect()
+    return (tracemalloc.get_traced_memory()[0] - before) / _MIB
+
+
+def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measured]:
+    """`full` measures five pairs of each, and copies of each."""
+    results: list[Measured] = []
+    # Alternating: a machine that gets slower or faster meanwhile does so for both.
+    rounds = [
+        [live(jobs, nodes, None), *(live(jobs, nodes, hostile) for hostile in HOSTILE)]
+        for _ in range(5 if full else 2)
+    ]
+    lost = sum(one.waiting for runs in rounds for one in runs)
+    unplaced = 0
+    for position, hostile in enumerate(HOSTILE, 1):
+        ratio = statistics.median(runs[position].seconds / runs[0].seconds for runs in rounds)
+        results.append(at_most(f"{hostile.name}: others with it over without", ratio, "x", MOST_RATIO))
+        if hostile.is_placed:
+            unplaced += sum(runs[position].hostile_pods - runs[position].hostile_bound for runs in rounds)
+    names = [f"node-{number}" for number in range(nodes)]
+    for hostile in HOSTILE:
+        ratio = reading(hostile, names)
+        results.append(at_most(f"{hostile.name}: reading over json.loads", ratio, "x", MOST_READING))
+    for hostile in HOSTILE if full else (HOSTILE[4], HOSTILE[5]):
+        turns = crowd(hostile, COPIES, nodes)
+        results.append(at_most(f"{hostile.name}, {COPIES} times: turns that others wait", turns, "", 1))
+    small, bound = gang_cost(_SMALL_GANG)
+    large, more = gang_cost(_LARGE_GANG)
+    bound += more
+    tracemalloc.start(1)
+    try:
+        memory = memory_left(_LONG_NAMES if full else _LONG_NAMES // 10)
+    finally:
+        tracemalloc.stop()
+    return [
+        *results,
+        shown(f"a pod of a gang of {_LARGE_GANG} that differ", large * 1e6, "us"),
+        at_most(f"the same over one of a gang of {_SMALL_GANG}", large / small, "x", MOST_GROWTH),
+        at_least("pods of both gangs that got a node", bound, "", _SMALL_GANG + _LARGE_GANG),
+        at_most("pods of objects within the limits that got none", unplaced, "", 0),
+        at_most("memory after objects with long names are gone", memory, "MiB", MOST_MEMORY),
+        at_most("ordinary jobs without a node at the end", lost, "", 0),
+    ]

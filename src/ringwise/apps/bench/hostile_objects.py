@@ -1,0 +1,177 @@
+"""Objects that somebody made large: each is what one namespace may create, and no real job looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ringwise.apps.bench.object_feed import CREATED, Plain
+from ringwise.manifests import limits
+from ringwise.records import dataclass
+from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+NAMESPACE = "hostile"
+
+
+@dataclass(frozen=True, slots=True)
+class HostileObject:
+    """One of them: a name for the report, and its objects, for names that were never used before."""
+
+    name: str
+    make: Callable[[str, Sequence[str]], list[tuple[str, Plain]]]
+    #: All its pods must get a node, because they ask for nothing that is impossible.
+    is_placed: bool = False
+
+
+def _group(name: str, pods: int = 1) -> tuple[str, Plain]:
+    meta = {"name": name, "namespace": NAMESPACE, "uid": f"group-{name}", "creationTimestamp": CREATED}
+    return "PodGroup", {"metadata": meta, "spec": {"minMember": pods}, "status": {"phase": "Inqueue"}}
+
+
+def _pod(name: str, group: str, affinity: Plain, chips: int = 1, **more: object) -> tuple[str, Plain]:
+    meta = {
+        "name": name,
+        "namespace": NAMESPACE,
+        "uid": f"pod-{name}",
+        "creationTimestamp": CREATED,
+        "annotations": {GROUP_NAME: group},
+    }
+    asked = {"limits": {ASCEND910: chips}} if chips else {"requests": {"cpu": "1"}}
+    spec = {
+        "schedulerName": VOLCANO_SCHEDULER,
+        "containers": [{"name": "main", "resources": asked}],
+        "affinity": affinity,
+        **more,
+    }
+    return "Pod", {"metadata": meta, "spec": spec}
+
+
+def _lone(name: str, affinity: Plain) -> list[tuple[str, Plain]]:
+    return [_group(name), _pod(f"{name}-0", name, affinity)]
+
+
+def _expression(operator: str, *values: str, key: str = HOSTNAME) -> Plain:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def _required_terms(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    terms = [_expression("In", f"nowhere-{number}") for number in range(14_000)]
+    return _lone(name, {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}})
+
+
+def _preferred_terms(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    terms = [
+        {"weight": 1, "preference": _expression("NotIn", f"nowhere-{number}")} for number in range(14_000)
+    ]
+    return _lone(name, {"nodeAffinity": {_PREFERRED: terms}})
+
+
+def _values(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    term = _expression("In", *(f"n{number}" for number in range(150_000)))
+    return _lone(name, {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}})
+
+
+def _repulsive(name: str, nodes: Sequence[str], terms: int = 3_000) -> list[tuple[str, Plain]]:
+    """A running pod with an anti-affinity to pods of every namespace."""
+    wanted = [
+        {
+            "topologyKey": HOSTNAME,
+            "labelSelector": _expression("NotIn", f"{number}", key="owner"),
+            "namespaceSelector": {},
+        }
+        for number in range(terms)
+    ]
+    affinity = {"podAntiAffinity": {_REQUIRED: wanted}}
+    kind, pod = _pod(f"{name}-0", name, affinity, nodeName=nodes[0])
+    pod["metadata"]["annotations"][ASCEND910] = "Ascend910-0"
+    return [_group(name), (kind, {**pod, "status": {"phase": "Running"}})]
+
+
+def _pinned(name: str, nodes: Sequence[str], pods: int, by_label: bool) -> list[tuple[str, Plain]]:
+    """A gang each pod of which names its node, as those of a DaemonSet do."""
+    objects = [_group(name, pods)]
+    for number, node in zip(range(pods), nodes, strict=False):
+        term = (
+            _expression("In", node)
+            if by_label
+            else {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        )
+        affinity = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}}
+        objects.append(_pod(f"{name}-{number}", name, affinity, chips=0))
+    return objects
+
+
+def _chain(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    template = {"spec": {"containers": [{"name": "main"}]}}
+    tasks = [
+        {
+            "name": f"t{number}",
+            "replicas": 1,
+            "template": template,
+            **({"dependsOn": {"name": [f"t{number - 1}"]}} if number else {}),
+        }
+        for number in range(8_000)
+    ]
+    meta = {"name": name, "namespace": NAMESPACE, "uid": f"job-{name}", "creationTimestamp": CREATED}
+    return [("Job", {"metadata": meta, "spec": {"schedulerName": VOLCANO_SCHEDULER, "tasks": tasks}})]
+
+
+def _long_names(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    kind, group = _group(name)
+    group["spec"]["priorityClassName"] = name + "p" * 1_400_000
+    return [(kind, group)]
+
+
+def _at_the_limits(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """As much of everything as is allowed."""
+    terms, values = limits.TERMS.most, limits.VALUES.most // limits.TERMS.most // 4
+    hosts = [f"nowhere-{number}" for number in range(values)]
+    near = [
+        {"topologyKey": HOSTNAME, "labelSelector": _expression("NotIn", *hosts, f"{number}", key="owner")}
+        for number in range(terms)
+    ]
+    required = [_expression("NotIn", *hosts[1:], f"nowhere-{number}") for number in range(terms)]
+    preferred = [
+        {"weight": 1 + number % 100, "preference": _expression("NotIn", *hosts[1:], nodes[number])}
+        for number in range(min(terms, len(nodes)))
+    ]
+    affinity = {
+        "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": required}, _PREFERRED: preferred},
+        "podAntiAffinity": {
+            _PREFERRED: [{"weight": 1, "podAffinityTerm": one} for one in near[: terms // 2]],
+            _REQUIRED: near[terms // 2 :],
+        },
+    }
+    return _lone(name, affinity)
+
+
+def pinned_gang(name: str, nodes: Sequence[str], pods: int) -> list[tuple[str, Plain]]:
+    """A gang each pod of which names its host."""
+    return _pinned(name, nodes, pods, by_label=True)
+
+
+def _just_repulsive(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    return _repulsive(name, nodes, limits.TERMS.most)
+
+
+HOSTILE: tuple[HostileObject, ...] = (
+    HostileObject("a pod with 14,000 required node terms", _required_terms),
+    HostileObject("a pod with 14,000 preferred node terms", _preferred_terms),
+    HostileObject("a pod with an In of 150,000 values", _values),
+    HostileObject("a running pod with 3,000 anti-affinity terms", _repulsive),
+    HostileObject("a running pod with as many as are allowed", _just_repulsive),
+    HostileObject("a pod with as much of everything as is allowed", _at_the_limits, is_placed=True),
+    HostileObject(
+        "a gang of 400 pods that name their nodes",
+        lambda name, nodes: _pinned(name, nodes, 400, by_label=False),
+        is_placed=True,
+    ),
+    HostileObject(
+        "a gang of 600 pods that name their hosts",
+        lambda name, nodes: pinned_gang(name, nodes, 600),
+        is_placed=True,
+    ),
+    HostileObject("a vcjob with a chain of 8,000 tasks", _chain),
+    HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
+)

@@ -1,0 +1,110 @@
+"""Objects as an API server sends them, for one scheduler: read by its own readers, decided by its core.
+
+What the scheduler binds comes back as news of the pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.kube.watch.config_map_readers import ReportReader
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
+from ringwise.kube.watch.readers import (
+    GroupReader,
+    JobReader,
+    NodeReader,
+    ObjectReader,
+    PodReader,
+    PriorityReader,
+    QueueReader,
+)
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.pods import PodClassCache
+from ringwise.messages.commands import Bind, Command
+from ringwise.messages.events import Event
+
+#: Virtual time between two turns of the scheduler.
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+CREATED = "2025-01-31T08:00:00Z"
+
+Plain = dict[str, Any]
+
+
+class Unreadable(Exception):
+    """An object that the reader refuses."""
+
+
+class ObjectFeed:
+    def __init__(self) -> None:
+        self.scheduler = new_scheduler()
+        classes = PodClassCache()
+        self.readers: dict[str, ObjectReader[Any]] = {
+            "Node": NodeReader(),
+            "Pod": PodReader(classes),
+            "PodGroup": GroupReader({}),
+            "Queue": QueueReader({}),
+            "PriorityClass": PriorityReader(),
+            "ConfigMap": ReportReader(),
+            "Job": JobReader(classes, TemplateStore()),
+        }
+        self.objects: dict[tuple[str, str], KeyedObjects] = {}
+        #: Pods as they are now, and their keys by uid.
+        self.bodies: dict[str, Plain] = {}
+        self.key_of_uid: dict[str, str] = {}
+        self.now = START
+        self.events = 0
+        self.bound = 0
+        #: Called with what a turn commands besides bindings.
+        self.on_command: Callable[[Command], list[Event]] = lambda command: []
+
+    def put(self, kind: str, body: Plain) -> list[Event]:
+        """What a new version of an object tells the scheduler."""
+        meta = body["metadata"]
+        key = f"{meta['namespace']}/{meta['name']}" if "namespace" in meta else meta["name"]
+        found = Findings(key)
+        objects = self.readers[kind].read(msgspec.Raw(msgspec.json.encode(body)), found)
+        if objects is None or found.errors:
+            raise Unreadable(str(found.errors[0] if found.errors else key))
+        before = self.objects.get((kind, key), ())
+        self.objects[kind, key] = objects
+        return list(change_events(before, objects))
+
+    def remove(self, kind: str, key: str) -> list[Event]:
+        self.readers[kind].forget(key)
+        return [event for _, value in self.objects.pop((kind, key)) for event in deletion_events(value)]
+
+    def put_pod(self, body: Plain) -> list[Event]:
+        """The same for a pod that the scheduler may bind."""
+        key = f"{body['metadata']['namespace']}/{body['metadata']['name']}"
+        events = self.put("Pod", body)
+        self.bodies[key] = body
+        self.key_of_uid[body["metadata"]["uid"]] = key
+        return events
+
+    def remove_pod(self, key: str) -> list[Event]:
+        del self.key_of_uid[self.bodies.pop(key)["metadata"]["uid"]]
+        return self.remove("Pod", key)
+
+    def deliver(self, events: Iterable[Event]) -> None:
+        """Events to the scheduler, then what follows from its commands, until nothing follows."""
+        batch = list(events)
+        while batch:
+            self.events += len(batch)
+            commands = self.scheduler.handle(batch, self.now)
+            batch = []
+            for command in commands:
+                batch += self._bind(command) if isinstance(command, Bind) else self.on_command(command)
+
+    def _bind(self, command: Bind) -> list[Event]:
+        self.bound += 1
+        body = self.bodies[self.key_of_uid[command.uid]]
+        body["spec"]["nodeName"] = command.node
+        body["metadata"].setdefault("annotations", {}).update(command.annotations)
+        body["status"] = {"phase": "Running"}
+        return self.put("Pod", body)
