@@ -67,7 +67,7 @@ from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
-from ringwise.state.vcjob import OVER, Task, VcJob
+from ringwise.state.vcjob import OVER, VcJob
 from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
@@ -482,7 +482,7 @@ class Controller:
     def _create_pods(self, record: JobRecord, job: VcJob, now: int, creates: list[Command]) -> None:
         taken = {f"{job.namespace}/{name}" for name in record.create_requested}
         taken.update(pod.key for pod in record.pods.values())
-        ready = {task.name for task in job.tasks if _dependencies_met(record, task)}
+        ready = _tasks_ready(record, job)
         plugins = JobPlugins(job)
         if not record.resources_requested:
             record.resources_requested = True
@@ -547,11 +547,16 @@ def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: li
     deletes.append(DeletePod(pod.uid, pod.namespace, pod.name, why))
 
 
-def _dependencies_met(record: JobRecord, task: Task) -> bool:
-    """The tasks it depends on have their minimum of pods running or succeeded."""
-    if not task.depends_on:
-        return True
+def _tasks_ready(record: JobRecord, job: VcJob) -> set[str]:
+    """Tasks whose dependencies have their minimum of pods running or succeeded."""
+    ready = {task.name for task in job.tasks if not task.depends_on}
+    if len(ready) == len(job.tasks):
+        return ready
     counts = record.counts()
-    others = [other for other in record.job.tasks if other.name in task.depends_on]
-    met = [counts.of(other.name, RUNNING, SUCCEEDED) >= other.min_available for other in others]
-    return any(met) if task.depends_on_any else all(met)
+    met = {task.name: counts.of(task.name, RUNNING, SUCCEEDED) >= task.min_available for task in job.tasks}
+    for task in job.tasks:
+        if task.depends_on:
+            others = [met[other] for other in task.depends_on if other in met]
+            if any(others) if task.depends_on_any else all(others):
+                ready.add(task.name)
+    return ready

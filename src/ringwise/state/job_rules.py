@@ -247,13 +247,16 @@ def _volume_problems(job: VcJob) -> list[str]:
 
 def _ring_of_dependencies(tasks: Sequence[Task]) -> list[str]:
     """Tasks that depend on each other in a circle: what remains after removing tasks without dependencies."""
-    waits = {task.name: set(task.depends_on) for task in tasks}
-    waits = {name: {other for other in others if other in waits} for name, others in waits.items()}
-    while True:
-        free = [name for name, others in waits.items() if not others]
-        if not free:
-            return list(waits)
-        for name in free:
-            del waits[name]
-        for others in waits.values():
-            others.difference_update(free)
+    depends_on = {task.name: set(task.depends_on) for task in tasks}
+    waits = {name: sum(other in depends_on for other in others) for name, others in depends_on.items()}
+    awaited_by: dict[str, list[str]] = {}
+    for name, others in depends_on.items():
+        for other in others:
+            awaited_by.setdefault(other, []).append(name)
+    free = [name for name, count in waits.items() if not count]
+    while free:
+        for name in awaited_by.get(free.pop(), ()):
+            waits[name] -= 1
+            if not waits[name]:
+                free.append(name)
+    return [name for name, count in waits.items() if count]
