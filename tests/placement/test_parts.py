@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import permutations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ringwise.placement.matching import Matching
 from ringwise.placement.parts import Part, assign_in_parts
+from tests.placement import matching_reference as reference
 
 pods = st.lists(st.integers(0, 2), max_size=4)
 parts = st.lists(st.tuples(st.lists(st.integers(0, 7), max_size=4), st.integers(0, 3)), max_size=3)
@@ -51,3 +54,26 @@ def test_a_thousand_pods_of_three_roles_are_assigned_at_once_S13() -> None:
     found = assign_in_parts(many, [Part([1, 2, 4, 7, 7, 3, 6, 5, 7, 7], 10) for _ in range(100)])
     assert found is not None
     assert len(set(found)) == 1000
+
+
+@st.composite
+def many_classes(draw: st.DrawFn) -> tuple[list[int], list[Part]]:
+    """Pods that nearly all differ, in parts that mostly can have their numbers."""
+    classes = draw(st.integers(1, 10))
+    pods = draw(st.lists(st.integers(0, classes - 1), max_size=12))
+    masks = st.lists(st.integers(0, (1 << classes) - 1), max_size=7)
+    matching = Matching(Counter(pods))
+    parts: list[Part] = []
+    for nodes in draw(st.lists(masks, max_size=4)):
+        gain = sum(matching.add(mask) for mask in nodes)
+        parts.append(Part(nodes, max(0, gain - draw(st.integers(-1, 1)))))
+    return pods, parts
+
+
+@given(many_classes())
+@settings(max_examples=400)
+def test_a_repaired_assignment_is_the_one_from_scratch_S13(
+    case: tuple[list[int], list[Part]],
+) -> None:
+    pods, parts = case
+    assert assign_in_parts(pods, parts) == reference.assign_in_parts(pods, parts)

@@ -17,7 +17,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
 from ringwise.state.index import NO_NODES, Group, View
 from ringwise.state.model import PodClass
-from ringwise.state.node_labels import members_of
+from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_shapes import NodeShape
 
 #: N3a: the weight of the board's score where scores are summed.
@@ -256,20 +256,22 @@ class NodeSelection:
 
     def fitting_nodes(self) -> list[int]:
         """All nodes that could take one pod now, in natural order."""
+        return sorted(members_of(self.fitting_set({})), key=self._state.rank_of)
+
+    def fitting_set(self, known: dict[tuple[int, ...], int]) -> int:
+        """The same as a set. `known` keeps what was found for other classes while nothing is placed."""
         if self._members is not None:
-            self.budget.spend(len(self._members.nodes))
-            nodes = [node for node in self._members.nodes if self.rank(node, NO_NODES) is not None]
-        else:
-            nodes = [
-                node
-                for _, group in self.view.fitting(self.chips)
-                if self.admits(group.shape)
-                for node in self.view.members(group)
-                if node not in self._excluded
-            ]
-            self.budget.spend(len(nodes))
-        nodes.sort(key=self._state.rank_of)
-        return nodes
+            self.budget.spend(1 + len(self._members.nodes))
+            return node_set(node for node in self._members.nodes if self.rank(node, NO_NODES) is not None)
+        groups = [group for _, group in self.view.fitting(self.chips) if self.admits(group.shape)]
+        self.budget.spend(1 + len(groups))
+        key = tuple(map(id, groups))
+        nodes = known.get(key)
+        if nodes is None:
+            members = [node for group in groups for node in self.view.members(group)]
+            self.budget.spend(len(members))
+            nodes = known[key] = node_set(members)
+        return nodes if self._allowed is None else nodes & self._allowed
 
     def _board_score(self, group: Group) -> int | None:
         if self.policy is None:

@@ -16,6 +16,8 @@ from ringwise.state.model import Node
 
 #: From so many nodes on the set of a value is kept, not only its members.
 _KEPT_FROM = 64
+#: So many members of a set are found one by one, not by looking at all nodes.
+_FEW = 16
 
 
 class _Members:
@@ -61,6 +63,11 @@ def node_set(ids: Iterable[int]) -> int:
 def members_of(nodes: int) -> list[int]:
     """The members of a set, ascending."""
     found = []
+    if nodes.bit_count() <= _FEW:
+        while nodes:
+            found.append((nodes & -nodes).bit_length() - 1)
+            nodes &= nodes - 1
+        return found
     for base, byte in enumerate(nodes.to_bytes((nodes.bit_length() + 7) // 8, "little")):
         while byte:
             low = byte & -byte

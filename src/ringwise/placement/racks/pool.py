@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ringwise.placement.matching import PodClasses, can_match, first_matching, useful_nodes
+from ringwise.placement.matching import (
+    PodClasses,
+    Spend,
+    can_match,
+    class_set,
+    uncounted,
+    union_of,
+    useful_nodes,
+)
+from ringwise.placement.parts import first_matching
 from ringwise.placement.racks.model import FreeRacks, RackBlock, RackId, RackRequest, Slot
 from ringwise.topology.superpods import NodeId, SuperPodId, order_key
 
@@ -34,11 +43,13 @@ class RackNodes:
 class SuperPodNodes:
     """The free racks of one SuperPoD, or of a part of it, by rack id."""
 
-    __slots__ = ("racks", "superpod")
+    __slots__ = ("offer", "racks", "superpod")
 
     def __init__(self, superpod: SuperPodId, racks: list[RackNodes]) -> None:
         self.superpod = superpod
         self.racks = racks
+        #: Where pods differ: the classes that its nodes could take when this was found; later on no more.
+        self.offer: int | None = None
 
     @property
     def free(self) -> int:
@@ -54,7 +65,9 @@ class SuperPodNodes:
 
     def copy(self) -> SuperPodNodes:
         racks = [RackNodes(rack.superpod, rack.rack, rack.nodes) for rack in self.racks]
-        return SuperPodNodes(self.superpod, racks)
+        copied = SuperPodNodes(self.superpod, racks)
+        copied.offer = self.offer
+        return copied
 
     def assign(self, other: SuperPodNodes) -> None:
         """Become what `other`, a copy of this one, has become."""
@@ -71,12 +84,16 @@ class RackPool:
     def __init__(self, free: FreeRacks, request: RackRequest) -> None:
         self.request = request
         self.classes = request.classes
-        wanted = -1
+        self._spend: Spend = uncounted if self.classes is None else self.classes.spend
+        #: Where pods differ: the classes of each open block.
+        self._needs: dict[int, int] = {}
         if self.classes is not None:
-            wanted = 0
-            for block in request.open_blocks:
-                for rank in request.shape.ranks_of(block):
-                    wanted |= 1 << self.classes.of_rank[rank]
+            of_rank = self.classes.of_rank
+            self._needs = {
+                block: class_set(of_rank[rank] for rank in request.shape.ranks_of(block))
+                for block in request.open_blocks
+            }
+        wanted = union_of(self._needs.values())
         self.superpods = [
             SuperPodNodes(
                 superpod,
@@ -125,14 +142,14 @@ class RackPool:
         """A node for each rank out of these, first ones first; None where not all can have one."""
         if self.classes is None:
             return list(nodes[: len(ranks)]) if len(nodes) >= len(ranks) else None
-        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes))
+        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes), self._spend)
         return None if chosen is None else [nodes[position] for position in chosen]
 
     def fragments_for(self, ranks: Sequence[int], nodes: Sequence[NodeId]) -> list[NodeId] | None:
         """The same out of many nodes: the first nodes that help are used, later ones are left alone."""
         if self.classes is None:
             return self.nodes_for(ranks, nodes)
-        useful = useful_nodes(self._pod_classes(ranks), self._masks(nodes))
+        useful = useful_nodes(self._pod_classes(ranks), self._masks(nodes), self._spend)
         return self.nodes_for(ranks, [nodes[position] for position in useful])
 
     def fill_block(self, superpod: SuperPodNodes, block: int, group_nodes: int) -> tuple[Slot, ...] | None:
@@ -142,6 +159,8 @@ class RackPool:
         """
         ranks = self.request.shape.ranks_of(block)
         groups = [ranks[start : start + group_nodes] for start in range(0, len(ranks), group_nodes)]
+        if self.classes is not None and not self._offers(superpod, block):
+            return None
         if superpod.groups(group_nodes) < len(groups):
             return None
         racks = superpod.ascending()
@@ -155,6 +174,16 @@ class RackPool:
             nodes = self.nodes_for(members, rack.nodes) or []
             slots.update(zip(members, rack.take(nodes), strict=True))
         return tuple(slots[rank] for rank in ranks)
+
+    def _offers(self, superpod: SuperPodNodes, block: int) -> bool:
+        """Whether a SuperPoD has a node for each class of the block's pods."""
+        self._spend(1)
+        offer = superpod.offer
+        if offer is None:
+            offer = superpod.offer = union_of(
+                mask for rack in superpod.racks for mask in self._masks(rack.nodes)
+            )
+        return not self._needs[block] & ~offer
 
     def _fill_equal(self, racks: Sequence[RackNodes], groups: Sequence[range]) -> tuple[Slot, ...]:
         slots: list[Slot] = []
@@ -170,7 +199,7 @@ class RackPool:
     def _match(self, racks: Sequence[RackNodes], ranks: range) -> list[list[int]] | None:
         """Ranks by rack where groups are single nodes: one matching over all nodes."""
         nodes = [node for rack in racks for node in rack.nodes]
-        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes))
+        chosen = first_matching(self._pod_classes(ranks), self._masks(nodes), self._spend)
         if chosen is None:
             return None
         rack_of = [number for number, rack in enumerate(racks) for _ in rack.nodes]
@@ -183,10 +212,12 @@ class RackPool:
         """Ranks by rack: group by group the first rack from which the rest can be completed."""
         masks = [self._masks(rack.nodes) for rack in racks]
         needs = [sorted(self._pod_classes(group)) for group in groups]
+        offers, wanted = [union_of(found) for found in masks], [class_set(need) for need in needs]
         members: list[list[int]] = [[] for _ in racks]
         #: For each group on the way, the rack that is tried next.
         tries = [0]
         for _ in range(SEARCH_LIMIT):
+            self._spend(1)
             depth = len(tries) - 1
             number = tries[depth]
             if number == len(racks):
@@ -195,7 +226,9 @@ class RackPool:
                     return None
                 del members[tries[-1]][-len(groups[depth - 1]) :]
                 tries[-1] += 1
-            elif can_match(self._pod_classes([*members[number], *groups[depth]]), masks[number]):
+            elif not wanted[depth] & ~offers[number] and self._holds(
+                [*members[number], *groups[depth]], masks[number]
+            ):
                 members[number].extend(groups[depth])
                 if depth + 1 == len(groups):
                     return members
@@ -204,6 +237,9 @@ class RackPool:
             else:
                 tries[-1] += 1
         return None
+
+    def _holds(self, ranks: Sequence[int], masks: Sequence[int]) -> bool:
+        return can_match(self._pod_classes(ranks), masks, self._spend)
 
     def _pod_classes(self, ranks: Sequence[int]) -> list[int]:
         classes = self.classes
@@ -222,9 +258,7 @@ def merged_classes(classes: PodClasses | None, free: FreeRacks) -> PodClasses | 
     """None where every pod can take every free node: then counting decides."""
     if classes is None:
         return None
-    all_classes = 0
-    for cls in classes.of_rank.values():
-        all_classes |= 1 << cls
+    all_classes = class_set(classes.of_rank.values())
     for racks in free.values():
         for nodes in racks.values():
             if any(classes.of_node.get(node, 0) & all_classes != all_classes for node in nodes):

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import TypeVar
 
-from ringwise.placement.matching import first_matching, useful_nodes
+from ringwise.placement.matching import useful_nodes
+from ringwise.placement.parts import first_matching
 from ringwise.placement.racks.levels import Level
 from ringwise.placement.racks.model import (
     FreeRacks,
@@ -478,8 +479,8 @@ class _Repair:
         start = self.request.shape.ranks_of(block.logical).start
         pods = [classes.of_rank[start + position] for position in positions]
         masks = [classes.of_node.get(node, 0) for node in nodes]
-        useful = useful_nodes(pods, masks)
-        chosen = first_matching(pods, [masks[number] for number in useful])
+        useful = useful_nodes(pods, masks, classes.spend)
+        chosen = first_matching(pods, [masks[number] for number in useful], classes.spend)
         return None if chosen is None else [nodes[useful[number]] for number in chosen]
 
     # -- reasons -----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import field
 from functools import partial
 
-from ringwise.placement.matching import first_matching
+from ringwise.placement.parts import first_matching
 from ringwise.placement.reasons import (
     BLOCK_CANNOT_REFILL,
     WAIT_FOR_OLD_NODES,
@@ -226,7 +226,8 @@ class _NodePool:
         lost = [place for place in range(len(block.nodes)) if not self._is_intact(block, place)]
         if self.pods is not None:
             classes = [self.pods.of_block[block.logical][place] for place in lost]
-            chosen = first_matching(classes, [self.pods.of_node.get(node, 0) for node in spare])
+            masks = [self.pods.of_node.get(node, 0) for node in spare]
+            chosen = first_matching(classes, masks, self.pods.spend)
             spare = [] if chosen is None else [spare[position] for position in chosen]
         if len(spare) < len(lost):
             return None

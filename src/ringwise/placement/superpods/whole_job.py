@@ -102,7 +102,7 @@ def _first_that_matches_all(
         if (key := whole_job_key(count, nodes_per_block, blocks, reserve)) is not None
     ]
     for _, position in sorted(keyed):
-        if len(assignment.matching_blocks(position, blocks)) == blocks:
+        if assignment.offers_all(position) and len(assignment.matching_blocks(position, blocks)) == blocks:
             return position
     return None
 
@@ -118,7 +118,7 @@ def _most_matching(
     )
     best: tuple[int, int, int] | None = None
     for bound, waste, position in counted:
-        if best is not None and bound > best[0]:
+        if best is not None and (bound, waste, position) > best:
             break
         found = (-len(assignment.matching_blocks(position, -bound)), waste, position)
         best = found if best is None else min(best, found)

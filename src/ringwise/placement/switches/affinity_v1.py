@@ -150,12 +150,11 @@ def _matched_rows(
     """
     assert request.classes is not None
     rows = arrays.all_rows()
+    holding = MatchedHolding(view, request.pods, request.classes)
     if request.pods < arrays.width and not only_complete:
         for row in reversed(rows):
-            whole = MatchedHolding(view, request.pods, request.classes)
-            if whole.node_gain(place.node for place in row) == request.pods:
-                return [_useful(whole, row)]
-    holding = MatchedHolding(view, request.pods, request.classes)
+            if holding.node_gain(place.node for place in row) == request.pods:
+                return [_useful(holding, row)]
     taken: list[list[FreeNode]] = []
     for row in rows:
         if not holding.left or (only_complete and len(row) < arrays.width):
@@ -288,11 +287,8 @@ def _matched_capacity(view: TopologyView, arrays: TwoArrays, request: SwitchRequ
     assert request.classes is not None
     everything = len(request.classes.of_rank)
     rows = arrays.all_rows()
-    whole = [MatchedHolding(view, everything, request.classes) for _ in rows]
-    one = max(
-        (holding.node_gain(p.node for p in row) for holding, row in zip(whole, rows, strict=True)), default=0
-    )
     several = MatchedHolding(view, everything, request.classes)
+    one = max((several.node_gain(place.node for place in row) for row in rows), default=0)
     for row in rows:
         several.take_nodes(place.node for place in row)
         if len(row) < arrays.width:

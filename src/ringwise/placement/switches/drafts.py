@@ -60,7 +60,9 @@ def nodes_of_parts(
     """Rule S13: the nodes and ranks of each part, given its nodes in pick order and its number of pods."""
     ranks = sorted(classes.of_rank)
     chosen = assign_in_parts(
-        classes.of_ranks(ranks), [Part(classes.masks(nodes), count) for nodes, count in parts]
+        classes.of_ranks(ranks),
+        [Part(classes.masks(nodes), count) for nodes, count in parts],
+        classes.spend,
     )
     if chosen is None:
         raise ValueError("a part does not hold the pods that it was counted for")

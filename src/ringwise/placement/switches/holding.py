@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
-from ringwise.placement.matching import PodClasses, largest_matching
+from ringwise.placement.matching import Matching, PodClasses
 from ringwise.placement.switches.search import closest_one_or_two
 from ringwise.placement.switches.view import SwitchRequest, TopologyView
 
@@ -57,40 +57,45 @@ class MatchedHolding(Holding):
 
     def __init__(self, view: TopologyView, pods: int, classes: PodClasses) -> None:
         super().__init__(view, pods)
-        self._pods = pods
         self._classes = classes
-        self._demand = Counter(classes.of_rank.values())
-        self._taken: Counter[int] = Counter()
+        self._matching = Matching(Counter(classes.of_rank.values()), classes.spend)
         self._masks: dict[int, Counter[int]] = {}
 
     def capacity(self, switches: Iterable[int]) -> int:
-        supply = self._taken.copy()
-        for switch in switches:
-            supply.update(self._masks_of(switch))
-        return self._matched(supply) - self._matched(self._taken)
+        return self._matching.gain(self._nodes_of(switches))
+
+    def gain(self, switches: Iterable[int]) -> int:
+        return min(self.left, self._matching.gain(self._nodes_of(switches), enough=self.left))
+
+    def holds(self, *switches: int) -> bool:
+        free = self.view.free
+        return sum(free[switch] for switch in switches) >= self.left and self.gain(switches) == self.left
 
     def take(self, switch: int) -> int:
-        added = super().take(switch)
-        self._taken.update(self._masks_of(switch))
+        added = 0
+        for mask, count in self._masks_of(switch).items():
+            added += self._matching.add(mask, count)
+        added = min(self.left, added)
+        self.left -= added
         return added
 
     def node_gain(self, nodes: Iterable[int]) -> int:
         """The same for single nodes."""
-        held = self._matched(self._taken)
-        return min(self.left, self._matched(self._taken + Counter(self._classes.masks(nodes))) - held)
+        masks = Counter(self._classes.masks(nodes))
+        return min(self.left, self._matching.gain(masks.items(), enough=self.left))
 
     def take_nodes(self, nodes: Iterable[int]) -> list[int]:
         """The first of these nodes of which each adds a pod; they are taken."""
         useful: list[int] = []
         for node in nodes:
-            if self.left and self.node_gain((node,)):
-                self._taken[self._classes.of_node.get(node, 0)] += 1
+            if self.left and self._matching.add(self._classes.of_node.get(node, 0)):
                 self.left -= 1
                 useful.append(node)
         return useful
 
-    def _matched(self, nodes: Mapping[int, int]) -> int:
-        return largest_matching(self._demand, nodes)
+    def _nodes_of(self, switches: Iterable[int]) -> Iterator[tuple[int, int]]:
+        for switch in switches:
+            yield from self._masks_of(switch).items()
 
     def _masks_of(self, switch: int) -> Counter[int]:
         found = self._masks.get(switch)
@@ -98,30 +103,51 @@ class MatchedHolding(Holding):
             found = self._masks[switch] = Counter(self._classes.masks(self.view.switches[switch].free))
         return found
 
+    def closest(self, candidates: Iterable[int]) -> int | None:
+        free = self.view.free
+        return next((s for s in sorted(candidates, key=lambda s: free[s]) if self.holds(s)), None)
+
     def closest_one_or_two(self, candidates: Sequence[int], limit: int) -> tuple[int, ...] | None:
         free = self.view.free
         single = self.closest(candidates)
-        best: tuple[int, list[int]] | None = None
         most = None if single is None else free[single]
         if limit >= 2:
-            for pair in self._pairs(candidates):
-                total = free[pair[0]] + free[pair[1]]
-                if total < self.left or (most is not None and total > most):
-                    continue
-                if (best is None or (total, list(pair)) < best) and self.holds(*pair):
-                    best, most = (total, list(pair)), total
-        if best is not None:
-            # On equal totals the pair wins; it is filled smaller switch first.
-            first, second = sorted(best[1], key=lambda s: (free[s], s))
-            return first, second
+            gains = self._gains(candidates)
+            pairs = sorted(
+                (free[one] + free[other], one, other)
+                for one, other in self._pairs(candidates)
+                # Together they add no more than each alone.
+                if gains[one] + gains[other] >= self.left
+                and (most is None or free[one] + free[other] <= most)
+            )
+            for _, one, other in pairs:
+                if self.holds(one, other):
+                    # On equal totals the pair wins; it is filled smaller switch first.
+                    first, second = sorted((one, other), key=lambda s: (free[s], s))
+                    return first, second
         return None if single is None else (single,)
 
     def best(self, candidates: Iterable[int], limit: int = 1) -> tuple[int, ...]:
         listed = sorted(candidates)
+        gains = self._gains(listed)
         sets: list[tuple[int, ...]] = [(switch,) for switch in self._alike(listed, 1)]
         if limit >= 2:
             sets += self._pairs(listed)
-        return max(sets, key=lambda chosen: (self.capacity(chosen), -len(chosen)), default=())
+        # Together they add no more than each alone, so those that may add most are tried first.
+        bounds = sorted(
+            (-sum(gains[s] for s in chosen), len(chosen), number) for number, chosen in enumerate(sets)
+        )
+        best: tuple[int, int, int] | None = None
+        for bound in bounds:
+            if best is not None and bound > best:
+                break
+            _, size, number = bound
+            found = (-self.capacity(sets[number]), size, number)
+            best = found if best is None else min(best, found)
+        return () if best is None else sets[best[2]]
+
+    def _gains(self, candidates: Iterable[int]) -> dict[int, int]:
+        return {switch: self.capacity((switch,)) for switch in candidates}
 
     def _alike(self, candidates: Sequence[int], count: int) -> list[int]:
         """The first `count` switches of each kind: those with the same nodes are alike."""
@@ -135,7 +161,9 @@ class MatchedHolding(Holding):
         return kept
 
     def _pairs(self, candidates: Sequence[int]) -> list[tuple[int, int]]:
-        return list(combinations(sorted(self._alike(candidates, 2)), 2))
+        pairs = list(combinations(sorted(self._alike(candidates, 2)), 2))
+        self._classes.spend(len(pairs))
+        return pairs
 
 
 def holding_of(view: TopologyView, request: SwitchRequest) -> Holding:

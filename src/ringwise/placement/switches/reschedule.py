@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 
-from ringwise.placement.matching import PodClasses, first_matching
-from ringwise.placement.parts import Part, assign_in_parts
+from ringwise.placement.matching import PodClasses
+from ringwise.placement.parts import Part, assign_in_parts, first_matching
 from ringwise.placement.reasons import (
     PEERS_OUTSIDE,
     PEERS_SWITCH_FULL,
@@ -229,10 +229,10 @@ def _entries(
             parts = [
                 Part(classes.masks(view.switches[one.switch].free), one.count) for one in drafts[number:]
             ]
-            chosen = assign_in_parts(classes.of_ranks(pod.rank for pod in waiting), parts)
+            chosen = assign_in_parts(classes.of_ranks(pod.rank for pod in waiting), parts, classes.spend)
             places = zip(waiting, chosen or (), strict=False)
             ranks = sorted(pod.rank for pod, place in places if place is not None and place[0] == 0)
-            matched = first_matching(classes.of_ranks(ranks), classes.masks(nodes)) or []
+            matched = first_matching(classes.of_ranks(ranks), classes.masks(nodes), classes.spend) or []
             nodes = [nodes[position] for position in matched]
         taken = set(ranks)
         waiting = [pod for pod in waiting if pod.rank not in taken]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from ringwise.placement.matching import PodClasses, largest_matching
+from ringwise.placement.matching import Matching, PodClasses
 from ringwise.placement.reasons import REPLACEMENT_POSITION
 from ringwise.placement.switches.affinity_v1 import FreeNode, is_idle
 from ringwise.placement.switches.classes import SwitchClass
@@ -107,19 +107,14 @@ def _acceptable(
         return lambda node: True
     masks = Counter(classes.masks(node.node for node in free))
     own, *others = classes.of_ranks(pod.rank for pod in failed)
-    demand = Counter(others)
     # Where not all can have a node, the first ones do.
-    most = largest_matching(demand, masks)
-
-    def leaves_enough(mask: int) -> bool:
-        rest = masks.copy()
-        rest[mask] -= 1
-        return bool(mask >> own & 1) and largest_matching(demand, rest) >= min(most, len(free) - 1)
-
-    good = {mask: leaves_enough(mask) for mask in masks}
-    if not any(good.values()):
-        good = {mask: bool(mask >> own & 1) for mask in masks}
-    return lambda node: good[classes.of_node.get(node.node, 0)]
+    matching = Matching(Counter(others), classes.spend)
+    for mask, count in masks.items():
+        matching.add(mask, count)
+    can_take = {mask for mask in masks if mask >> own & 1}
+    leaving = can_take & matching.spared(masks)
+    good = leaving or can_take
+    return lambda node: classes.of_node.get(node.node, 0) in good
 
 
 def _leftover(view: TopologyView, free: Sequence[FreeNode], own: set[int]) -> FreeNode | None:

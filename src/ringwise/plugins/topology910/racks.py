@@ -248,7 +248,7 @@ class _Candidates:
             superpod: {rack: [node for node in nodes if node in masks] for rack, nodes in members.items()}
             for superpod, members in racks.nodes_of.items()
         }
-        self.classes = PodClasses(of_rank, masks) if len(found.names) > 1 else None
+        self.classes = PodClasses(of_rank, masks, found.spend) if len(found.names) > 1 else None
         #: Why candidates are in no rack.
         self.outside = [racks.node_problems[node] for node in masks if node in racks.node_problems]
 

@@ -295,6 +295,7 @@ def _block_pods(classes: PodClasses | None, blocks: Mapping[int, tuple[int, int]
             for logical, (first, size) in blocks.items()
         },
         classes.of_node,
+        classes.spend,
     )
 
 
