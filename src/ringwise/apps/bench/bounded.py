@@ -15,22 +15,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ringwise.apps.bench.differing_gangs import WHOLE_JOBS
 from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
-from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable
+from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
 from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.manifests.errors import Findings
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.views.bench import Measured
-from ringwise.wellknown import (
-    ASCEND910,
-    DEVICE_INFO_KEY,
-    DEVICE_INFO_PREFIX,
-    GROUP_NAME,
-    HOSTNAME,
-    KUBE_SYSTEM,
-    VOLCANO_SCHEDULER,
-)
+from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
 
 NODES, JOBS, A_TURN = 1_000, 5_000, 100
 #: Copies of one object, all of one namespace.
@@ -63,12 +56,7 @@ class Ordinary:
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
         }
-        chips = ",".join(f"Ascend910-{chip}" for chip in range(8))
-        info = {"DeviceInfo": {"DeviceList": {ASCEND910: chips}, "UpdateTime": 1_700_000_000}}
-        report = {
-            "metadata": {"name": f"{DEVICE_INFO_PREFIX}{name}", "namespace": KUBE_SYSTEM},
-            "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
-        }
+        report = device_report(name, ASCEND910, 8)
         return [*self.feed.put("ConfigMap", report), *self.feed.put("Node", body)]
 
     def turn(self, jobs: int) -> float:
@@ -146,6 +134,22 @@ def gang_cost(pods: int) -> tuple[float, int]:
     return (time.thread_time() - started) / pods, cluster.feed.bound - before
 
 
+def gangs() -> list[Measured]:
+    """What a pod costs in a large gang all pods of which differ, and in a small one."""
+    results: list[Measured] = []
+    costs = {"nodes of any kind": gang_cost, **{one.name: one.cost for one in WHOLE_JOBS}}
+    for name, cost in costs.items():
+        cost(_SMALL_GANG)  # What is imported for the first job of a kind is no cost of its pods.
+        small, bound = cost(_SMALL_GANG)
+        large, more = cost(_LARGE_GANG)
+        results += [
+            shown(f"{name}: a pod of a gang of {_LARGE_GANG} that differ", large * 1e6, "us"),
+            at_most(f"{name}: the same over one of a gang of {_SMALL_GANG}", large / small, "x", MOST_GROWTH),
+            at_least(f"{name}: pods of both that got a node", bound + more, "", _SMALL_GANG + _LARGE_GANG),
+        ]
+    return results
+
+
 def crowd(hostile: HostileObject, copies: int, nodes: int) -> int:
     """Turns that jobs of another namespace wait for longer because of many copies of an object."""
     cluster = Ordinary(nodes)
@@ -219,9 +223,7 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
     for hostile in HOSTILE if full else (HOSTILE[4], HOSTILE[5]):
         turns = crowd(hostile, COPIES, nodes)
         results.append(at_most(f"{hostile.name}, {COPIES} times: turns that others wait", turns, "", 1))
-    small, bound = gang_cost(_SMALL_GANG)
-    large, more = gang_cost(_LARGE_GANG)
-    bound += more
+    results += gangs()
     tracemalloc.start(1)
     try:
         memory = memory_left(_LONG_NAMES if full else _LONG_NAMES // 10)
@@ -229,9 +231,6 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
         tracemalloc.stop()
     return [
         *results,
-        shown(f"a pod of a gang of {_LARGE_GANG} that differ", large * 1e6, "us"),
-        at_most(f"the same over one of a gang of {_SMALL_GANG}", large / small, "x", MOST_GROWTH),
-        at_least("pods of both gangs that got a node", bound, "", _SMALL_GANG + _LARGE_GANG),
         at_most("pods of objects within the limits that got none", unplaced, "", 0),
         at_most("memory after objects with long names are gone", memory, "MiB", MOST_MEMORY),
         at_most("ordinary jobs without a node at the end", lost, "", 0),

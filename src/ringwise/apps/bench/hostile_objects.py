@@ -92,14 +92,18 @@ def _pinned(name: str, nodes: Sequence[str], pods: int, by_label: bool) -> list[
     """A gang each pod of which names its node, as those of a DaemonSet do."""
     objects = [_group(name, pods)]
     for number, node in zip(range(pods), nodes, strict=False):
-        term = (
-            _expression("In", node)
-            if by_label
-            else {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
-        )
-        affinity = {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}}
-        objects.append(_pod(f"{name}-{number}", name, affinity, chips=0))
+        objects.append(_pod(f"{name}-{number}", name, names_node(node, by_label), chips=0))
     return objects
+
+
+def names_node(node: str, by_label: bool = True) -> Plain:
+    """The affinity of a pod that can run on one node only."""
+    term = (
+        _expression("In", node)
+        if by_label
+        else {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    )
+    return {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": [term]}}}
 
 
 def _chain(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
@@ -27,6 +28,13 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
+from ringwise.wellknown import (
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    KUBE_SYSTEM,
+    NETWORK_UNHEALTHY_SUFFIX,
+    UNHEALTHY_SUFFIX,
+)
 
 #: Virtual time between two turns of the scheduler.
 SECOND = 1_000_000_000
@@ -40,9 +48,20 @@ class Unreadable(Exception):
     """An object that the reader refuses."""
 
 
+def device_report(node: str, resource: str, chips: int) -> Plain:
+    """The ConfigMap in which a device plugin reports the chips of its node, all of them free and healthy."""
+    listed = ",".join(f"{resource.rpartition('/')[2]}-{chip}" for chip in range(chips))
+    lists = {resource: listed, resource + UNHEALTHY_SUFFIX: "", resource + NETWORK_UNHEALTHY_SUFFIX: ""}
+    info = {"DeviceInfo": {"DeviceList": lists, "UpdateTime": START // SECOND}}
+    return {
+        "metadata": {"name": f"{DEVICE_INFO_PREFIX}{node}", "namespace": KUBE_SYSTEM},
+        "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
+    }
+
+
 class ObjectFeed:
-    def __init__(self) -> None:
-        self.scheduler = new_scheduler()
+    def __init__(self, configuration: Configuration | None = None) -> None:
+        self.scheduler = new_scheduler(configuration)
         classes = PodClassCache()
         self.readers: dict[str, ObjectReader[Any]] = {
             "Node": NodeReader(),

@@ -1,0 +1,42 @@
+"""The gangs of `ringwise bench bounded` that are placed as a whole."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+
+import pytest
+
+from ringwise.apps.bench.differing_gangs import WHOLE_JOBS, WholeJob
+from ringwise.framework import budget
+
+
+@pytest.mark.parametrize("job", WHOLE_JOBS, ids=lambda job: job.name)
+def test_each_pod_of_a_gang_that_names_its_host_gets_it(job: WholeJob) -> None:
+    _, bound = job.cost(24)
+    assert bound == 24
+
+
+@pytest.mark.parametrize("job", WHOLE_JOBS, ids=lambda job: job.name)
+def test_the_search_for_a_whole_job_counts_against_its_steps(
+    job: WholeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: Counter[str] = Counter()
+    spend = budget.StepBudget.spend
+
+    def counted(self: budget.StepBudget, count: int) -> None:
+        module: str = inspect.stack(0)[1].frame.f_globals["__name__"]
+        steps[module.split(".")[1]] += count
+        spend(self, count)
+
+    monkeypatch.setattr(budget.StepBudget, "spend", counted)
+    job.cost(24)
+    assert steps["placement"] >= 2 * 24
+
+
+def test_a_whole_job_that_takes_too_many_steps_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "JOB_STEPS", 100)
+    monkeypatch.setattr(budget, "POD_STEPS", 0)
+    for job in WHOLE_JOBS:
+        _, bound = job.cost(24)
+        assert bound == 0
