@@ -37,6 +37,7 @@ from ringwise.scheduler.faults.fault_job import FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
+from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.state.cluster import ClusterState, NodePosition, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, Queue
@@ -177,6 +178,7 @@ class SchedulerView:
         publisher: ReschedulingPublisher,
         detector: FaultDetector,
         fault_jobs: dict[str, FaultJob],
+        waiting_restarts: dict[str, WaitingRestart],
         clocks: Clocks,
         clusterd_runs: Callable[[int], bool],
         history: History,
@@ -195,6 +197,8 @@ class SchedulerView:
         self._detector = detector
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
+        #: By job: faulty pods that are not restarted yet because of the restarts before.
+        self.waiting_restarts: Mapping[str, WaitingRestart] = MappingProxyType(waiting_restarts)
         self.clocks = clocks
         self._clusterd_runs = clusterd_runs
         self._history = history

@@ -19,7 +19,9 @@ from ringwise.apps.bench.differing_gangs import WHOLE_JOBS
 from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
 from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
 from ringwise.apps.bench.report import at_least, at_most, shown
+from ringwise.durations import time_text
 from ringwise.manifests.errors import Findings
+from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.views.bench import Measured
@@ -32,6 +34,8 @@ MOST_RATIO, MOST_GROWTH, MOST_READING = 1.5, 3.0, 20.0
 MOST_MEMORY = 50
 _SMALL_GANG, _LARGE_GANG = 150, 1_200
 _LONG_NAMES = 1_500
+#: The bench ends also where restarts do not.
+_MOST_RECREATED = 100_000
 _MIB = 1 << 20
 
 
@@ -41,7 +45,9 @@ class Ordinary:
     def __init__(self, nodes: int) -> None:
         self.feed = ObjectFeed()
         self.nodes = [f"node-{number}" for number in range(nodes)]
+        self.feed.on_command = self._recreate
         self._jobs = 0
+        self._recreated = 0
         self.feed.deliver(event for name in self.nodes for event in self._node(name))
         # What the first cycle computes of the nodes is no cost of jobs.
         self.turn(1)
@@ -79,6 +85,21 @@ class Ordinary:
         started = time.thread_time()
         self.feed.deliver(events)
         return time.thread_time() - started
+
+    def _recreate(self, command: Command) -> list[Event]:
+        """Pods that are deleted are gone at once, and their owner makes them again."""
+        key = self.feed.key_of_uid.get(command.uid) if isinstance(command, DeletePod) else None
+        if key is None:
+            return []
+        body = self.feed.bodies[key]
+        events = self.feed.remove_pod(key)
+        if "ownerReferences" not in body["metadata"] or self._recreated >= _MOST_RECREATED:
+            return events
+        self._recreated += 1
+        uid, created = f"again-{self._recreated}", time_text(self.feed.now)
+        meta = {**body["metadata"], "uid": uid, "creationTimestamp": created, "annotations": {}}
+        spec = {name: value for name, value in body["spec"].items() if name != "nodeName"}
+        return [*events, *self.feed.put_pod({"metadata": meta, "spec": spec})]
 
     def add(self, objects: Sequence[tuple[str, Plain]]) -> list[Event]:
         """What the scheduler hears of these objects; what cannot be read it does not hear of."""

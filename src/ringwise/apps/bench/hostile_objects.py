@@ -7,7 +7,15 @@ from collections.abc import Callable, Sequence
 from ringwise.apps.bench.object_feed import CREATED, Plain
 from ringwise.manifests import limits
 from ringwise.records import dataclass
-from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
+from ringwise.wellknown import (
+    ASCEND910,
+    DEPLOYMENT_API,
+    FAULT_SCHEDULING,
+    FAULT_TYPE,
+    GROUP_NAME,
+    HOSTNAME,
+    VOLCANO_SCHEDULER,
+)
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -121,6 +129,19 @@ def _chain(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     return [("Job", {"metadata": meta, "spec": {"schedulerName": VOLCANO_SCHEDULER, "tasks": tasks}})]
 
 
+def _says_it_is_faulty(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """The pods of a Deployment whose template says that their hardware is faulty."""
+    objects = [_pod(f"{name}-{number}", name, {}) for number in range(8)]
+    for _, body in objects:
+        meta = body["metadata"]
+        del meta["annotations"]
+        meta["labels"] = {FAULT_SCHEDULING: "force", FAULT_TYPE: "Separate"}
+        meta["creationTimestamp"] = "2023-01-31T08:00:00Z"
+        owner = {"apiVersion": DEPLOYMENT_API, "kind": "ReplicaSet", "name": name, "uid": f"owner-{name}"}
+        meta["ownerReferences"] = [{**owner, "controller": True}]
+    return objects
+
+
 def _long_names(name: str, _nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     kind, group = _group(name)
     group["spec"]["priorityClassName"] = name + "p" * 1_400_000
@@ -177,5 +198,6 @@ HOSTILE: tuple[HostileObject, ...] = (
         is_placed=True,
     ),
     HostileObject("a vcjob with a chain of 8,000 tasks", _chain),
+    HostileObject("a Deployment of 8 pods that say they are faulty", _says_it_is_faulty),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

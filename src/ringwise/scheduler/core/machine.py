@@ -209,6 +209,7 @@ class Scheduler:
             publisher=self._rescheduling,
             detector=detector,
             fault_jobs=self._faults.jobs,
+            waiting_restarts=self._faults.restarts.waiting,
             clocks=self._faults.clocks,
             clusterd_runs=self._faults.clusterd.runs,
             history=self._history,

@@ -38,6 +38,9 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     handled = view.fault_jobs.get(job.key)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd(now))
     found = [] if handled is None else [*_state(view, handled, now)]
+    held = view.waiting_restarts.get(job.key)
+    if held is not None:
+        found.append(f"rescheduling: {held.text(now)}")
     if handled is None or handled.state is State.WAITING:
         found += _clock(view, handled, job, policy, now)
     if policy.mode is not Mode.OFF:

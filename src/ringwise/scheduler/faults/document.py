@@ -21,6 +21,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
 from ringwise.scheduler.faults.records import RetryBudget
+from ringwise.scheduler.faults.restarts import Restarted
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import ENDED, State
 from ringwise.scheduler.faults.successors import owner_id_from
@@ -33,6 +34,7 @@ LARGEST_UNPACKED = 64 * 1024 * 1024
 #: Later than any time in nanoseconds.
 _LATEST = 1 << 63
 EMPTY_TOLERATED: Mapping[str, list[list[Any]]] = {}
+NO_RESTARTS: Mapping[str, Restarted] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class ReadDocument:
     problem: str = ""
     #: Owner and name of pods that kubelet rejected, with their number and the last uid (F5).
     rejections: Mapping[str, tuple[int, str]] = field(default_factory=dict, hash=False)
+    #: By owner: restarts because of faults that follow each other.
+    restarts: tuple[tuple[str, Restarted], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ def write(
     tolerated: Mapping[str, list[list[Any]]] = EMPTY_TOLERATED,
     rejections: Iterable[tuple[str, tuple[int, str]]] = (),
     shares: Iterable[Mapping[str, Any]] = (),
+    restarts: Mapping[str, Restarted] = NO_RESTARTS,
     *,
     largest: int = LARGEST_DOCUMENT,
 ) -> WrittenDocument:
@@ -81,6 +86,10 @@ def write(
         _Part("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()
     ]
     parts += [_Part("rejections", _compact([place, *last]), 0) for place, last in rejections]
+    parts += [
+        _Part("restarts", _compact([owner, one.first, one.last, one.again]), one.last)
+        for owner, one in restarts.items()
+    ]
     # Newest first: the oldest do not fit.
     parts.sort(key=lambda part: part.time, reverse=True)
     # After them, the one that was used last first: a lost one costs a restart too much, and moves no pod.
@@ -126,14 +135,14 @@ def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
 
 
 def _joined(parts: Iterable[_Part], left_out: int) -> str:
-    texts: dict[str, list[str]] = {"retries": [], "jobs": [], "clocks": [], "placements": [], "tolerated": []}
-    texts["rejections"] = []
+    lists = ("retries", "jobs", "clocks", "placements", "tolerated", "rejections", "restarts")
+    texts: dict[str, list[str]] = {name: [] for name in lists}
     for part in parts:
         texts.setdefault(part.list, []).append(part.text)
     # The one that was used last comes last: the first are forgotten first.
     retries = ",".join(reversed(texts.pop("retries")))
-    lists = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
-    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{{{retries}}},{lists}}}'
+    others = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
+    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{{{retries}}},{others}}}'
 
 
 def _unpacked(packed: str) -> Any:
@@ -164,13 +173,16 @@ def read(text: str) -> ReadDocument:
     retries = _each(
         list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
     )
-    # Absent in documents of version 0.1.
+    # Absent in documents of version 0.1, and the restarts in those of version 0.2.
     tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
     # Absent in documents before version 0.3.
     rejections = dict(_each(found.get("rejections"), "rejections", _read_rejection, wrong))
     # Absent where none is kept.
     shares = _each(found.get("shares"), "shares", _read_placement, wrong)
-    return ReadDocument(jobs, clocks, retries, placements, shares, tolerated, "; ".join(wrong), rejections)
+    restarts = _each(found.get("restarts"), "restarts", _read_restarted, wrong)
+    return ReadDocument(
+        jobs, clocks, retries, placements, shares, tolerated, "; ".join(wrong), rejections, restarts
+    )
 
 
 Part = TypeVar("Part")
@@ -326,6 +338,11 @@ def _read_budget(given: Any) -> tuple[str, RetryBudget]:
     owner, (job, used, allowed) = given
     budget = RetryBudget(_text(job), _number(used), _number(allowed))
     return owner_id_from(_text(owner), budget.job), budget
+
+
+def _read_restarted(given: Any) -> tuple[str, Restarted]:
+    owner, first, last, again = given
+    return _text(owner), Restarted(_number(first), _number(last), max(0, _number(again)))
 
 
 def _read_placement(given: Any) -> Mapping[str, Any]:

@@ -34,6 +34,7 @@ from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
+from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
@@ -81,6 +82,7 @@ class FaultHandler:
         self.clocks = Clocks(state, configuration, activate)
         self.jobs: dict[str, FaultJob] = {}
         self.retries = RetryBudgets()
+        self.restarts = Restarts()
         self.records = RescheduleRecords()
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
@@ -208,6 +210,7 @@ class FaultHandler:
     def forget(self, key: str) -> None:
         """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
         self._unknown_modes.forget(key)
+        self.restarts.forget(key)
         if key not in self.jobs:
             self.records.forget(key)
 
@@ -217,7 +220,7 @@ class FaultHandler:
             self.records.forget(group.key)
 
     def owner_gone(self, owner: str) -> None:
-        self.changed |= self.retries.forget(owner)
+        self.changed |= self.retries.forget(owner) | self.restarts.forget_owner(owner)
 
     # -- time ------------------------------------------------------------------------------------------
 
@@ -274,11 +277,14 @@ class FaultHandler:
         policy = self._policy(job, now)
         commands: list[Command] = []
         again: int | None = None
+        looks = handled is not None or (policy.mode is not Mode.OFF and self._is_handled(job))
+        if not looks:
+            self.restarts.forget(key)
         if handled is None and policy.unknown_mode and self._is_handled(job):
             ours = filter(self._book.is_ours, job.pods.values())
             faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
             commands += self._unknown_modes.tell(job, policy, faults)
-        elif handled is not None or (policy.mode is not Mode.OFF and self._is_handled(job)):
+        elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
             again = self._look_for_faults(handled, job, policy, now)
             commands += self._act(handled, job, policy, now)
@@ -351,6 +357,7 @@ class FaultHandler:
         """Add the pods that became faulty; healed ones are dropped while nothing was done about them."""
         again: int | None = None
         found: dict[str, FaultyPod] = {}
+        too_soon: list[str] = []
         where = None
         over = not policy.retries and not any(pod.live for pod in job.pods.values())
         for uid, pod in job.pods.items():
@@ -368,9 +375,18 @@ class FaultHandler:
                 # It terminates by itself. On a node that is lost it never would.
                 continue
             again = earliest(again, examined.again)
+            if examined.fault is not None and uid not in handled.faulty:
+                until = self.restarts.not_before(handled.owner, pod, now)
+                if until is not None:
+                    too_soon.append(pod.name)
+                    again = earliest(again, until)
+                    continue
             if examined.fault is not None:
                 where = where or positions(job)
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
+        held = self.restarts.wait_for(handled.key, handled.owner, too_soon)
+        if held is not None:
+            self._told.append(job_events.backoff(job, held, now))
         if any(uid not in handled.faulty for uid in found):
             new = [pod for uid, pod in found.items() if uid not in handled.faulty]
             if handled.state is State.HEALTHY:
@@ -482,6 +498,7 @@ class FaultHandler:
             handled.drop_evictions()
             handled.hardware_broke = True
         handled.happened(Happened.ALLOWED)
+        self.restarts.add(handled.owner, [job.pods[uid] for uid in handled.faulty], now)
         handled.external = policy.mode.external
         hot_switch = all(pod.fault.hot_switch for pod in handled.faulty.values())
         self.records.add(handled, now)
@@ -643,6 +660,7 @@ class FaultHandler:
     def restore(self, found: ReadDocument, cool_downs: str, now: int) -> None:
         """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
         self.retries.owners.update(found.retries)
+        self.restarts.owners.update(found.restarts)
         self._detector.restore(found.tolerated, now)
         self.rejected.counts.update(found.rejections)
         self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)

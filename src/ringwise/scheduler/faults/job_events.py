@@ -9,6 +9,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages.commands import TellJob
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
+from ringwise.scheduler.faults.restarts import WaitingRestart
 
 #: Pods that one sentence names.
 _NAMED = 3
@@ -19,6 +20,7 @@ RESCHEDULING = "Rescheduling"
 ESCALATED = "ReschedulingEscalated"
 BLOCKED = "ReschedulingBlocked"
 HELD_BACK = "EvictionHeldBack"
+BACKOFF = "RestartBackoff"
 FORCED = "GraceOver"
 RECOVERED = "Recovered"
 
@@ -50,6 +52,10 @@ def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> Tell
 
 def blocked(job: Job, handled: FaultJob) -> TellJob:
     return _tell(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
+
+
+def backoff(job: Job, held: WaitingRestart, now: int) -> TellJob:
+    return _tell(job, BACKOFF, held.text(now), warning=True)
 
 
 def grace_over(job: Job, pods: Sequence[str]) -> TellJob:

@@ -74,6 +74,7 @@ class ReschedulingPublisher:
                 self._detector.plain_tolerated(),
                 faults.rejected.counts.items(),
                 shares.plain(),
+                faults.restarts.owners,
             )
             own[RESCHEDULING_KEY], self.left_out = document.text, document.left_out
         if faults.cool_downs.changed:

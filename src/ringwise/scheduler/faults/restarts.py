@@ -1,0 +1,114 @@
+"""Restarts because of faults back off: where the new pods are faulty again, the next restart waits.
+
+Without that, a Deployment whose template says that its pods are faulty is restarted as fast as its pods are
+placed. The first restart of an owner is never delayed, nor is one because of pods that are older than that:
+only pods that were created since then can be faulty again and again. Nor do the times of F2 wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringwise.durations import duration_text
+from ringwise.grammar import agrees, counted
+from ringwise.records import dataclass
+from ringwise.state.model import Pod
+
+_SECOND = 1_000_000_000
+#: Seconds. The restart after the first waits 1 s since that, the next ones 2, 4, 8 ... s. It is less than the
+#: time for which the controller waits for an answer about failed pods (F5).
+LONGEST_PAUSE = 32
+#: An owner without restarts for so many seconds begins anew.
+FORGOTTEN_AFTER = 600
+#: Owners that are kept; the one that was restarted last longest ago goes first.
+MOST_OWNERS = 4096
+
+
+@dataclass(slots=True)
+class Restarted:
+    """The restarts of one owner, in nanoseconds."""
+
+    first: int
+    last: int
+    #: How many followed the first.
+    again: int = 0
+
+    @property
+    def next(self) -> int:
+        """Before this time new pods are not restarted."""
+        return self.last + min(1 << min(self.again, 16), LONGEST_PAUSE) * _SECOND
+
+    def is_over(self, now: int) -> bool:
+        return now >= self.last + FORGOTTEN_AFTER * _SECOND
+
+    def is_new(self, pod: Pod) -> bool:
+        """Whether the pod was created since the first restart; the API server counts whole seconds."""
+        return pod.created // _SECOND >= self.first // _SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRestart:
+    """Faulty pods of a job that are not restarted yet."""
+
+    pods: tuple[str, ...]
+    restarts: int
+    until: int
+
+    def text(self, now: int) -> str:
+        others = len(self.pods) - 1
+        names = self.pods[0] + (f" and {counted(others, 'more pod')}" if others else "")
+        # Rounded up: in 0 s nothing waits any more.
+        left = duration_text(max(0, self.until - now) + _SECOND - 1)
+        return (
+            f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "
+            f"{counted(self.restarts, 'restart')} because of faults: the next one follows in {left}, "
+            f"each time twice as long after the one before, at most {LONGEST_PAUSE} s"
+        )
+
+
+class Restarts:
+    """By owner: restarts because of faults that follow each other."""
+
+    def __init__(self) -> None:
+        self.owners: dict[str, Restarted] = {}
+        #: By job: what waits now.
+        self.waiting: dict[str, WaitingRestart] = {}
+
+    def add(self, owner: str, pods: Iterable[Pod], now: int) -> None:
+        """The owner is restarted because these pods are faulty."""
+        known = self.owners.pop(owner, None)
+        if known is None or known.is_over(now):
+            known = Restarted(now, now)
+        elif known.last < now and any(map(known.is_new, pods)):
+            known.last, known.again = now, known.again + 1
+        self.owners[owner] = known
+        # Those that were restarted longest ago come first.
+        while len(self.owners) > MOST_OWNERS or next(iter(self.owners.values())).is_over(now):
+            del self.owners[next(iter(self.owners))]
+
+    def not_before(self, owner: str, pod: Pod, now: int) -> int | None:
+        """When the pod may be restarted because of a fault; None: now."""
+        known = self.owners.get(owner)
+        if known is None or known.next <= now or not known.is_new(pod):
+            return None
+        if pod.created < known.last == now:
+            # What is restarted in one moment is one restart, in however many jobs.
+            return None
+        return known.next
+
+    def wait_for(self, job: str, owner: str, pods: Iterable[str]) -> WaitingRestart | None:
+        """These pods of a job wait. Returns what is new about it."""
+        names = tuple(sorted(pods))
+        if not names:
+            self.waiting.pop(job, None)
+            return None
+        known = self.owners[owner]
+        before = self.waiting.get(job)
+        self.waiting[job] = held = WaitingRestart(names, known.again + 1, known.next)
+        return None if before is not None and before.until == held.until else held
+
+    def forget(self, job: str) -> None:
+        self.waiting.pop(job, None)
+
+    def forget_owner(self, owner: str) -> bool:
+        return self.owners.pop(owner, None) is not None

@@ -1,0 +1,156 @@
+"""Restarts because of faults back off where the new pods are faulty again; the first one does not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from ringwise.messages.commands import Bind, DeletePod, TellJob
+from ringwise.messages.events import PodGroupSeen
+from ringwise.scheduler.explain.fault_waits import fault_waits
+from ringwise.scheduler.faults.restarts import FORGOTTEN_AFTER, LONGEST_PAUSE
+from ringwise.state.model import Owner, Pod, PodClass
+from tests.scheduler.faults.test_restarts import successor
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+OWNER = Owner("ReplicaSet", "serve", "uid-of-serve")
+FORCE = {"fault-scheduling": "force"}
+FAULTY = {**FORCE, "fault-type": "Separate"}
+
+
+def service(pods: int, labels: dict[str, str]) -> Rig:
+    """The pods of a Deployment, which have no PodGroup."""
+    rig = Rig(2 * pods)
+    for number in range(pods):
+        name = f"serve-{number}"
+        cls = PodClass(CHIP, 8)
+        rig.put(Pod(f"{name}.0", "default", name, cls, created=rig.now, labels=labels, owner=OWNER))
+    return rig
+
+
+def gang(pods: int, labels: dict[str, str]) -> Rig:
+    """It ran for a while before its pods had these labels."""
+    rig = Rig(2 * pods)
+    rig.submit("train", pods=pods, chips=8, labels=FORCE, owner=OWNER)
+    rig.run()
+    rig.step(30)
+    label(rig, labels)
+    return rig
+
+
+def replace_deleted(rig: Rig) -> None:
+    """Their owner makes pods again as soon as they are deleted."""
+    for name, pod in list(rig.pods.items()):
+        if pod.deleting:
+            rig.gone(name)
+            fresh = replace(pod, uid=f"{name}.{rig.now}", created=rig.now, phase="Pending", annotations={})
+            rig.put(replace(fresh, deleting=False, node=None, holds=(), rank=None))
+
+
+def label(rig: Rig, labels: dict[str, str]) -> None:
+    for key, group in list(rig.groups.items()):
+        rig.groups[key] = replace(group, labels=labels)
+        rig.tell(PodGroupSeen(rig.groups[key]))
+    for name in list(rig.pods):
+        rig.change(name, labels=labels)
+
+
+def live(rig: Rig, seconds: float) -> list[float]:
+    """So long; the seconds after which pods were deleted."""
+    began = rig.now
+    restarts: list[float] = []
+    while rig.now < began + seconds * SECOND:
+        if any(isinstance(one, DeletePod) for one in rig.step(0.1)):
+            restarts.append((rig.now - began) / SECOND)
+        replace_deleted(rig)
+    return restarts
+
+
+@pytest.mark.parametrize("rig_of", [service, gang])
+def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
+    rig_of: Callable[[int, dict[str, str]], Rig],
+) -> None:
+    rig = rig_of(8, FAULTY)
+    restarts = live(rig, 120)
+    assert restarts[0] < 1
+    pauses = [after - before for before, after in pairwise(restarts)]
+    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE]
+    deletions = sum(isinstance(one, DeletePod) for one in rig.commands)
+    bindings = sum(isinstance(one, Bind) for one in rig.commands)
+    assert deletions == 8 * len(restarts)
+    assert bindings == deletions + 8
+
+
+def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
+    rig = gang(4, FAULTY)
+    live(rig, 10)
+    told = [one for one in rig.commands if isinstance(one, TellJob) and one.reason == "RestartBackoff"]
+    assert [one.message.partition(" because")[0] for one in told] == [
+        "train-0 and 3 more pods are faulty again after 1 restart",
+        "train-0 and 3 more pods are faulty again after 2 restarts",
+        "train-0 and 3 more pods are faulty again after 3 restarts",
+        "train-0 and 3 more pods are faulty again after 4 restarts",
+    ]
+    assert all(one.warning for one in told)
+    view = rig.machine.view
+    (line,) = [one for one in fault_waits(view, view.jobs["default/train"], rig.now) if "follows in" in one]
+    assert "after 4 restarts because of faults" in line
+    assert "at most 32 s" in line
+
+
+def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:
+    """A large service loses hardware under one replica after the other."""
+    rig = service(6, FORCE)
+    rig.run()
+    rig.step(30)
+    for number in range(6):
+        rig.sick(rig.pods[f"serve-{number}"].node or "", 0xFF)
+        deleted = [one.pod for one in rig.step(0.1) if isinstance(one, DeletePod)]
+        assert deleted == [f"serve-{number}"]
+        replace_deleted(rig)
+        rig.run()
+
+
+def test_a_fault_long_after_the_restart_before_does_not_wait() -> None:
+    rig = gang(2, FORCE)
+    for _ in range(2):
+        rig.sick(rig.pods["train-0"].node or "", 0xFF)
+        assert any(isinstance(one, DeletePod) for one in rig.step(0.1))
+        replace_deleted(rig)
+        rig.run()
+        rig.step(LONGEST_PAUSE + 1)
+
+
+def test_an_owner_without_restarts_for_long_begins_anew() -> None:
+    rig = gang(2, FAULTY)
+    assert len(live(rig, 40)) == 6
+    label(rig, FORCE)
+    rig.step(FORGOTTEN_AFTER)
+    label(rig, FAULTY)
+    assert len(live(rig, 2)) == 2
+
+
+def test_pods_that_are_healthy_again_meanwhile_are_not_restarted() -> None:
+    rig = gang(2, FAULTY)
+    live(rig, 4)
+    assert rig.machine.view.waiting_restarts
+    label(rig, FORCE)
+    assert live(rig, 60) == []
+    assert not rig.machine.view.waiting_restarts
+
+
+def test_the_next_leader_waits_as_long_F1() -> None:
+    rig = gang(4, FAULTY)
+    live(rig, 10)
+    assert [round(second) for second in live(successor(rig), 20)] == [5]
+
+
+def test_nothing_waits_of_a_job_that_is_gone() -> None:
+    rig = gang(2, FAULTY)
+    live(rig, 4)
+    rig.end("train")
+    rig.step()
+    assert not rig.machine.view.waiting_restarts
