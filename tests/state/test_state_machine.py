@@ -224,7 +224,9 @@ class StateMachine(RuleBasedStateMachine):
             report = state.report_of(node.name, RESOURCE)
             bad = 0 if report is None else report.unhealthy | report.recovering
             listed = mask_of(device.chip for device in node.devices or ())
-            base = listed if state.self_maintain or report is None else report.free
+            # What a transaction released is free in it, although the report still lists it as used.
+            reported = 0 if report is None else report.free | fleet.supposed_free[number]
+            base = listed if state.self_maintain or report is None else reported
             free = base & ~held & ~bad
             if unknown or free.bit_count() > node.chips_allocatable[RESOURCE] - requested:
                 continue
