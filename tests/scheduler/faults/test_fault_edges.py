@@ -252,24 +252,3 @@ def test_S9_a_node_that_is_taken_out_of_use_is_not_held(take_out: Callable[[Rig,
     after = {pod.rank: pod.node for pod in rig.pods.values()}
     assert {rank for rank in before if before[rank] != after[rank]} == {1, 2}
     assert rig.now == 1000 * SECOND
-
-
-@pytest.mark.parametrize(
-    ("labels", "annotations"),
-    [({"fault-type": "Separate"}, {}), ({"subHealthyStrategy": "hotSwitch"}, {"needVolcanoOpe": "delete"})],
-)
-def test_marks_that_a_pod_was_made_with_restart_nothing(
-    labels: dict[str, str], annotations: dict[str, str]
-) -> None:
-    """Its owner makes every pod with them: the answer would be repeated as fast as pods are made."""
-    rig = Rig(3)
-    # ClusterD runs.
-    rig.tell(ev.ReportSeen(DeviceReport("n3", CHIP, aggregated=True)))
-    rig.submit("train", pods=2, chips=8, labels={**POD_LEVEL, **labels}, annotations=annotations)
-    for _ in range(5):
-        rig.run()
-        for name in ("train-0", "train-1"):
-            rig.change(name, phase="Running")
-        rig.run()
-        finish(rig)
-    assert rig.deletions() == []

@@ -342,7 +342,6 @@ class EventHandlers:
         if placement is not None:
             self._inventory.pods_changed(placement.node)
         job = self._book.drop_pod(event.uid)
-        self._detector.forget_pod(event.uid)
         if node is not None:
             self._detector.pod_gone(node, event.uid)
         if job is not None:

@@ -94,9 +94,6 @@ class FaultDetector:
         self._failed: dict[str, dict[str, int]] = {}
         #: F5: whether a pod that kubelet rejected is not made again. Set by who makes it again.
         self.is_rejected_for_good: Callable[[Pod], bool] = lambda pod: False
-        #: By uid: marks of faults that a pod had before it had a node. They say nothing about hardware: its
-        #: owner makes every pod with them, and would be answered without an end.
-        self._born_with: dict[str, tuple[str | None, str | None]] = {}
 
     # -- facts -------------------------------------------------------------------------------------
 
@@ -156,14 +153,9 @@ class FaultDetector:
 
     def pod_seen(self, pod: Pod, now: int) -> None:
         """A pod that failed may have failed because of hardware that is reported later."""
-        if pod.node is None and _marks(pod) != _NO_MARKS:
-            self._born_with[pod.uid] = _marks(pod)
         if pod.phase == "Failed" and pod.node is not None and pod.cls.chips:
             on_node = self._failed.setdefault(pod.node, {})
             on_node.setdefault(pod.uid, min(pod.ended, now) if pod.ended else now)
-
-    def forget_pod(self, uid: str) -> None:
-        self._born_with.pop(uid, None)
 
     def failed_on(self, node: str) -> Iterable[str]:
         """Failed pods that had chips of the node."""
@@ -230,19 +222,13 @@ class FaultDetector:
         if policy.retries and not made_again and _has_failed(pod):
             code = "" if pod.exit_code is None else f" with exit code {pod.exit_code}"
             return Examined(PodFault(FaultType.POD, f"the pod failed{code}"))
-        said, _ = self._marks(pod)
+        said = pod.labels.get(FAULT_TYPE)
         if said == "Separate":
             return Examined(
                 PodFault(FaultType.RELATION, "ClusterD separates the pod because of related faults")
             )
         examined = self._sub_health(pod, number, chips, policy, said, now)
         return Examined(examined.fault, earliest(again, examined.again))
-
-    def _marks(self, pod: Pod) -> tuple[str | None, str | None]:
-        """What ClusterD wrote on the pod since it has a node: `fault-type` and `needVolcanoOpe`."""
-        said, wants = _marks(pod)
-        born = self._born_with.get(pod.uid, _NO_MARKS)
-        return None if said == born[0] else said, None if wants == born[1] else wants
 
     def _may_explain(self, pod: Pod, now: int) -> bool:
         """Whether broken hardware of its node may be why the pod failed."""
@@ -338,7 +324,7 @@ class FaultDetector:
         name = self._state.names[number]
         if strategy is SubHealth.HOT_SWITCH:
             # ClusterD prepares a backup pod first, and says when this one goes; its word is enough.
-            if self._marks(pod)[1] != "delete":
+            if pod.annotations.get(NEED_VOLCANO_OPERATION) != "delete":
                 return HEALTHY
             if BACKUP_NEW_POD not in pod.annotations:
                 # The hot switch failed: the job restarts as after any fault.
@@ -386,18 +372,11 @@ class FaultDetector:
         record = self._state.pods.get(pod.uid)
         if record is None or record.node < 0 or policy.sub_health is not SubHealth.HOT_SWITCH:
             return ""
-        if self._marks(pod)[1] == "delete":
+        if pod.annotations.get(NEED_VOLCANO_OPERATION) == "delete":
             return ""
         weak = self._weak(self._state.names[record.node], pod.cls.resource or "", record.chips)
         bad = mask_of(fault.chip for fault in weak)
-        return self._why_sub_healthy(pod, record.node, bad, self._marks(pod)[0])
-
-
-_NO_MARKS = (None, None)
-
-
-def _marks(pod: Pod) -> tuple[str | None, str | None]:
-    return pod.labels.get(FAULT_TYPE), pod.annotations.get(NEED_VOLCANO_OPERATION)
+        return self._why_sub_healthy(pod, record.node, bad, pod.labels.get(FAULT_TYPE))
 
 
 def _has_failed(pod: Pod) -> bool:
