@@ -45,8 +45,8 @@ NO_CHIP_PLUGIN = ReasonKind(
 TOO_COSTLY = ReasonKind(
     "too-costly",
     Stage.PREDICATE,
-    "the job is set aside for a while: to find nodes for it took {steps} steps in one cycle, and {limit} are "
-    "allowed",
+    "the job is set aside for a while: to find nodes for it took {steps:step} in one cycle, at most {limit} "
+    "{limit:=is|are} allowed",
     ("use fewer and shorter selectors and affinity terms", "let the pods of the job differ less"),
     frozenset(
         {
@@ -62,8 +62,8 @@ TOO_COSTLY = ReasonKind(
 NAMESPACE_TOO_COSTLY = ReasonKind(
     "namespace-too-costly",
     Stage.PREDICATE,
-    "to find nodes for jobs of the namespace {namespace} took {steps} steps lately, and {limit} are allowed: "
-    "this one is tried in {seconds} s",
+    "to find nodes for jobs of the namespace {namespace} took {steps:step} lately, at most {limit} "
+    "{limit:=is|are} allowed: this one is tried in {seconds} s",
     ("nothing to do: it is tried again in {seconds:#} s", "use fewer selectors in the jobs of the namespace"),
     frozenset({Trigger.TIME_PASSED}),
 )
