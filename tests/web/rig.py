@@ -62,6 +62,9 @@ class TestCore:
             raise NotLeadingError("replica-2", "https://10.0.0.2:8090/")
         return work(self.scheduler, self.now)
 
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return await self.call(fork)
+
 
 def source() -> DashboardSource:
     return {"kind": "lab", "name": "test", "version": "0", "live": True, "leader": ""}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.apps.extensions import new_scheduler
@@ -50,11 +50,12 @@ def place(
     journal: Journal | None = None,
     known: Sequence[ev.Event] = (),
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
+    only: Collection[tuple[str, str]] | None = None,
 ) -> PlaceAnswer:
     """Decide about every pending job of the input. The same input gives the same answer.
 
     `journal` records the very decisions that the answer shows. `known` are the objects of a cluster that the
-    input is added to.
+    input is added to. `only`: namespaces and names of the jobs that the answer is about.
     """
     events, errors = input_events(bundle)
     scheduler = new_scheduler(configuration, catalog, scheduler_names, awaits_groups=bundle.awaits_groups)
@@ -72,7 +73,7 @@ def place(
         for job in sorted(
             (*view.jobs.values(), *view.jobs_of_others()), key=lambda job: (job.namespace, job.name, job.key)
         )
-        if is_listed(view, job, answers, everything)
+        if is_listed(view, job, answers, everything) and (only is None or (job.namespace, job.name) in only)
     ]
     present = reasons_now(view, [job for job in listed if is_waiting(view, job, answers)], now)
     jobs = [job_answer(view, job, answers, bound, candidates, present.of) for job in listed]

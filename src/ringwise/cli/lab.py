@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from ringwise.apps.aside import Aside
 from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MOST_BYTES
@@ -199,7 +200,9 @@ def _greet(live: LiveLab) -> None:
     click.echo("in another terminal: ringwise submit FILE, ringwise top; Ctrl-C stops")
 
 
-def _dashboard(live: LiveLab, address: str | None) -> Callable[[], AbstractAsyncContextManager[None]] | None:
+def _dashboard(
+    live: LiveLab, address: str | None
+) -> Callable[[Aside], AbstractAsyncContextManager[None]] | None:
     """Opens the dashboard and prints where it is; None where none is wanted."""
     if address == "":
         return None
@@ -214,9 +217,9 @@ def _dashboard(live: LiveLab, address: str | None) -> Callable[[], AbstractAsync
         )
 
     @asynccontextmanager
-    async def serving() -> AsyncIterator[None]:
+    async def serving(aside: Aside) -> AsyncIterator[None]:
         wanted = address or f"{LOOPBACK}:{DASHBOARD_PORT}"
-        async with listening(lab_dashboard(live), wanted, or_any_port=address is None) as url:
+        async with listening(lab_dashboard(live, aside=aside), wanted, or_any_port=address is None) as url:
             click.echo(f"dashboard on {url}")
             yield
 

@@ -55,6 +55,7 @@ from ringwise.views.cluster import (
     queue_documents,
     top_document,
     with_present_reasons,
+    with_reasons,
 )
 from ringwise.views.documents.cluster import (
     ChipsDocument,
@@ -82,7 +83,7 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
         return _listed(kind, nodes, all_nodes, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
         chosen = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
-        views = with_present_reasons(live.objects, chosen, now)
+        views = with_reasons(live.objects, chosen)
         jobs = [view.document() for view in views]
         all_jobs: JobsDocument = {"schema": "ringwise.io/jobs/v1", "jobs": jobs}
         return _listed(kind, jobs, all_jobs, lambda console: draw_jobs(console, views, now))
@@ -92,7 +93,7 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
         return _listed(kind, queues, all_queues, lambda console: draw_queues(console, queues))
     if kind == "pods":
         some = [pod for pod in live.objects.pods if namespace in (None, pod.namespace)]
-        pods = pod_documents(live.objects, some, now)
+        pods = pod_documents(live.objects, some)
         all_pods: PodsDocument = {"schema": "ringwise.io/pods/v1", "pods": pods}
         return _listed(kind, pods, all_pods, lambda console: draw_pods(console, pods, now))
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
@@ -116,7 +117,7 @@ def _node(live: LiveLab, name: str) -> QueryResult:
     node = live.cluster.get(Node, name)
     assert node is not None
     fields = next(found for found in node_documents(live.objects) if found["name"] == name)
-    pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name], live.now)
+    pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name])
     document: NodeDocument = {"schema": "ringwise.io/node/v1", **fields, "object": plain(node), "on_it": pods}
 
     def draw(console: Console) -> None:
@@ -195,7 +196,7 @@ def _job_facts(view: JobView) -> dict[str, Any]:
 
 def _queue(live: LiveLab, name: str) -> QueryResult:
     own = [view for view in job_views(live.objects) if view.queue == name]
-    views = with_present_reasons(live.objects, own, live.now)
+    views = with_reasons(live.objects, own)
     fields = next(found for found in queue_documents(live.objects) if found["name"] == name)
     document: QueueDocument = {
         "schema": "ringwise.io/queue/v1",
@@ -388,7 +389,7 @@ def _ended(view: JobView) -> QueryResult:
 
 def _top(live: LiveLab, height: Any = None) -> QueryResult:
     objects = live.objects
-    views = with_present_reasons(objects, job_views(objects), live.now)
+    views = with_reasons(objects, job_views(objects))
     document = top_document(objects, status_document(live), views)
     waiting = not_placed(views)
     return QueryResult(document, lambda console: draw_top(console, live, document, waiting, height))

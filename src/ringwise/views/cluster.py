@@ -171,16 +171,34 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     return found
 
 
+def with_reasons(objects: ClusterObjects, views: Iterable[JobView]) -> list[JobView]:
+    """The same jobs for a list: those that wait have the reason that they carry. Nothing is tried for it."""
+    found = list(views)
+    for view in not_placed(found):
+        if view.reason is not None:
+            view.reason = view.reason.with_only(())
+            _name_board(objects, view)
+    return found
+
+
 def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now: int) -> list[JobView]:
-    """The same jobs; those that are not placed have their reasons as of now, with cures that were tried."""
+    """The same jobs; those that are not placed have their reasons as of now, with cures that were tried.
+
+    For a job that was asked for: what is tried takes as long as many placements.
+    """
     found = list(views)
     waiting = [(view, view.job) for view in not_placed(found) if view.job and view.reason is not None]
     reasons = reasons_now(objects.view, [job for _, job in waiting], now).of
     for view, job in waiting:
         if job.reason is not None:
             view.reason = reasons[job.key]
-            view.board = why_this_board(objects.view, job) if view.outcome == "refused" else None
+            _name_board(objects, view)
     return found
+
+
+def _name_board(objects: ClusterObjects, view: JobView) -> None:
+    refused = view.outcome == "refused" and view.job is not None
+    view.board = why_this_board(objects.view, view.job) if refused and view.job is not None else None
 
 
 def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
@@ -404,13 +422,19 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int) -> list[PodFields]:
-    """The pods; those that wait have the reason of their job as of now."""
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None = None) -> list[PodFields]:
+    """The pods; those that wait have the reason of their job.
+
+    With `now` as of then and with cures that were tried, which takes long; else the one that the job carries.
+    """
     view, chosen = objects.view, list(pods)
     waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
     waiting |= {pod.uid: job for pod in chosen if (job := view.job_of(pod.uid)) and view.is_pending(pod)}
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
-    present = reasons_now(view, list(asked.values()), now).of
+    if now is None:
+        present = {key: job.reason and job.reason.with_only(()) for key, job in asked.items()}
+    else:
+        present = reasons_now(view, list(asked.values()), now).of
     found: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)

@@ -36,3 +36,7 @@ class Core(Protocol):
 
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         """`work` gets the scheduler and the time in nanoseconds. Raises NotLeadingError."""
+
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        """The same for work that copies the process. Also a replica that waits for the lease does it: it
+        knows the objects. Raises NotLeadingError where they are not known yet."""

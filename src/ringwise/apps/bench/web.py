@@ -88,6 +88,9 @@ class BusyCluster:
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         return work(self.scheduler, self.now)
 
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return await self.call(fork)
+
     def turn(self, starts: int, ends: int) -> None:
         """One turn: the last bindings are confirmed, jobs end, and others are submitted."""
         self.now += int(TURN * _SECOND)

@@ -1,12 +1,14 @@
 """The lab's local API: JSON over a socket in its folder, on the thread that owns the lab.
 
-Every request is handled from beginning to end before the next one and before the next
-turn of the lab, so no request sees a partial change, and what was answered is on disk.
+Every change is made from beginning to end before the next request and before the next turn of the lab, so no
+request sees a partial change, and what was answered is on disk. Short questions are answered in the same way;
+long ones by a copy of the process as it is between two turns, and the lab goes on meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -16,10 +18,11 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from ringwise.apps.aside import Aside, Copy, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import PLUGIN_PROBLEMS
 from ringwise.apps.lab.faults import faults_now
-from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.lab.submission import Submission
@@ -29,7 +32,14 @@ from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.errors import ConfigurationError
 from ringwise.state.model import PriorityClass
-from ringwise.views.cluster import ClusterObjects, JobView, job_views, with_present_reasons
+from ringwise.views.cluster import (
+    ClusterObjects,
+    JobView,
+    job_views,
+    not_placed,
+    with_present_reasons,
+    with_reasons,
+)
 from ringwise.views.documents.changes import (
     AdvanceDocument,
     DeletedFields,
@@ -61,6 +71,9 @@ MOST_BYTES = 1 << 30
 MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
+#: Questions that try placements, or read a whole journal.
+LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain-plan", "story", "why"})
+
 #: Raised before anything was changed.
 _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)
 
@@ -73,10 +86,12 @@ class LabServer:
         live: LiveLab,
         queries: Mapping[str, Query],
         dashboard: AbstractAsyncContextManager[object] | None = None,
+        aside: Aside | None = None,
     ) -> None:
-        """`dashboard` is open while the lab runs."""
+        """`dashboard` is open while the lab runs; `aside` answers its long questions, too."""
         self.live = live
         self._queries = queries
+        self._aside = aside or Aside()
         self._dashboard = dashboard or nullcontext()
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -118,7 +133,8 @@ class LabServer:
                 web.post("/v1/submit", self._answering(self._submit)),
             ]
         )
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+        # A client that goes away ends the copy that looks for its answer. Changes are made in one piece.
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1, handler_cancellation=True)
         await runner.setup()
         socket = self.live.folder.listen()
         try:
@@ -148,12 +164,10 @@ class LabServer:
             body = await request.read()
             try:
                 document = handler(request, body)
-            except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
-                return _refusal(400, f"the request cannot be read: {error}")
-            except (*_REFUSALS, LookupError) as error:
-                return _refusal(409, str(error))
+                if inspect.isawaitable(document):
+                    document = await document
             except Exception as error:
-                return _refusal(500, f"internal error: {type(error).__name__}: {error}")
+                return _refusal(*_problem(error))
             # Clients are other processes: they repeat what is wrong with the plugins of this one.
             problems = json.dumps(plugin_problems())
             return web.Response(
@@ -169,23 +183,53 @@ class LabServer:
         query = self._queries.get(name)
         if query is None:
             raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
-        return query(self.live, _parameters(body))
+        parameters = _parameters(body)
+        if name in LONG_QUERIES:
+            return self._copied(lambda: query(self.live, parameters))
+        return query(self.live, parameters)
+
+    async def _copied(self, question: Callable[[], Any]) -> msgspec.Raw:
+        """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
+
+        async def between_turns(fork: Callable[[], Copy]) -> Copy:
+            return fork()
+
+        sent = await self._aside.answer(between_turns, lambda: _sent(question))
+        found = _SENT.decode(sent)
+        if found.status:
+            raise _Refused(found.status, found.error)
+        return found.document
 
     def _submit(self, _request: web.Request, body: bytes) -> Any:
         submission = msgspec.json.decode(body, type=Submission)
         if submission.dry_run:
-            answer, objects = self.live.dry_run(submission)
-        else:
-            answer = self._guarded(lambda: self.live.submit(submission))
-            self._wake.set()
-            objects = self.live.objects
+            return self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
+        answer = self._guarded(lambda: self.live.submit(submission))
+        self._wake.set()
+        return self._submitted(submission, answer)
+
+    async def _submitted(self, submission: Submission, answer: Submitted) -> Any:
+        """What was submitted is stored, whether or not cures can be looked for now."""
+        objects = self.live.objects
+        views = _jobs_of(objects, answer.jobs)
+        if not_placed(views):
+            with suppress(TooManyQuestionsError, QuestionFailedError, _Refused):
+                return await self._copied(lambda: self._answer_to(submission, answer, objects))
+        return self._document(submission, answer, with_reasons(objects, views))
+
+    def _answer_to(self, submission: Submission, answer: Submitted, objects: ClusterObjects) -> Any:
+        views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
+        return self._document(submission, answer, views)
+
+    def _document(self, submission: Submission, answer: Submitted, views: Iterable[JobView]) -> Any:
         classes = [found.name for found in self.live.cluster.all(PriorityClass)]
         classes += [found.name for found in submission.priority_classes]
         notes = missing_classes(submission.vcjobs, submission.pod_groups, submission.pods, classes)
-        views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
-        jobs = [view.document() for view in views]
         document = SubmitDocument(
-            schema="ringwise.io/submit/v1", dry_run=submission.dry_run, objects=answer.objects, jobs=jobs
+            schema="ringwise.io/submit/v1",
+            dry_run=submission.dry_run,
+            objects=answer.objects,
+            jobs=[view.document() for view in views],
         )
         return {**document, "notes": list(notes)}
 
@@ -212,13 +256,16 @@ class LabServer:
 
         live.advance_until(settled, limit)
         done = settled()
-        return {
-            "now": live.now,
-            "settled": done,
-            # Nothing more will happen before the limit.
-            "over": not done and (live.settings.speed is None or live.now >= limit),
-            "jobs": [view.document() for view in with_present_reasons(live.objects, jobs(), live.now)],
-        }
+        # Nothing more will happen before the limit.
+        over = not done and (live.settings.speed is None or live.now >= limit)
+
+        def answer(views: list[JobView]) -> dict[str, Any]:
+            return {"now": live.now, "settled": done, "over": over, "jobs": [one.document() for one in views]}
+
+        waiting = not_placed(jobs()) if done or over else []
+        if not waiting:
+            return answer(with_reasons(live.objects, jobs()))
+        return self._copied(lambda: answer(with_present_reasons(live.objects, jobs(), live.now)))
 
     def _drain(self, parameters: Mapping[str, Any]) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
@@ -419,6 +466,47 @@ def _count(parameters: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
+class _Refused(Exception):
+    """What a copy of the lab refused: the status, and the message."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Sent(msgspec.Struct):
+    """What a copy of the lab sends: an answer, or status and message of a refusal."""
+
+    document: msgspec.Raw = msgspec.Raw(b"null")
+    status: int = 0
+    error: str = ""
+
+
+_SENT = msgspec.json.Decoder(_Sent)
+
+
+def _sent(question: Callable[[], Any]) -> bytes:
+    try:
+        return msgspec.json.encode(_Sent(msgspec.Raw(msgspec.json.encode(question()))))
+    except Exception as error:
+        status, message = _problem(error)
+        return msgspec.json.encode(_Sent(status=status, error=message))
+
+
+def _problem(error: Exception) -> tuple[int, str]:
+    """Status and message of what went wrong with a request."""
+    match error:
+        case _Refused():
+            return error.status, str(error)
+        case msgspec.MsgspecError() | RecursionError() | UnicodeError():
+            return 400, f"the request cannot be read: {error}"
+        case TooManyQuestionsError():
+            return 503, str(error)
+    if isinstance(error, (*_REFUSALS, LookupError)):
+        return 409, str(error)
+    return 500, f"internal error: {type(error).__name__}: {error}"
+
+
 def _refusal(status: int, message: str) -> web.Response:
     return web.Response(
         status=status, body=msgspec.json.encode({"error": message}), content_type="application/json"
@@ -429,11 +517,13 @@ def run_lab(
     live: LiveLab,
     queries: Mapping[str, Query],
     on_turn: Callable[[], None] | None = None,
-    dashboard: Callable[[], AbstractAsyncContextManager[object]] | None = None,
+    dashboard: Callable[[Aside], AbstractAsyncContextManager[object]] | None = None,
 ) -> None:
     """Run in the foreground until Ctrl-C; the folder is left complete."""
 
     async def main() -> None:
-        await LabServer(live, queries, None if dashboard is None else dashboard()).run(on_turn)
+        aside = Aside()
+        page = None if dashboard is None else dashboard(aside)
+        await LabServer(live, queries, page, aside).run(on_turn)
 
     asyncio.run(main())

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.journal.format import JournalError
 from ringwise.apps.place import place
 from ringwise.apps.queries import explain_job
 from ringwise.apps.source import Source
 from ringwise.apps.story import UnknownStoryError, story_of
-from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.messages import events as ev
-from ringwise.records import dataclass
 from ringwise.scheduler.explain.why import UnknownJobError
-from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import ended_document, ended_sentence, explanation_document
@@ -29,39 +28,24 @@ from ringwise.web.guard import RequestRefusedError
 
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
-#: Questions that may wait for their turn; each takes up to some seconds.
-MAX_WAITING = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """What a what-if starts from, taken from the scheduler at one moment."""
-
-    events: list[ev.Event]
-    configuration: Configuration
-    catalog: BoardCatalog
-    scheduler_names: frozenset[str]
-    now: int
-
-    @classmethod
-    def of(cls, scheduler: WatchedScheduler, now: int) -> _Known:
-        view = scheduler.view
-        return cls(view.known_events(), view.configuration, view.catalog, view.scheduler_names, now)
 
 
 class SchedulerAnswers:
-    """One question at a time: they take processor time that the scheduler needs."""
+    """The questions are answered by copies of this process: they take no time of the scheduler's thread."""
 
-    def __init__(self, core: Core, journals: Callable[[], Sequence[Path]] | None = None) -> None:
+    def __init__(
+        self,
+        core: Core,
+        journals: Callable[[], Sequence[Path]] | None = None,
+        aside: Aside | None = None,
+    ) -> None:
         """`journals` are the files with the story of the cluster, oldest first; None: there are none."""
         self._core = core
         self._journals = journals
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._aside = aside or Aside()
 
     async def why(self, namespace: str, name: str) -> Mapping[str, Any]:
-        async with _Turn(self):
-            return await self._core.call(lambda scheduler, now: _why(scheduler, now, namespace, name))
+        return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name))
 
     async def story(self, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
@@ -69,37 +53,56 @@ class SchedulerAnswers:
             raise RequestRefusedError(
                 404, "no-journal", "there is no journal that could tell the story of the job"
             )
-        async with _Turn(self):
-            try:
-                told = await asyncio.to_thread(story_of, f"{namespace}/{name}", journals)
-            except (UnknownStoryError, JournalError) as error:
-                raise RequestRefusedError(404, "not-found", str(error)) from None
-        return story_document(told.story, told.until)
+        return await self._answer(lambda scheduler, now: _story(journals, namespace, name))
 
     async def what_if(self, text: bytes) -> Mapping[str, Any]:
-        submitted = await asyncio.to_thread(_read, text)
-        async with _Turn(self):
-            known = await self._core.call(_Known.of)
-            return await asyncio.to_thread(_what_if, known, submitted)
+        return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
 
-
-class _Turn:
-    """Waits until no other question is answered; refuses when many wait already."""
-
-    def __init__(self, answers: SchedulerAnswers) -> None:
-        self._answers = answers
-
-    async def __aenter__(self) -> None:
-        if self._answers._waiting >= MAX_WAITING:
-            raise RequestRefusedError(503, "busy", "too many questions at once; ask again in some seconds")
-        self._answers._waiting += 1
+    async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
+        """Raises RequestRefusedError and NotLeadingError."""
         try:
-            await self._answers._turn.acquire()
-        finally:
-            self._answers._waiting -= 1
+            answer = await self._aside.answer(
+                self._core.copy, lambda scheduler, now: _encoded(question, scheduler, now)
+            )
+        except TooManyQuestionsError as error:
+            raise RequestRefusedError(503, "busy", str(error)) from None
+        except QuestionFailedError as error:
+            raise RequestRefusedError(500, "no-answer", str(error)) from None
+        found = _ANSWERED.decode(answer)
+        if found.refused is not None:
+            raise RequestRefusedError(*found.refused)
+        return found.document
 
-    async def __aexit__(self, *_error: object) -> None:
-        self._answers._turn.release()
+
+_Document = dict[str, Any]
+
+
+class _Answered(msgspec.Struct):
+    """What comes through the pipe: a document, or status, code and message of a refusal."""
+
+    document: _Document = {}
+    refused: tuple[int, str, str] | None = None
+
+
+_ANSWERED = msgspec.json.Decoder(_Answered)
+
+
+def _encoded(
+    question: Callable[[WatchedScheduler, int], Mapping[str, Any]], scheduler: WatchedScheduler, now: int
+) -> bytes:
+    try:
+        made = _Answered(dict(question(scheduler, now)))
+    except RequestRefusedError as error:
+        made = _Answered(refused=(error.status, error.code, str(error)))
+    return msgspec.json.encode(made)
+
+
+def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:
+    try:
+        told = story_of(f"{namespace}/{name}", journals)
+    except (UnknownStoryError, JournalError) as error:
+        raise RequestRefusedError(404, "not-found", str(error)) from None
+    return story_document(told.story, told.until)
 
 
 def _why(scheduler: WatchedScheduler, now: int, namespace: str, name: str) -> WhyDocument:
@@ -129,20 +132,22 @@ def _read(text: bytes) -> Bundle:
     return bundle
 
 
-def _what_if(known: _Known, submitted: Bundle) -> Mapping[str, Any]:
-    """Raises RequestRefusedError. For any thread: a scheduler of its own decides, with shared objects."""
+def _what_if(scheduler: WatchedScheduler, now: int, submitted: Bundle) -> Mapping[str, Any]:
+    """Raises RequestRefusedError. A scheduler of its own decides, with shared objects."""
+    view = scheduler.view
+    known = view.known_events()
     for kind, there, more in (
         (
             "Job",
-            {event.job.key for event in known.events if isinstance(event, ev.VcJobSeen)},
+            {event.job.key for event in known if isinstance(event, ev.VcJobSeen)},
             submitted.vcjobs,
         ),
         (
             "PodGroup",
-            {event.group.key for event in known.events if isinstance(event, ev.PodGroupSeen)},
+            {event.group.key for event in known if isinstance(event, ev.PodGroupSeen)},
             submitted.pod_groups,
         ),
-        ("Pod", {event.pod.key for event in known.events if isinstance(event, ev.PodSeen)}, submitted.pods),
+        ("Pod", {event.pod.key for event in known if isinstance(event, ev.PodSeen)}, submitted.pods),
     ):
         for one in more:
             if one.key in there:
@@ -159,11 +164,11 @@ def _what_if(known: _Known, submitted: Bundle) -> Mapping[str, Any]:
     jobs = Bundle(pods=submitted.pods, pod_groups=submitted.pod_groups, vcjobs=submitted.vcjobs)
     answer = place(
         jobs,
-        known.configuration,
-        known.catalog,
-        now=known.now,
-        known=known.events,
-        scheduler_names=known.scheduler_names,
+        view.configuration,
+        view.catalog,
+        now=now,
+        known=known,
+        scheduler_names=view.scheduler_names,
+        only=asked,
     )
-    answer.jobs = [job for job in answer.jobs if (job.namespace, job.name) in asked]
     return place_document(answer)

@@ -38,6 +38,15 @@ class KubeCore:
         """A replica that waits for the lease knows the objects, but not why jobs wait: the leader does."""
         if not self._runner.deciding.is_set():
             raise NotLeadingError(self._runner.leader)
+        return await self._run(work)
+
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        """A standby replica has nothing else to do: what it tries shows why a job waits."""
+        if not self._runner.ready:
+            raise NotLeadingError(self._runner.leader)
+        return await self._run(fork)
+
+    async def _run(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         scheduler = self._scheduler()
         try:
             return await self._runner.ask(lambda now: work(scheduler, now))

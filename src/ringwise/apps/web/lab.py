@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ringwise import __version__
+from ringwise.apps.aside import Aside
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.views.documents.dashboard import DashboardSource
@@ -24,8 +25,11 @@ class LabCore:
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         return work(self._live.scheduler, self._live.now)
 
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return await self.call(fork)
 
-def lab_dashboard(live: LiveLab, hosts: Sequence[str] = ()) -> DashboardServer:
+
+def lab_dashboard(live: LiveLab, hosts: Sequence[str] = (), aside: Aside | None = None) -> DashboardServer:
     core = LabCore(live)
 
     def source() -> DashboardSource:
@@ -40,4 +44,4 @@ def lab_dashboard(live: LiveLab, hosts: Sequence[str] = ()) -> DashboardServer:
     def journals() -> list[Path]:
         return [live.folder.older_journal, live.folder.journal]
 
-    return DashboardServer(Hub(core, source), SchedulerAnswers(core, journals), Guard(hosts))
+    return DashboardServer(Hub(core, source), SchedulerAnswers(core, journals, aside), Guard(hosts))

@@ -42,6 +42,9 @@ class StillCore:
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         return work(self._scheduler, self._now)
 
+    async def copy(self, fork: Callable[[WatchedScheduler, int], Answer]) -> Answer:
+        return await self.call(fork)
+
 
 def still_dashboard(
     view: SchedulerView, now: int, kind: str, name: str, journals: Sequence[Path] = ()
