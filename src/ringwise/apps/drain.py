@@ -16,6 +16,7 @@ from ringwise.apps.lab.maintenance import (
     goes_in_cluster,
     left_by_drain,
     plan_drain,
+    without_many_waiting,
 )
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.source import from_bundle
@@ -60,9 +61,10 @@ def plan_of(
     at: int | None,
 ) -> tuple[Target, DrainPlan]:
     """What draining the target would do. Raises UnknownTargetError."""
-    with copy_of(table_of(bundle, now), now, LabSettings(boards=boards), configuration) as copy:
+    table, without = without_many_waiting(table_of(bundle, now))
+    with copy_of(table, now, LabSettings(boards=boards), configuration) as copy:
         found = find_target(copy.view, target)
-        return found, plan_drain(copy, found.nodes, at=at, of_cluster=True)
+        return found, plan_drain(copy, found.nodes, at=at, of_cluster=True, without=without)
 
 
 def left_of(

@@ -11,7 +11,13 @@ from rich.markup import escape
 from ringwise.apps.lab.api import Query, time_of
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import copy_of, left_by_drain, plan_document, plan_drain
+from ringwise.apps.lab.maintenance import (
+    copy_of,
+    left_by_drain,
+    plan_document,
+    plan_drain,
+    without_many_waiting,
+)
 from ringwise.apps.lab.queries import (
     UnknownNameError,
     all_names,
@@ -355,8 +361,9 @@ def _drain_plan(live: LiveLab, parameters: Parameters) -> QueryResult:
     """Raises UnknownTargetError."""
     target = find_target(live.view, str(parameters.get("target")))
     at = time_of(live, parameters)
-    with copy_of(live.cluster.table, live.now, live.settings) as copy:
-        plan = plan_drain(copy, target.nodes, at=at)
+    table, without = without_many_waiting(live.cluster.table)
+    with copy_of(table, live.now, live.settings) as copy:
+        plan = plan_drain(copy, target.nodes, at=at, without=without)
     return QueryResult(plan_document(target, plan), lambda console: print_plan(console, target, plan))
 
 

@@ -403,9 +403,13 @@ class ClusterState:
 
     @contextmanager
     def watching_labels(self, keys: Iterable[str]) -> Iterator[None]:
-        """Inside, these labels belong to the node classes too; at the end the classes are as before."""
-        wanted = frozenset(keys)
-        if wanted <= self.shapes.watched:
+        """Inside, these labels belong to the node classes too; at the end the classes are as before.
+
+        A label that tells no nodes apart changes no class, and a class for each node is made long.
+        """
+        new = frozenset(keys) - self.shapes.watched
+        wanted = frozenset(key for key in new if self.labels.combinations((key,)) > 1)
+        if not wanted:
             yield
             return
         shapes, classes_of, shapes_of = self.shapes, list(self._class_of), list(self._shape_of)

@@ -401,6 +401,13 @@ class LiveLab:
                 raise ObjectRefusedError(f"nothing is known about {action}")
         self.turn()
 
+    def cordon(self, names: Iterable[str]) -> None:
+        """Cordon nodes, all at once."""
+        self._catch_up()
+        for name in names:
+            self.cluster.cordon(name, True)
+        self.turn()
+
     @property
     def isolations(self) -> tuple[Isolation, ...]:
         kept = self.cluster.get(Isolations, ISOLATIONS)
@@ -409,6 +416,19 @@ class LiveLab:
     def isolate(self, wanted: Isolation, *, on: bool) -> bool:
         """Take something out of use, or give it back; False: it was so already."""
         self._catch_up()
+        changed = self._put_isolation(wanted, on)
+        if changed:
+            self.turn()
+        return changed
+
+    def isolate_all(self, wanted: Iterable[Isolation]) -> None:
+        """Take all of them out of use at once."""
+        self._catch_up()
+        for one in wanted:
+            self._put_isolation(one, True)
+        self.turn()
+
+    def _put_isolation(self, wanted: Isolation, on: bool) -> bool:
         self._check_chip(wanted.node, wanted.chip)
         kept, key = self.isolations, (wanted.target, wanted.chip)
         old = next((one for one in kept if (one.target, one.chip) == key), None)
@@ -419,7 +439,6 @@ class LiveLab:
         self.cluster.submit(Isolations((*others, made) if on else others))
         if wanted.node:
             self.cluster.nodes.isolation_changed(wanted.node, self.cluster.now)
-        self.turn()
         return True
 
     def _check_chip(self, name: str, chip: str) -> None:

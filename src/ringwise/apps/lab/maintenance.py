@@ -15,14 +15,18 @@ from tempfile import TemporaryDirectory
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import LabSettings, LiveLab
 from ringwise.apps.targets import Target
+from ringwise.durations import time_text
 from ringwise.embed.clock import SECOND
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
+from ringwise.grammar import agrees, counted
+from ringwise.messages.job_expansion import group_name
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.policy import read_fault_policy
-from ringwise.state.model import Isolation, Pod
+from ringwise.state.model import Isolation, Pod, PodGroup
 from ringwise.state.owned_annotations import without_stray
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
@@ -33,8 +37,10 @@ PATIENCE = 5 * 60 * SECOND
 HORIZON = 30 * 86400 * SECOND
 #: A job that has its nodes again after this time did not wait.
 SOON = 30 * SECOND
-#: Moments at which something happens that one plan may pass.
-MOST_MOMENTS = 20_000
+#: Events, jobs and attempts to place one that a plan may take, and so many more for each job that has to go.
+PLAN_STEPS, JOB_STEPS = 20_000, 500
+#: With more jobs that wait they are left out: whenever chips become free all of them are tried.
+MOST_WAITING = 200
 
 MOVES, WAITS, NOT_RESTARTED = "moves", "waits", "not-restarted"
 
@@ -66,6 +72,8 @@ class DrainedJob:
 class DrainPlan:
     nodes: tuple[str, ...]
     jobs: list[DrainedJob] = field(default_factory=list)
+    #: What the plan did not look at, as sentences.
+    left_out: list[str] = field(default_factory=list)
 
 
 Goes = Callable[[Pod], bool]
@@ -96,18 +104,60 @@ def affected_jobs(objects: ClusterObjects, nodes: Iterable[str], goes: Goes = go
 
 
 def plan_drain(
-    copy: LiveLab, nodes: Sequence[str], *, at: int | None = None, of_cluster: bool = False
+    copy: LiveLab,
+    nodes: Sequence[str],
+    *,
+    at: int | None = None,
+    of_cluster: bool = False,
+    without: int = 0,
+    steps: int = PLAN_STEPS,
 ) -> DrainPlan:
     """What draining these nodes would do, tried on a copy of a lab, or of a real cluster.
 
     `at`: when they are drained; until then they take no job that would not end before. `of_cluster`: nodes
     are isolated, not cordoned, and pods of owners that the copy does not know are created again by them.
+    `without`: how many jobs that wait the copy does not have. `steps`: as `PLAN_STEPS`.
     """
     if at is not None:
-        for node in nodes:
-            copy.isolate(Isolation(node, start=at), on=True)
+        copy.isolate_all(Isolation(node, start=at) for node in nodes)
         copy.advance(at - copy.now)
-    return _Planner(copy, tuple(nodes), of_cluster).plan()
+    plan = _Planner(copy, tuple(nodes), of_cluster, steps).plan()
+    if without:
+        plan.left_out.insert(
+            0,
+            f"{counted(without, 'job')} that {agrees(without, 'waits', 'wait')} "
+            f"{agrees(without, 'is', 'are')} left out: what is free now may be theirs",
+        )
+    return plan
+
+
+def without_many_waiting(table: ObjectTable) -> tuple[ObjectTable, int]:
+    """The same objects; without the jobs that wait, and their number, where these are very many."""
+    pods = [pod for pod in table.kind("Pod") if isinstance(pod, Pod)]
+    started = {f"{pod.namespace}/{pod.group}" for pod in pods if pod.group and pod.node is not None}
+    gone: dict[str, set[str]] = {"VcJob": set(), "PodGroup": set(), "Pod": set()}
+    for job in table.kind("VcJob"):
+        if isinstance(job, VcJob) and not job.over and f"{job.namespace}/{group_name(job)}" not in started:
+            gone["VcJob"].add(job.key)
+    for group in table.kind("PodGroup"):
+        if isinstance(group, PodGroup) and group.key not in started:
+            gone["PodGroup"].add(group.key)
+    jobs = len(gone["VcJob"]) + sum(
+        1
+        for group in table.kind("PodGroup")
+        if isinstance(group, PodGroup)
+        and group.key in gone["PodGroup"]
+        and not (group.owner is not None and group.owner.is_vcjob)
+    )
+    for pod in pods:
+        if pod.node is None and (not pod.group or f"{pod.namespace}/{pod.group}" not in started):
+            gone["Pod"].add(pod.key)
+            jobs += not pod.group
+    if jobs <= MOST_WAITING:
+        return table, 0
+    fewer = ObjectTable()
+    fewer.restore(table.version, (one for one in table.all() if one.key not in gone.get(one.kind, ())))
+    return fewer, jobs
 
 
 def left_by_drain(
@@ -128,7 +178,7 @@ def left_by_drain(
     tried: set[str] = set()
     while True:
         with copy_of(table, now, settings, configuration) as copy:
-            trial = _Planner(copy, tuple(nodes), of_cluster)
+            trial = _Planner(copy, tuple(nodes), of_cluster, PLAN_STEPS)
             for view in trial.close():
                 if view.key in left or view.key in tried:
                     continue
@@ -163,6 +213,7 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
             }
             for job in plan.jobs
         ],
+        "left_out": list(plan.left_out),
     }
 
 
@@ -212,21 +263,24 @@ class _Asked:
 
 
 class _Planner:
-    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool) -> None:
+    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool, steps: int) -> None:
         self._copy = copy
         self._nodes = nodes
+        self._on_nodes = frozenset(nodes)
         self._of_cluster = of_cluster
         self._goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
-        self._moments = 0
+        self._steps_left = steps
 
     def close(self) -> list[JobView]:
         """Let nothing new onto the nodes; the jobs that have pods there."""
-        affected = affected_jobs(self._copy.objects, self._nodes, self._goes)
-        for node in self._nodes:
-            if self._of_cluster:
-                self._copy.isolate(Isolation(node), on=True)
-            else:
-                self._copy.change_node(node, "cordon")
+        copy = self._copy
+        affected = affected_jobs(copy.objects, self._nodes, self._goes)
+        copy.scheduler.on_progress = self._step
+        self._steps_left += JOB_STEPS * len(affected)
+        if self._of_cluster:
+            copy.isolate_all(Isolation(node) for node in self._nodes)
+        else:
+            copy.cordon(self._nodes)
         return affected
 
     def why_incomplete(self, view: JobView) -> str:
@@ -267,15 +321,24 @@ class _Planner:
             reason = reasons.get(f"{one.job.namespace}/{one.job.name}")
             if one.job.outcome == WAITS and one.job.waits is None and reason is not None:
                 one.job.reason = reason.message
-        return DrainPlan(self._nodes, [one.job for one in asked])
+        plan = DrainPlan(self._nodes, [one.job for one in asked])
+        if self._steps_left <= 0 and any(one.job.outcome == WAITS and one.job.waits is None for one in asked):
+            plan.left_out.append(
+                f"what happens after {time_text(copy.now)}: the plan has used its steps, and a job that waits "
+                "may start later"
+            )
+        return plan
+
+    def _step(self) -> None:
+        self._steps_left -= 1
 
     def _advance(self, asked: list[_Asked], wanted: list[_Asked], span: int) -> None:
         """Let time pass until the wanted jobs are settled."""
 
         def done() -> bool:
             self._look(asked)
-            self._moments += 1
-            return self._moments > MOST_MOMENTS or all(one.settled for one in wanted)
+            self._steps_left -= 1
+            return self._steps_left <= 0 or all(one.settled for one in wanted)
 
         self._copy.advance_until(done, self._copy.now + span)
 
@@ -303,7 +366,7 @@ class _Planner:
                 one.job.waits = self._copy.now - one.began
 
     def _has_to_go(self, pod: Pod) -> bool:
-        return pod.node in self._nodes and self._goes(pod)
+        return pod.node in self._on_nodes and self._goes(pod)
 
     def _is_back(self, pod: Pod) -> bool:
         """It has a node that stays, or ended meanwhile."""

@@ -112,3 +112,6 @@ class DrainPlanDocument(TypedDict):
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
+    left_out: Annotated[
+        list[str], Meta(description="What the plan did not look at; empty where it is whole.")
+    ]
