@@ -102,6 +102,9 @@ def test_a_standby_replica_says_who_leads() -> None:
 
         async with server() as (api, client):
             with_nodes(api)
+            api.put(GROUPS, group("waits", 4))
+            for number in range(4):
+                api.put(PODS, pod(f"waits-{number}", 8, group="waits"))
             async with replica(client, settings("first")) as first:
                 await first.runner.deciding.wait()
                 async with replica(client, settings("second")) as second:
@@ -109,6 +112,11 @@ def test_a_standby_replica_says_who_leads() -> None:
                     status, document = await second.get("api/v1/snapshot")
                     assert (status, document["error"]["code"]) == (503, "not-leading")
                     assert document["error"]["leader"] == "first"
+                    # What it knows is enough for a question: the leader is left alone.
+                    status, why = await second.get("api/v1/jobs/default/waits/why")
+                    assert (status, why["outcome"]) == (200, "pending")
+                    _, of_leader = await first.get("api/v1/jobs/default/waits/why")
+                    assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])
                     async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
                         events = [event async for event in events_of(response.content.iter_any())]
                     assert events == [("leader", {"leader": "first", "address": ""})]

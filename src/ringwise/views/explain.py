@@ -11,6 +11,7 @@ from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.views.cluster import JobView
 from ringwise.views.documents.explain import (
+    BoardCapacityFields,
     CapacityDocument,
     ChipCountFields,
     DoctorDocument,
@@ -24,7 +25,7 @@ from ringwise.views.documents.explain import (
 def explanation_document(explanation: Explanation) -> WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, expected = explanation.job, explanation.refusals, explanation.expected
-    return {
+    document: WhyDocument = {
         "schema": "ringwise.io/why/v1",
         "namespace": job.namespace,
         "name": job.name,
@@ -67,6 +68,9 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
         "pods": [_location(location) for location in explanation.locations],
         "plan": list(explanation.plan),
     }
+    if explanation.left_out:
+        document["left_out"] = list(explanation.left_out)
+    return document
 
 
 def ended_sentence(view: JobView) -> str:
@@ -117,20 +121,21 @@ def _location(location: PodLocation) -> PodLocationFields:
 
 def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
     """What `ringwise capacity -o json` prints."""
-    return {
-        "schema": "ringwise.io/capacity/v1",
-        "boards": [
-            {
-                "board": board.board,
-                "resource": board.resource,
-                "accelerator_type": board.selector or None,
-                "chips": _chips(board.chips),
-                "largest_gang": board.largest_gang,
-                "shapes": [_shape(shape) for shape in board.shapes],
-            }
-            for board in counted
-        ],
+    return {"schema": "ringwise.io/capacity/v1", "boards": [_board(board) for board in counted]}
+
+
+def _board(board: BoardCapacity) -> BoardCapacityFields:
+    document: BoardCapacityFields = {
+        "board": board.board,
+        "resource": board.resource,
+        "accelerator_type": board.selector or None,
+        "chips": _chips(board.chips),
+        "largest_gang": board.largest_gang,
+        "shapes": [_shape(shape) for shape in board.shapes],
     }
+    if board.left_out:
+        document["left_out"] = list(board.left_out)
+    return document
 
 
 def _chips(counts: ChipCounts) -> ChipCountFields:

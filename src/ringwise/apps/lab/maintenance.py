@@ -110,18 +110,17 @@ def plan_drain(
     at: int | None = None,
     of_cluster: bool = False,
     without: int = 0,
-    steps: int = PLAN_STEPS,
 ) -> DrainPlan:
     """What draining these nodes would do, tried on a copy of a lab, or of a real cluster.
 
     `at`: when they are drained; until then they take no job that would not end before. `of_cluster`: nodes
     are isolated, not cordoned, and pods of owners that the copy does not know are created again by them.
-    `without`: how many jobs that wait the copy does not have. `steps`: as `PLAN_STEPS`.
+    `without`: how many jobs that wait the copy does not have.
     """
     if at is not None:
         copy.isolate_all(Isolation(node, start=at) for node in nodes)
         copy.advance(at - copy.now)
-    plan = _Planner(copy, tuple(nodes), of_cluster, steps).plan()
+    plan = _Planner(copy, tuple(nodes), of_cluster).plan()
     if without:
         plan.left_out.insert(
             0,
@@ -195,7 +194,7 @@ def left_by_drain(
 
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
     """What `ringwise drain TARGET --plan -o json` prints."""
-    return {
+    document: DrainPlanDocument = {
         "schema": "ringwise.io/drain-plan/v1",
         "target": target.name,
         "kind": target.kind,
@@ -213,8 +212,10 @@ def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
             }
             for job in plan.jobs
         ],
-        "left_out": list(plan.left_out),
     }
+    if plan.left_out:
+        document["left_out"] = list(plan.left_out)
+    return document
 
 
 def _fields(pod: MovedPod) -> MovedPodFields:
@@ -263,13 +264,13 @@ class _Asked:
 
 
 class _Planner:
-    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool, steps: int) -> None:
+    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool) -> None:
         self._copy = copy
         self._nodes = nodes
         self._on_nodes = frozenset(nodes)
         self._of_cluster = of_cluster
         self._goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
-        self._steps_left = steps
+        self._steps_left = PLAN_STEPS
 
     def close(self) -> list[JobView]:
         """Let nothing new onto the nodes; the jobs that have pods there."""
@@ -324,7 +325,7 @@ class _Planner:
         plan = DrainPlan(self._nodes, [one.job for one in asked])
         if self._steps_left <= 0 and any(one.job.outcome == WAITS and one.job.waits is None for one in asked):
             plan.left_out.append(
-                f"what happens after {time_text(copy.now)}: the plan has used its steps, and a job that waits "
+                f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
                 "may start later"
             )
         return plan

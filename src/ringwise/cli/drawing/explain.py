@@ -44,6 +44,7 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     _print_misses(console, source, answer)
     _print_line(console, source, answer)
     _print_cures(console, answer)
+    _print_left_out(console, answer)
     if any(location.node for location in answer.locations):
         _print_locations(console, source, answer)
     if job.policy is not None and job.policy.switch_class is not None:
@@ -120,6 +121,11 @@ def _print_cures(console: Console, answer: Explanation) -> None:
         print_line(console, f"  -> {escape(cure.sentence)}")
 
 
+def _print_left_out(console: Console, answer: Explanation) -> None:
+    for sentence in answer.left_out:
+        print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
+
+
 def _print_locations(console: Console, source: Source, answer: Explanation) -> None:
     locations = answer.locations
     shown = locations if len(locations) <= _SHOWN_PODS else [*locations[: _SHOWN_PODS - 1], locations[-1]]
@@ -190,6 +196,8 @@ def _print_board(console: Console, answer: BoardCapacity) -> None:
         else:
             table.add(shape.form, str(shape.jobs), str(shape.most), str(shape.stranded))
     table.print(console)
+    for sentence in answer.left_out:
+        print_line(console, f"  not looked at: {sentence}", style="yellow")
     if answer.largest_gang:
         console.print(f"  largest gang of whole nodes: {answer.largest_gang}", style="dim")
 

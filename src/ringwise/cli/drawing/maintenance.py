@@ -30,7 +30,7 @@ def print_plan(console: Console, target: Target, plan: DrainPlan) -> None:
         table.add(f"{job.namespace}/{job.name}", pods, _what(job), where, note=job.reason or "")
     table.print(console)
     for sentence in plan.left_out:
-        print_line(console, Text(f"not in the plan: {sentence}", "yellow"))
+        print_line(console, Text(f"not looked at: {sentence}", "yellow"))
     print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 

@@ -22,6 +22,8 @@ from ringwise.wellknown import ACCELERATOR_TYPE
 
 #: One-pod sizes that are shown of boards that allow many.
 _SHOWN_SIZES = (1, 2, 4, 8, 16, 32, 64)
+#: Pods that are placed to count a board: enough for 20,000 nodes that are empty.
+CAPACITY_STEPS = 400_000
 _GANGS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 
@@ -66,6 +68,8 @@ class BoardCapacity:
     #: Whole nodes that one gang could have.
     largest_gang: int
     shapes: tuple[JobShape, ...]
+    #: What was not counted to the end because the budget was used up, as sentences.
+    left_out: tuple[str, ...] = ()
 
 
 def capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
@@ -89,6 +93,8 @@ class _Counting:
         self._selector = selector
         self._board = board
         self._queue = queue or ""
+        self._steps_left = CAPACITY_STEPS
+        self._cut_short = False
         self._state = view.cluster
         self._fleet = self._state.fleets[resource]
         self._nodes = [
@@ -118,7 +124,10 @@ class _Counting:
             largest = self._gang_nodes(whole)
             shapes.extend(self._gangs(whole, largest, chips.free))
             shapes.extend(self._switched(whole, largest))
-        return BoardCapacity(self._board.name, self._resource, self._selector, chips, largest, tuple(shapes))
+        left_out = ("some numbers are too low: the count has used its steps",) if self._cut_short else ()
+        return BoardCapacity(
+            self._board.name, self._resource, self._selector, chips, largest, tuple(shapes), left_out
+        )
 
     # -- where the chips are ----------------------------------------------------------------
 
@@ -257,7 +266,9 @@ class _Counting:
         )
 
     def _placed(self, policy: ChipPolicy, chips: int, pods: int, *, together: bool = False) -> int:
-        """How many of `pods` pods can be placed. All of it is undone."""
+        """How many of `pods` pods can be placed, as far as the steps allow. All of it is undone."""
+        if pods > self._steps_left:
+            pods, self._cut_short = self._steps_left, True
         if pods < 1:
             return 0
         selector = ((ACCELERATOR_TYPE, self._selector),) if self._selector else ()
@@ -276,6 +287,8 @@ class _Counting:
             place_gang(session, job, statement)
             count = len(statement.allocations)
             statement.discard()
+        # A pod that finds no node ends the attempt.
+        self._steps_left -= count + 1
         return count
 
 

@@ -80,6 +80,7 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
     found = 0
     for position, (names, uids) in enumerate(candidates):
         if search.is_over:
+            search.cut_short = True
             break
         progress = search.progress(_ended(search, uids), len(uids))
         helpful.append((-progress, position))

@@ -83,6 +83,8 @@ class CureSearch:
             # Planning reads every node.
             self._cost += view.cluster.node_count // 4
         self._cost_ahead = sum(10 + len(other.pods) for other in ahead)
+        #: Whether something was not tried because the budget was used up.
+        self.cut_short = False
 
     @property
     def is_over(self) -> bool:
@@ -92,6 +94,7 @@ class CureSearch:
     def progress(self, suppose: Suppose, extra: int = 0) -> float:
         """How many pods of its gang can be placed under the supposition; infinite when the job starts."""
         if self.is_over:
+            self.cut_short = True
             return -1
         self._budget.left -= self._cost + extra
         with suppose():

@@ -14,7 +14,7 @@ from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
 
 #: Ends of running jobs that are looked at.
-_MOST_ENDS = 64
+MOST_ENDS = 64
 _MOST_AHEAD = 16
 
 
@@ -32,7 +32,7 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> F
     None when the jobs with a known end do not suffice. Jobs that start ahead of it are taken not to end.
     """
     what_if = view.what_if
-    ends = known_ends(view, job, now)[:_MOST_ENDS]
+    ends = known_ends(view, job, now)[:MOST_ENDS]
     if not ends:
         return None
     line = [*ahead[:_MOST_AHEAD], job]

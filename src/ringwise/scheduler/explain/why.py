@@ -24,7 +24,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import Forecast, forecast, known_ends
+from ringwise.scheduler.explain.forecast import MOST_ENDS, Forecast, forecast, known_ends
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -89,6 +89,8 @@ class Explanation:
     plan: tuple[str, ...] = ()
     #: What it waits for because of a fault, and until when.
     faults: tuple[str, ...] = ()
+    #: What was not looked at because the budget was used up, as sentences.
+    left_out: list[str] = field(default_factory=list)
 
     @property
     def misses(self) -> tuple[NearMiss, ...]:
@@ -154,6 +156,8 @@ class _Present:
     line: list[Job]
     ahead: list[Job]
     cures: list[Cure]
+    #: Not all cures were tried.
+    cut_short: bool = False
 
 
 @dataclass(slots=True)
@@ -221,12 +225,13 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     if evicting or reason is None:
         reason = job.reason
     cures: list[Cure] = []
+    cut_short = False
     if reason is not None:
         if not evicting:
-            cures = find_cures(view, job, now, refusals, ahead, budget)
+            cures, cut_short = find_cures(view, job, now, refusals, ahead, budget)
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
         reason = reason.with_only([cure.sentence for cure in cures])
-    return _Present(reason, refusals, line, ahead, cures)
+    return _Present(reason, refusals, line, ahead, cures, cut_short)
 
 
 def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
@@ -245,10 +250,15 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
         answer.position, answer.waiting = len(ahead) + 1, len(line)
         if reason is not None:
             answer.expected = forecast(view, job, now, ahead)
-            answer.ends_known = bool(known_ends(view, job, now))
+            ends = len(known_ends(view, job, now))
+            answer.ends_known = bool(ends)
+            if answer.expected is None and ends > MOST_ENDS:
+                answer.left_out.append(f"what starts after the next {MOST_ENDS} ends of running jobs")
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
+    if present.cut_short:
+        answer.left_out.append("further cures: the search has used its steps")
     return answer
 
 
@@ -259,8 +269,11 @@ def find_cures(
     refusals: Refusals | None,
     ahead: Sequence[Job],
     budget: SearchBudget,
-) -> list[Cure]:
-    """What would let a pending job start; each was tried. The cheapest for the cluster come first."""
+) -> tuple[list[Cure], bool]:
+    """What would let a pending job start; each was tried. The cheapest for the cluster come first.
+
+    And whether some were not tried because the budget was used up.
+    """
     search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD], budget)
     kinds = (
         board_cures,
@@ -275,7 +288,8 @@ def find_cures(
         node_cures,
     )
     found = [cure for cures_of in kinds for cure in cures_of(search)]
-    return found or list(wait_cures(search))
+    found = found or list(wait_cures(search))
+    return found, search.cut_short
 
 
 def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:

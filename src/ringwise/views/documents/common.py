@@ -21,3 +21,8 @@ WithClass = TypedDict(
         ]
     },
 )
+
+LeftOut = Annotated[
+    list[str],
+    Meta(description="What was not looked at, because the steps were used up; absent where it is whole."),
+]

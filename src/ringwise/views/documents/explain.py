@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Nanoseconds, WithClass
+from ringwise.views.documents.common import LeftOut, Nanoseconds, WithClass
 
 
 class NearMissFields(TypedDict):
@@ -78,6 +78,7 @@ class WhyDocument(WithClass):
     cures: list[CureFields]
     pods: list[PodLocationFields]
     plan: list[str]
+    left_out: NotRequired[LeftOut]
 
 
 #: `from` is a word of Python.
@@ -154,6 +155,7 @@ class BoardCapacityFields(TypedDict):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
+    left_out: NotRequired[LeftOut]
 
 
 class CapacityDocument(TypedDict):

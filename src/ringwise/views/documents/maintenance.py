@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.common import LeftOut, Nanoseconds
 from ringwise.views.documents.explain import PodStepFields
 
 
@@ -112,6 +112,4 @@ class DrainPlanDocument(TypedDict):
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
-    left_out: Annotated[
-        list[str], Meta(description="What the plan did not look at; empty where it is whole.")
-    ]
+    left_out: NotRequired[LeftOut]

@@ -1,0 +1,226 @@
+"""Questions that a copy of the process answers: they end with their asker, and are limited in number."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps import aside as module
+from ringwise.apps.aside import Aside, Copy, QuestionFailedError, TooManyQuestionsError, copied
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal.files import JournalFiles
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.core.machine import Scheduler
+from tests.scheduler.clusters import NOW, node, pod
+
+
+async def here(fork: Callable[[], Copy]) -> Copy:
+    return fork()
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(60):
+            await story
+
+    asyncio.run(limited())
+
+
+def no_children() -> bool:
+    """No copy is left, not even one that has ended and was not collected."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return True
+    return False
+
+
+class Gate:
+    """Work in a copy that says that it has begun and goes on when it may, or never."""
+
+    def __init__(self) -> None:
+        self._begun, self._begin = os.pipe()
+        self._ends, self._end = os.pipe()
+
+    def work(self) -> bytes:
+        # A copy has closed what it inherits, so it opens both again by the names of its parent's.
+        begin = os.open(f"/proc/{os.getppid()}/fd/{self._begin}", os.O_WRONLY)
+        ends = os.open(f"/proc/{os.getppid()}/fd/{self._ends}", os.O_RDONLY)
+        os.write(begin, b".")
+        return os.read(ends, 1)
+
+    def wait(self) -> None:
+        """Until the work has begun."""
+        os.read(self._begun, 1)
+
+    async def begun(self) -> None:
+        await asyncio.to_thread(self.wait)
+
+    def open(self) -> None:
+        os.write(self._end, b".")
+
+
+def test_the_answer_comes_from_another_process_with_the_state_of_now() -> None:
+    state = ["before"]
+
+    async def story() -> None:
+        aside = Aside()
+        answer = await aside.answer(here, lambda: f"{os.getpid()} {state[0]}".encode())
+        pid, _, found = answer.decode().partition(" ")
+        assert (int(pid) != os.getpid(), found) == (True, "before")
+
+        def change() -> bytes:
+            state.append("after")
+            return b""
+
+        # What the copy changes is its own.
+        await aside.answer(here, change)
+        assert state == ["before"]
+        large = await aside.answer(here, lambda: b"x" * 3_000_000)
+        assert len(large) == 3_000_000
+        assert no_children()
+
+    run(story())
+
+
+def test_a_failure_of_the_copy_is_told() -> None:
+    async def story() -> None:
+        aside = Aside()
+        with pytest.raises(QuestionFailedError, match="ZeroDivisionError: "):
+            await aside.answer(here, lambda: bytes(1 // 0))
+        with pytest.raises(QuestionFailedError, match="has ended"):
+            await aside.answer(here, lambda: os._exit(3))
+        assert await aside.answer(here, lambda: b"next") == b"next"
+        assert no_children()
+
+    run(story())
+
+
+def test_a_question_ends_when_its_asker_goes() -> None:
+    async def story() -> None:
+        aside, gate = Aside(at_once=1), Gate()
+        asking = asyncio.create_task(aside.answer(here, gate.work))
+        await gate.begun()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        # The gate never opened: the next answer comes because the copy was ended.
+        assert await aside.answer(here, lambda: b"next") == b"next"
+        assert no_children()
+
+    run(story())
+
+
+def test_a_copy_ends_with_the_process_that_made_it() -> None:
+    """Its reader closes the pipe: so it is when that process is killed."""
+    gate = Gate()
+    copy = copied(gate.work)
+    gate.wait()
+    os.close(copy.pipe)
+    _, status = os.waitpid(copy.pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 1
+
+
+def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
+    async def story() -> None:
+        aside, asked, go = Aside(), asyncio.Event(), threading.Event()
+        made: list[Copy] = []
+
+        def on_another_thread(fork: Callable[[], Copy]) -> Copy:
+            go.wait()
+            made.append(fork())
+            return made[0]
+
+        async def between_turns(fork: Callable[[], Copy]) -> Copy:
+            working = asyncio.get_running_loop().run_in_executor(None, on_another_thread, fork)
+            asked.set()
+            return await working
+
+        asking = asyncio.create_task(aside.answer(between_turns, lambda: os.read(0, 1) * 0))
+        await asked.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        go.set()
+        while not (made and no_children()):
+            await asyncio.sleep(0)
+        assert no_children()
+
+    run(story())
+
+
+def test_more_questions_wait_and_still_more_are_refused() -> None:
+    async def story() -> None:
+        aside, gate = Aside(at_once=1, waiting=2), Gate()
+        first = asyncio.create_task(aside.answer(here, gate.work))
+        await gate.begun()
+        later = [asyncio.create_task(aside.answer(here, lambda: b"later")) for _ in range(2)]
+        await asyncio.sleep(0)
+        with pytest.raises(TooManyQuestionsError, match="too many questions at once; ask again"):
+            await aside.answer(here, lambda: b"too many")
+        gate.open()
+        assert await asyncio.gather(first, *later) == [b".", b"later", b"later"]
+        assert no_children()
+
+    run(story())
+
+
+def test_where_no_process_can_be_made_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory() -> int:
+        raise OSError(12, "Cannot allocate memory")
+
+    async def story() -> None:
+        aside = Aside(at_once=1)
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fork", no_memory)
+            with pytest.raises(TooManyQuestionsError, match="Cannot allocate memory"):
+                await aside.answer(here, lambda: b"")
+        assert await aside.answer(here, lambda: b"next") == b"next"
+
+    run(story())
+
+
+def test_a_system_without_fork_answers_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+
+    async def story() -> None:
+        assert await Aside().answer(here, lambda: str(os.getpid()).encode()) == str(os.getpid()).encode()
+
+    run(story())
+
+
+def test_a_copy_writes_nothing_to_the_journal(tmp_path: Path) -> None:
+    """What the original has open is closed in the copy, whatever the copy does with it."""
+    path = tmp_path / "journal.jsonl"
+    journal = JournalFiles(path, Metrics())
+    scheduler: Scheduler = new_scheduler()
+    journal.follow(scheduler)
+    scheduler.handle([node("node-1")], NOW)
+
+    def work() -> bytes:
+        scheduler.handle([pod("of-the-copy", 1)], NOW + 1)
+        return b"decided"
+
+    assert copied(work).collect() == b"decided"
+    scheduler.handle([pod("of-the-original", 1)], NOW + 2)
+    journal.close()
+    written = path.read_text()
+    assert "of-the-original" in written
+    assert "of-the-copy" not in written
+
+
+def test_a_copy_has_a_limit_of_processor_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CPU_SECONDS", 1)
+
+    def forever() -> bytes:
+        while True:
+            pass
+
+    with pytest.raises(QuestionFailedError, match="no answer after 1 s of processor time"):
+        copied(forever).collect()

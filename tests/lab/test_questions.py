@@ -1,0 +1,182 @@
+"""Long questions run beside the lab, end with their asker and have a budget; lists search for nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps.lab import maintenance
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.cli.lab_queries import QUERIES
+from ringwise.scheduler.explain import capacity as capacity_module
+from ringwise.scheduler.explain import cure_search, why
+from tests.apps.test_aside import Gate, no_children
+from tests.lab.rig import Terminal, job, nodes, running
+
+LISTS = (
+    "get jobs",
+    "get pods",
+    "get nodes",
+    "get queues",
+    "top --once",
+    "describe queue default",
+    "describe node node-0",
+)
+
+
+@pytest.mark.parametrize("command", LISTS)
+def test_06_a_list_tries_nothing_for_the_jobs_that_wait(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)) as server:
+        terminal.submit(job("runs", 1, 8), *(job(f"waits-{n}", 1, 8) for n in range(5)), job("bad", 1, 3))
+        sessions: list[int] = []
+        opened = type(server.live.view.what_if).open_session
+
+        def counted(self: Any, now: int, *pending: Any) -> Any:
+            sessions.append(now)
+            return opened(self, now, *pending)
+
+        monkeypatch.setattr(type(server.live.view.what_if), "open_session", counted)
+        monkeypatch.setattr("ringwise.apps.lab.api.LONG_QUERIES", frozenset())
+        terminal.json(command)
+        terminal.ok(command)
+        assert sessions == []
+        # The same count sees a question that tries something.
+        terminal.json("why waits-0")
+        assert sessions
+
+
+def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("runs", 1, 8), job("waits", 1, 8), job("bad", 1, 3))
+        rows = {row["name"]: row for row in terminal.json("get jobs")["jobs"]}
+        told = terminal.json("why waits")["reason"]
+        assert rows["waits"]["reason"] == {**told, "cures": []}
+        assert told["cures"]
+        assert (rows["bad"]["outcome"], rows["bad"]["reason"]["code"]) == ("refused", "request-not-allowed")
+        assert rows["bad"]["board_reason"]
+        (pod,) = (row for row in terminal.json("get pods")["pods"] if row["job"] == "lab/waits")
+        assert pod["reason"]["code"] == told["code"]
+
+
+def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, terminal = Gate(), Terminal(tmp_path)
+    monkeypatch.setitem(QUERIES, "drain-plan", lambda live, parameters: gate.work())
+    with running(tmp_path, nodes(1)):
+        asker = LabFolder(tmp_path).connect(60)
+        asker.sendall(b"POST /v1/ask/drain-plan HTTP/1.1\r\nHost: lab\r\nContent-Length: 2\r\n\r\n{}")
+        gate.wait()
+        # Two copies at once: the lab itself, and another question.
+        terminal.submit(job("runs", 1, 8))
+        assert terminal.json("why runs")["outcome"] == "running"
+        assert not no_children()
+        asker.close()
+        while not no_children():
+            terminal.ok("get nodes")
+
+
+def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)) as server:
+        server._aside._most = 0
+        # What was submitted is stored, with the reasons that need no search.
+        answer = terminal.submit(job("runs", 1, 8), job("waits", 1, 8))
+        assert [one["name"] for one in answer["jobs"]] == ["runs", "waits"]
+        assert answer["jobs"][1]["reason"]["cures"] == []
+        said = terminal.refused("why waits")
+        assert said == "ringwise: too many questions at once; ask again in some seconds\n"
+        assert len(terminal.json("get jobs")["jobs"]) == 2
+
+
+def test_06_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2, leaf_size=1)) as server:
+        terminal.submit(job("runs", 1, 8, minutes=5), job("waits", 2, 8))
+        terminal.ok("advance 1m")
+        version = server.live.cluster.table.version
+        for question in (
+            "why waits",
+            "capacity",
+            "drain switch/172.0.0.0 --plan",
+            "doctor",
+            "describe job waits",
+        ):
+            terminal.json(question)
+        assert server.live.cluster.table.version == version
+        assert no_children()
+        terminal.ok("advance 10m")
+        assert "lab/waits-worker-1" in terminal.seats()
+    assert "identical" in terminal.ok(f"replay {tmp_path / 'journal.jsonl'}")
+
+
+# -- budgets -----------------------------------------------------------------------------------------
+
+
+def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4)):
+        terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
+        whole = terminal.json("why waits")
+        assert "left_out" not in whole
+        monkeypatch.setattr(why, "SearchBudget", lambda: cure_search.SearchBudget(60, 60))
+        cut = terminal.json("why waits")
+        assert cut["left_out"] == ["further cures: the search has used its steps"]
+        assert cut["reason"]["code"] == whole["reason"]["code"]
+        assert len(cut["cures"]) < len(whole["cures"])
+        assert "not looked at: further cures" in terminal.ok("why waits")
+
+
+def test_06_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4)):
+        (whole,) = terminal.json("capacity")["boards"]
+        assert "left_out" not in whole
+        monkeypatch.setattr(capacity_module, "CAPACITY_STEPS", 20)
+        (cut,) = terminal.json("capacity")["boards"]
+        assert cut["left_out"] == ["some numbers are too low: the count has used its steps"]
+        assert [shape["jobs"] for shape in whole["shapes"][:2]] == [32, 16]
+        assert [shape["jobs"] for shape in cut["shapes"][:2]] == [20, 0]
+        assert "not looked at: some numbers are too low" in terminal.ok("capacity")
+
+
+def test_06_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)):
+        terminal.submit(job("short", 1, 8, minutes=30))
+        terminal.submit(job("long", 1, 8))
+        terminal.ok("advance 10m")
+        where = terminal.seats()["lab/long-worker-0"][0]
+        whole = terminal.json(f"drain {where} --plan")
+        assert (whole["jobs"][0]["waits_seconds"], "left_out" in whole) == (1202.0, False)
+        monkeypatch.setattr(maintenance, "JOB_STEPS", 4)
+        monkeypatch.setattr(maintenance, "PLAN_STEPS", 4)
+        cut = terminal.json(f"drain {where} --plan")
+        assert (cut["jobs"][0]["outcome"], cut["jobs"][0]["waits_seconds"]) == ("waits", None)
+        (sentence,) = cut["left_out"]
+        assert sentence.endswith("the plan has used its steps; a job that waits may start later")
+        assert "not looked at: what happens after" in terminal.ok(f"drain {where} --plan")
+
+
+def test_06_a_plan_leaves_out_a_large_backlog_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(3)):
+        terminal.submit(job("first", 1, 8), job("second", 1, 8))
+        terminal.submit(*(job(f"waits-{n}", 2, 8) for n in range(3)))
+        terminal.ok("advance 1m")
+        where = terminal.seats()["lab/first-worker-0"][0]
+        whole = terminal.json(f"drain {where} --plan")
+        monkeypatch.setattr(maintenance, "MOST_WAITING", 2)
+        cut = terminal.json(f"drain {where} --plan")
+        assert cut.pop("left_out") == ["3 jobs that wait are left out: what is free now may be theirs"]
+        assert cut == whole
+        assert json.dumps(terminal.json("get jobs")).count('"pending"') == 3
