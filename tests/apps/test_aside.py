@@ -70,7 +70,7 @@ def test_the_answer_comes_from_another_process_with_the_state_of_now() -> None:
     state = ["before"]
 
     async def story() -> None:
-        aside = Aside()
+        aside = Aside(pause=0)
         answer = await aside.answer(here, lambda: f"{os.getpid()} {state[0]}".encode())
         pid, _, found = answer.decode().partition(" ")
         assert (int(pid) != os.getpid(), found) == (True, "before")
@@ -91,7 +91,7 @@ def test_the_answer_comes_from_another_process_with_the_state_of_now() -> None:
 
 def test_a_failure_of_the_copy_is_told() -> None:
     async def story() -> None:
-        aside = Aside()
+        aside = Aside(pause=0)
         with pytest.raises(QuestionFailedError, match="ZeroDivisionError: "):
             await aside.answer(here, lambda: bytes(1 // 0))
         with pytest.raises(QuestionFailedError, match="has ended"):
@@ -104,7 +104,7 @@ def test_a_failure_of_the_copy_is_told() -> None:
 
 def test_a_question_ends_when_its_asker_goes() -> None:
     async def story() -> None:
-        aside, gate = Aside(at_once=1), Gate()
+        aside, gate = Aside(at_once=1, pause=0), Gate()
         asking = asyncio.create_task(aside.answer(here, gate.work))
         await gate.begun()
         asking.cancel()
@@ -129,7 +129,7 @@ def test_a_copy_ends_with_the_process_that_made_it() -> None:
 
 def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
     async def story() -> None:
-        aside, asked, go = Aside(), asyncio.Event(), threading.Event()
+        aside, asked, go = Aside(pause=0), asyncio.Event(), threading.Event()
         made: list[Copy] = []
 
         def on_another_thread(fork: Callable[[], Copy]) -> Copy:
@@ -157,7 +157,7 @@ def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
 
 def test_more_questions_wait_and_still_more_are_refused() -> None:
     async def story() -> None:
-        aside, gate = Aside(at_once=1, waiting=2), Gate()
+        aside, gate = Aside(at_once=1, waiting=2, pause=0), Gate()
         first = asyncio.create_task(aside.answer(here, gate.work))
         await gate.begun()
         later = [asyncio.create_task(aside.answer(here, lambda: b"later")) for _ in range(2)]
@@ -176,7 +176,7 @@ def test_where_no_process_can_be_made_the_question_is_refused(monkeypatch: pytes
         raise OSError(12, "Cannot allocate memory")
 
     async def story() -> None:
-        aside = Aside(at_once=1)
+        aside = Aside(at_once=1, pause=0)
         with monkeypatch.context() as patched:
             patched.setattr(os, "fork", no_memory)
             with pytest.raises(TooManyQuestionsError, match="Cannot allocate memory"):
@@ -190,7 +190,9 @@ def test_a_system_without_fork_answers_in_place(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delattr(os, "fork")
 
     async def story() -> None:
-        assert await Aside().answer(here, lambda: str(os.getpid()).encode()) == str(os.getpid()).encode()
+        assert (
+            await Aside(pause=0).answer(here, lambda: str(os.getpid()).encode()) == str(os.getpid()).encode()
+        )
 
     run(story())
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import ClientSession
 
+from ringwise.apps.aside import Aside
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.serving import listening
@@ -126,7 +127,7 @@ async def dashboard(
     core = core or TestCore()
     hub = Hub(core, source, read_interval=read_interval, idle_timeout=idle_timeout, history=history)
     server.setdefault("files", PAGE)
-    made = DashboardServer(hub, SchedulerAnswers(core), guard or Guard(), **server)
+    made = DashboardServer(hub, SchedulerAnswers(core, aside=Aside(pause=0)), guard or Guard(), **server)
     async with (
         listening(made, "127.0.0.1:0", connections=connections) as url,
         ClientSession() as session,

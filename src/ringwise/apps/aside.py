@@ -26,9 +26,10 @@ from ringwise.records import dataclass
 AT_ONCE, MAX_WAITING = 2, 8
 #: Seconds of processor time after which a copy is ended: more than any budget of steps allows.
 CPU_SECONDS = 120
-#: What a fork costs the thread that decides, in forks: itself, and the pages that the thread writes later.
-#: Then nothing is forked for as long as it takes to be a small part of the thread's time.
-_PAUSE = 30.0
+#: What a fork costs the thread that decides: itself, and then up to some 25 times as much for the pages that
+#: are copied when the thread writes to them. So nothing is forked for a multiple of its own time after it: a
+#: sixth of the thread's time at most. A lab has more time for its users.
+PAUSE, PAUSE_OF_LAB = 150.0, 10.0
 _CHUNK = 1 << 16
 _ANSWER, _FAILURE = b"A", b"F"
 
@@ -59,7 +60,7 @@ class Copy:
     pid: int
     pipe: int
     answer: bytes = b""
-    #: Seconds that the fork took.
+    #: Seconds of processor time that the fork took.
     cost: float = 0.0
 
     def end(self) -> None:
@@ -105,7 +106,7 @@ def copied(work: Callable[[Unpack[Arguments]], bytes], *arguments: *Arguments) -
     if not hasattr(os, "fork"):
         return Copy(0, -1, _worked(lambda: work(*arguments)))
     read, write = os.pipe()
-    started = time.perf_counter()
+    started = time.thread_time()
     try:
         pid = os.fork()
     except OSError as problem:
@@ -122,7 +123,7 @@ def copied(work: Callable[[Unpack[Arguments]], bytes], *arguments: *Arguments) -
             # Nothing of the original is ended here: no handler runs, no buffer is written.
             os._exit(0)
     os.close(write)
-    return Copy(pid, read, cost=time.perf_counter() - started)
+    return Copy(pid, read, cost=time.thread_time() - started)
 
 
 def _worked(work: Callable[[], bytes]) -> bytes:
@@ -190,7 +191,9 @@ class _Handover:
 class Aside:
     """Some copies at once; further questions wait, and more than that are refused."""
 
-    def __init__(self, at_once: int = AT_ONCE, waiting: int = MAX_WAITING) -> None:
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = MAX_WAITING, pause: float = PAUSE) -> None:
+        """`pause`: for how many times as long as a fork takes none follows it."""
+        self._pause = pause
         self._slots = asyncio.Semaphore(at_once)
         self._most = waiting
         self._waiting = 0
@@ -252,7 +255,7 @@ class Aside:
             # The asker has gone before it was forked, or meanwhile.
             handover.refuse()
             raise
-        self._next_fork = clock() + _PAUSE * copy.cost
+        self._next_fork = clock() + self._pause * copy.cost
         return copy
 
     async def _collect(self, copy: Copy, found: asyncio.Future[bytes]) -> None:

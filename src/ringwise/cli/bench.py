@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 #: Each is a module of `ringwise.apps.bench` with a function `run`.
 BENCHES = (
     "allocate",
+    "answers",
     "api",
     "bounded",
     "cycle",

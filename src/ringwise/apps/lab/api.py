@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.aside import Aside, Copy, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.aside import PAUSE_OF_LAB, Aside, Copy, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import PLUGIN_PROBLEMS
 from ringwise.apps.lab.faults import faults_now
@@ -91,7 +91,7 @@ class LabServer:
         """`dashboard` is open while the lab runs; `aside` answers its long questions, too."""
         self.live = live
         self._queries = queries
-        self._aside = aside or Aside()
+        self._aside = aside or Aside(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
@@ -522,7 +522,7 @@ def run_lab(
     """Run in the foreground until Ctrl-C; the folder is left complete."""
 
     async def main() -> None:
-        aside = Aside()
+        aside = Aside(pause=PAUSE_OF_LAB)
         page = None if dashboard is None else dashboard(aside)
         await LabServer(live, queries, page, aside).run(on_turn)
 

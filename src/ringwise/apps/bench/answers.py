@@ -1,0 +1,390 @@
+"""`ringwise bench answers`: what questions cost, and what they cost the thread that decides.
+
+A lab of 5,000 nodes with 2,000 jobs that run and 800 that wait, all on processor time. A placement is one
+turn of the scheduler on that cluster in which one waiting job is tried. Ten readers ask without pause while a
+thread decides; copies of the process answer them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from ringwise.apps.aside import Aside, Copy, TooManyQuestionsError
+from ringwise.apps.bench.report import at_most, shown
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
+from ringwise.apps.lab.maintenance import copy_of, plan_drain, without_many_waiting
+from ringwise.apps.lab.queries import status_document
+from ringwise.apps.lab.submission import submission_of
+from ringwise.apps.queries import count_capacity, explain_job
+from ringwise.apps.targets import find_target
+from ringwise.framework.job import Job
+from ringwise.manifests.bundle import read_text
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.records import dataclass
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.forecast import forecast
+from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.views.bench import Measured
+from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
+from ringwise.wellknown import ASCEND910, EXPECTED_DURATION
+
+NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
+READERS, GANG = 10, 100
+MOST_LIST, MOST_WHY, MOST_ESTIMATE, MOST_DRAIN, MOST_CAPACITY, MOST_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
+#: Equal runs that differ by more judge nothing.
+_EQUAL = 1.1
+#: Seconds of one measurement of the thread that decides, and pairs of them.
+_WINDOW, _PAIRS = 1.0, 3
+_SECOND = 1_000_000_000
+_START = 1_760_000_000 * _SECOND
+#: Pods and chips of the jobs in turn.
+_RUNNING = ((1, 8), (2, 8), (4, 8), (1, 4), (1, 2), (8, 8), (1, 1), (2, 8))
+_WAITING = ((2, 8), (4, 8), (1, 8), (8, 8))
+_TRIED = 20
+
+
+@contextmanager
+def cluster(nodes: int, running: int) -> Iterator[LiveLab]:
+    """A lab with so many jobs that run, and some nodes that are free."""
+    with TemporaryDirectory(prefix="ringwise-bench-") as path:
+        settings = LabSettings(
+            FleetSettings(nodes, "910-x8", LEAF), speed=None, journal_bytes=0, start=_START
+        )
+        live = LiveLab(LabFolder(Path(path)), settings)
+        try:
+            live.turn()
+            submit(live, "run", running, _RUNNING, hours=50)
+            live.advance(10 * _SECOND)
+            yield live
+        finally:
+            live.close()
+
+
+def submit(live: LiveLab, name: str, jobs: int, shapes: Sequence[tuple[int, int]], hours: int = 0) -> None:
+    documents = []
+    for number in range(jobs):
+        pods, chips = shapes[number % len(shapes)]
+        amounts = {ASCEND910: chips}
+        container = {"name": "main", "image": "a", "resources": {"requests": amounts, "limits": amounts}}
+        notes = {EXPECTED_DURATION: f"{1 + number % hours}h"} if hours else {}
+        template = {"metadata": {"annotations": notes}, "spec": {"containers": [container]}}
+        document = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": {"name": f"{name}-{number}", "namespace": "team"},
+            "spec": {
+                "schedulerName": "volcano",
+                "minAvailable": pods,
+                "tasks": [{"name": "worker", "replicas": pods, "template": template}],
+            },
+        }
+        documents.append(json.dumps(document))
+    submission, _ = submission_of(read_text("\n---\n".join(documents).encode(), "bench"))
+    live.submit(submission)
+
+
+def free_nodes(live: LiveLab) -> int:
+    masks = live.view.cluster.fleets[ASCEND910].free_mask
+    return sum(mask.bit_count() == 8 for mask in masks)
+
+
+def job_named(live: LiveLab, name: str) -> Job:
+    return next(job for job in live.view.jobs.values() if job.group is not None and _owner(job) == name)
+
+
+def _owner(job: Job) -> str:
+    owner = job.group.owner if job.group is not None else None
+    return "" if owner is None else owner.name
+
+
+# -- what questions cost ----------------------------------------------------------------------------
+
+
+def cost(run: Callable[[], object], times: int) -> float:
+    """Seconds of processor time, the median."""
+    found = []
+    for _ in range(times):
+        started = time.process_time()
+        run()
+        found.append(time.process_time() - started)
+    return median(found)
+
+
+def placement(live: LiveLab, name: str) -> float:
+    """Seconds of one turn in which this waiting job is tried."""
+    job, numbers = job_named(live, name), count()
+    group = job.group
+    assert group is not None
+
+    def turn() -> None:
+        changed = replace(group, labels={**group.labels, "turn": str(next(numbers))})
+        live.scheduler.handle([ev.PodGroupSeen(changed)], live.now)
+
+    found = []
+    for _ in range(_TRIED):
+        started = time.process_time()
+        turn()
+        found.append(time.process_time() - started)
+    return median(found)
+
+
+def gang_turn(live: LiveLab, pods: int) -> float:
+    """Seconds of the turn that places a gang; then it is gone again."""
+    scheduler, found = live.scheduler, []
+    for number in range(5):
+        name = f"gang-{number}"
+        group = PodGroup("team", name, uid=name, min_member=pods, phase="Inqueue")
+        cls = PodClass(ASCEND910, 8)
+        members = [
+            Pod(f"{name}-{n}", "team", f"{name}-{n}", cls, group=name, scheduler="volcano")
+            for n in range(pods)
+        ]
+        events: list[ev.Event] = [ev.PodGroupSeen(group), *(ev.PodSeen(pod) for pod in members)]
+        started = time.thread_time()
+        commands = scheduler.handle(events, live.now)
+        found.append(time.thread_time() - started)
+        if sum(isinstance(command, Bind) for command in commands) != pods:
+            raise RuntimeError(f"the gang of {pods} was not placed")
+        gone: list[ev.Event] = [ev.PodGone(pod.uid) for pod in members]
+        scheduler.handle([*gone, ev.PodGroupGone(group.key)], live.now)
+    return median(found)
+
+
+def lists(live: LiveLab, times: int) -> Iterator[Measured]:
+    """Each list over `json.dumps` of its rows."""
+
+    def jobs() -> object:
+        objects = live.objects
+        return [view.document() for view in with_reasons(objects, job_views(objects))]
+
+    def top() -> object:
+        objects = live.objects
+        views = with_reasons(objects, job_views(objects))
+        return top_document(objects, status_document(live), views)
+
+    for name, rows in (
+        ("get jobs", jobs),
+        ("get nodes", lambda: node_documents(live.objects)),
+        ("top --once", top),
+    ):
+        made = rows()
+        ratio = cost(rows, times) / cost(lambda made=made: json.dumps(made), times)  # type: ignore[misc]
+        yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MOST_LIST)
+
+
+def why(live: LiveLab, times: int) -> Iterator[Measured]:
+    """The dearest of some jobs, in placements of the same job."""
+    asked, estimated = [], []
+    for name in ("wait-0", "wait-1", "wait-2", "wait-3", f"wait-{WAITING - 1}"):
+        unit = placement(live, name)
+        job = job_named(live, name)
+        ahead = [other for other in live.view.jobs.values() if _owner(other).startswith("wait-")][:16]
+        ahead = [other for other in ahead if other is not job]
+
+        def estimate(job: Job = job, ahead: list[Job] = ahead) -> None:
+            what_if = live.view.what_if
+            with what_if.question(), what_if.with_pods(job):
+                forecast(live.view, job, live.now, ahead)
+
+        whole = cost(lambda name=name: explain_job(live.source, f"team/{name}"), times)  # type: ignore[misc]
+        part = cost(estimate, times)
+        asked.append(max(0.0, whole - part) / unit)
+        estimated.append(part / unit)
+    yield at_most("why without its estimate, in placements of that job", max(asked), "", MOST_WHY)
+    yield at_most("the estimate of why, in placements of that job", max(estimated), "", MOST_ESTIMATE)
+
+
+def drain(live: LiveLab, unit: float, times: int) -> Iterator[Measured]:
+    target = find_target(live.view, f"switch/{_third_switch(live)}")
+    copies, plans, moving = [], [], 0
+    for _ in range(times):
+        started = time.process_time()
+        table, without = without_many_waiting(live.cluster.table)
+        with copy_of(table, live.now, live.settings) as copy:
+            copied = time.process_time()
+            moving = len(plan_drain(copy, target.nodes, without=without).jobs)
+            plans.append(time.process_time() - copied)
+        copies.append(copied - started)
+    yield shown("one copy of the state for drain --plan", median(copies), "s")
+    yield shown("jobs that move in it", moving, "")
+    each = median(plans) / max(moving, 1) / unit
+    yield at_most("drain --plan beyond that copy, in placements for each of them", each, "", MOST_DRAIN)
+
+
+def _third_switch(live: LiveLab) -> str:
+    topology = live.view.switch_topology
+    assert topology is not None
+    return topology.switches[min(3, len(topology.switches) - 1)].ip
+
+
+# -- the thread that decides ------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Window:
+    """What the thread did in one measurement."""
+
+    #: Processor time for each event, all pieces of work counted.
+    each: float
+    #: The longest piece of work for a question.
+    longest: float
+    questions: int
+
+
+class DecidingThread:
+    """Handles one event after the other, and what is asked between two turns, as a core thread does."""
+
+    def __init__(self, scheduler: Scheduler, events: Sequence[ev.Event], now: int) -> None:
+        self._scheduler = scheduler
+        self._events = events
+        self._now = now
+        self._asked: SimpleQueue[tuple[Callable[[], Copy], Future[Copy]]] = SimpleQueue()
+
+    async def between_turns(self, fork: Callable[[], Copy]) -> Copy:
+        future: Future[Copy] = Future()
+        self._asked.put((fork, future))
+        return await asyncio.wrap_future(future)
+
+    def run(self, seconds: float) -> Window:
+        """For this long. What is asked when it ends is still done."""
+        longest, questions, handled = 0.0, 0, 0
+        began, started = time.perf_counter(), time.thread_time()
+        while time.perf_counter() - began < seconds:
+            event = self._events[handled % len(self._events)]
+            self._scheduler.handle([event], self._now)
+            handled += 1
+            spent = self._answer()
+            longest, questions = max(longest, spent), questions + (spent > 0)
+        each = (time.thread_time() - started) / handled
+        while self._answer():
+            pass
+        return Window(each, longest, questions)
+
+    def _answer(self) -> float:
+        try:
+            fork, future = self._asked.get_nowait()
+        except Empty:
+            return 0.0
+        started = time.thread_time()
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(fork())
+            except TooManyQuestionsError as error:
+                future.set_exception(error)
+        return max(time.thread_time() - started, 1e-9)
+
+
+async def decide_beside(
+    thread: DecidingThread, questions: Sequence[Callable[[], bytes]], seconds: float
+) -> Window:
+    """One measurement while readers ask without pause; with no questions nobody asks."""
+    aside, over = Aside(), threading.Event()
+
+    async def ask(work: Callable[[], bytes]) -> None:
+        while not over.is_set():
+            try:
+                await aside.answer(thread.between_turns, work)
+            except TooManyQuestionsError:
+                await asyncio.sleep(0.05)
+
+    readers = [asyncio.create_task(ask(work)) for work in questions]
+    await asyncio.sleep(0)
+    deciding: Awaitable[Window] = asyncio.to_thread(thread.run, seconds)
+    window = await deciding
+    over.set()
+    for reader in readers:
+        reader.cancel()
+    # Nothing is decided any more, so what was asked last is dropped.
+    await asyncio.gather(*readers, return_exceptions=True)
+    return window
+
+
+def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
+    """Alternating: a machine that gets slower or faster meanwhile does so for both."""
+    groups = [job.group for job in live.view.jobs.values() if _owner(job).startswith("wait-")]
+    events = [
+        ev.PodGroupSeen(replace(group, labels={**group.labels, "turn": str(turn)}))
+        for turn in range(2)
+        for group in groups
+        if group is not None
+    ]
+    thread = DecidingThread(live.scheduler, events, live.now)
+
+    def asks_why(number: int) -> Callable[[], bytes]:
+        return lambda: str(explain_job(live.source, f"team/wait-{number}").sentence).encode()
+
+    questions = [asks_why(number) for number in range(READERS - 2)]
+    questions += [lambda: str(len(count_capacity(live.source))).encode()] * 2
+    alone, asked = [], []
+    for _ in range(pairs):
+        alone.append(asyncio.run(decide_beside(thread, [], _WINDOW)))
+        asked.append(asyncio.run(decide_beside(thread, questions, _WINDOW)))
+    ratio = median(two.each / one.each for one, two in zip(alone, asked, strict=True))
+    equal = max(one.each for one in alone) / min(one.each for one in alone)
+    longest = max(one.longest for one in asked) / gang
+    answered = sum(one.questions for one in asked)
+    yield shown("questions that were answered meanwhile", answered, "")
+    yield shown("an event without readers", median(one.each for one in alone) * 1e6, "us")
+    yield shown("equal runs differ", equal, "x")
+    share = f"an event with {READERS} readers over one without"
+    piece = f"the longest piece of work for a question over placing a gang of {GANG}"
+    if equal > _EQUAL:
+        # The machine does something else, too: neither figure says anything about questions.
+        yield shown(f"{share} (not judged: equal runs differ by more than a tenth)", ratio, "x")
+        yield shown(f"{piece} (not judged: equal runs differ by more than a tenth)", longest, "x")
+    else:
+        yield at_most(share, ratio, "x", MOST_SHARE)
+        yield at_most(piece, longest, "x", 1)
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """As in a component that decides: what lives long is not looked at for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def run(
+    full: bool = False, nodes: int = NODES, running: int = RUNNING, waiting: int = WAITING
+) -> list[Measured]:
+    times = 21 if full else 5
+    results: list[Measured] = []
+    with cluster(nodes, running - 1) as live:
+        gang = gang_turn(live, GANG)
+        submit(live, "rest", 1, [(max(1, free_nodes(live)), 8)])
+        live.advance(10 * _SECOND)
+        submit(live, "wait", waiting, _WAITING)
+        with frozen():
+            small = placement(live, "wait-2")
+            unit = median(placement(live, f"wait-{number}") for number in range(4))
+            results.append(shown("a placement", unit * 1e6, "us"))
+            results.append(shown(f"placing a gang of {GANG}", gang * 1e3, "ms"))
+            # First: memory that other measurements have left would be copied with the rest.
+            about_readers = list(reading(live, gang, _PAIRS * 3 if full else _PAIRS))
+            results += lists(live, times)
+            results += why(live, times)
+            results += drain(live, unit, times)
+            counted = cost(lambda: count_capacity(live.source), times) / small
+            results.append(at_most("capacity, in placements of a small job", counted, "", MOST_CAPACITY))
+    return [*results, *about_readers]
