@@ -20,8 +20,13 @@ from ringwise.scheduler.core.machine import Scheduler
 from tests.scheduler.clusters import NOW, node, pod
 
 
-async def here(fork: Callable[[], Copy]) -> Copy:
+async def here(fork: Callable[[], list[Copy]]) -> list[Copy]:
     return fork()
+
+
+def one_copy(work: Callable[[], bytes]) -> Copy:
+    (copy,) = copied([work])
+    return copy
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -45,13 +50,14 @@ class Gate:
     """Work in a copy that says that it has begun and goes on when it may, or never."""
 
     def __init__(self) -> None:
+        self._owner = os.getpid()
         self._begun, self._begin = os.pipe()
         self._ends, self._end = os.pipe()
 
     def work(self) -> bytes:
         # A copy has closed what it inherits, so it opens both again by the names of its parent's.
-        begin = os.open(f"/proc/{os.getppid()}/fd/{self._begin}", os.O_WRONLY)
-        ends = os.open(f"/proc/{os.getppid()}/fd/{self._ends}", os.O_RDONLY)
+        begin = os.open(f"/proc/{self._owner}/fd/{self._begin}", os.O_WRONLY)
+        ends = os.open(f"/proc/{self._owner}/fd/{self._ends}", os.O_RDONLY)
         os.write(begin, b".")
         return os.read(ends, 1)
 
@@ -120,10 +126,10 @@ def test_a_question_ends_when_its_asker_goes() -> None:
 def test_a_copy_ends_with_the_process_that_made_it() -> None:
     """Its reader closes the pipe: so it is when that process is killed."""
     gate = Gate()
-    copy = copied(gate.work)
+    copy = one_copy(gate.work)
     gate.wait()
-    os.close(copy.pipe)
-    _, status = os.waitpid(copy.pid, 0)
+    os.close(copy._pipe)
+    _, status = os.waitpid(-1, 0)
     assert os.waitstatus_to_exitcode(status) == 1
 
 
@@ -132,12 +138,12 @@ def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
         aside, asked, go = Aside(pause=0), asyncio.Event(), threading.Event()
         made: list[Copy] = []
 
-        def on_another_thread(fork: Callable[[], Copy]) -> Copy:
+        def on_another_thread(fork: Callable[[], list[Copy]]) -> list[Copy]:
             go.wait()
-            made.append(fork())
-            return made[0]
+            made.extend(fork())
+            return made
 
-        async def between_turns(fork: Callable[[], Copy]) -> Copy:
+        async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
             working = asyncio.get_running_loop().run_in_executor(None, on_another_thread, fork)
             asked.set()
             return await working
@@ -167,6 +173,32 @@ def test_more_questions_wait_and_still_more_are_refused() -> None:
         gate.open()
         assert await asyncio.gather(first, *later) == [b".", b"later", b"later"]
         assert no_children()
+
+    run(story())
+
+
+def test_those_that_wait_are_answered_by_one_copy_each_by_itself() -> None:
+    async def story() -> None:
+        aside, forks, gates = Aside(at_once=3, pause=0), [], [Gate() for _ in range(2)]
+
+        async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
+            forks.append(1)
+            return fork()
+
+        asking = [asyncio.create_task(aside.answer(between_turns, gate.work)) for gate in gates]
+        short = asyncio.create_task(aside.answer(between_turns, lambda: b"short"))
+        assert await short == b"short"
+        await gates[0].begun()
+        await gates[1].begun()
+        assert len(forks) == 1
+        # One asker goes: the other gets its answer.
+        asking[0].cancel()
+        gates[1].open()
+        assert await asking[1] == b"."
+        with pytest.raises(asyncio.CancelledError):
+            await asking[0]
+        while not no_children():
+            await asyncio.sleep(0)
 
     run(story())
 
@@ -209,7 +241,7 @@ def test_a_copy_writes_nothing_to_the_journal(tmp_path: Path) -> None:
         scheduler.handle([pod("of-the-copy", 1)], NOW + 1)
         return b"decided"
 
-    assert copied(work).collect() == b"decided"
+    assert one_copy(work).collect() == b"decided"
     scheduler.handle([pod("of-the-original", 1)], NOW + 2)
     journal.close()
     written = path.read_text()
@@ -225,4 +257,4 @@ def test_a_copy_has_a_limit_of_processor_time(monkeypatch: pytest.MonkeyPatch) -
             pass
 
     with pytest.raises(QuestionFailedError, match="no answer after 1 s of processor time"):
-        copied(forever).collect()
+        one_copy(forever).collect()

@@ -5,6 +5,7 @@ After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/cli/test_queries.py
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shlex
@@ -13,8 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner, Result
+from rich.console import Console
+from rich.spinner import Spinner
 
 from ringwise.cli.commands import cli
+from ringwise.cli.output import WaitingText
 from tests.golden_files import WIDTHS, same_as_golden
 
 ROOT = Path(__file__).parents[2]
@@ -182,3 +186,16 @@ def test_the_sample_cluster_is_what_its_maker_makes() -> None:
     cluster = made["cluster"]
     assert callable(cluster)
     assert (ROOT / "examples" / "cluster.yaml").read_text() == cluster()
+
+
+def test_06_after_two_seconds_a_command_says_how_long_it_waits() -> None:
+    now = [100.0]
+    shown = WaitingText("querying the lab", clock=lambda: now[0])
+    console = Console(width=60, file=io.StringIO())
+    texts = []
+    for now[0] in (100.5, 101.9, 102.0, 165.2):
+        with console.capture() as printed:
+            console.print(Spinner("dots", shown))
+        texts.append(printed.get().strip()[1:].strip())
+    waiting = "querying the lab"
+    assert texts == [waiting, waiting, f"{waiting} (2 s)", f"{waiting} (65 s)"]

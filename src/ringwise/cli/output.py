@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: Columns of what is printed where there is no terminal.
 WIDE = 120
+#: A command that waits for longer says so.
+_SILENT_SECONDS = 2
 
 
 #: Files, folders, or - for stdin; a shell completes them.
@@ -162,6 +165,19 @@ def reading_progress(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+class WaitingText:
+    """A text that, after two seconds, says for how long it has been shown."""
+
+    def __init__(self, text: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.text = text
+        self._clock = clock
+        self._since = clock()
+
+    def __rich__(self) -> str:
+        seconds = int(self._clock() - self._since)
+        return self.text if seconds < _SILENT_SECONDS else f"{self.text} ({seconds} s)"
+
+
 @contextmanager
 def spinner(text: str) -> Iterator[Callable[[str], None]]:
     """A spinner on stderr whose text can be changed; silent where stderr is no terminal."""
@@ -170,5 +186,10 @@ def spinner(text: str) -> Iterator[Callable[[str], None]]:
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(text) as status:
-        yield status.update
+    shown = WaitingText(text)
+
+    def change(new: str) -> None:
+        shown.text = new
+
+    with Console(stderr=True).status(shown):
+        yield change

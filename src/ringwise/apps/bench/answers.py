@@ -10,9 +10,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
@@ -49,7 +48,7 @@ MOST_LIST, MOST_WHY, MOST_ESTIMATE, MOST_DRAIN, MOST_CAPACITY, MOST_SHARE = 20.0
 #: Equal runs that differ by more judge nothing.
 _EQUAL = 1.1
 #: Seconds of one measurement of the thread that decides, and pairs of them.
-_WINDOW, _PAIRS = 1.0, 3
+_WINDOW, _PAIRS = 2.0, 3
 _SECOND = 1_000_000_000
 _START = 1_760_000_000 * _SECOND
 #: Pods and chips of the jobs in turn.
@@ -187,10 +186,10 @@ def lists(live: LiveLab, times: int) -> Iterator[Measured]:
         yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MOST_LIST)
 
 
-def why(live: LiveLab, times: int) -> Iterator[Measured]:
+def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
     """The dearest of some jobs, in placements of the same job."""
     asked, estimated = [], []
-    for name in ("wait-0", "wait-1", "wait-2", "wait-3", f"wait-{WAITING - 1}"):
+    for name in ("wait-0", "wait-1", "wait-2", "wait-3", f"wait-{waiting - 1}"):
         unit = placement(live, name)
         job = job_named(live, name)
         ahead = [other for other in live.view.jobs.values() if _owner(other).startswith("wait-")][:16]
@@ -243,7 +242,6 @@ class Window:
     each: float
     #: The longest piece of work for a question.
     longest: float
-    questions: int
 
 
 class DecidingThread:
@@ -253,29 +251,26 @@ class DecidingThread:
         self._scheduler = scheduler
         self._events = events
         self._now = now
-        self._asked: SimpleQueue[tuple[Callable[[], Copy], Future[Copy]]] = SimpleQueue()
+        self._asked: SimpleQueue[tuple[Callable[[], list[Copy]], Future[list[Copy]]]] = SimpleQueue()
 
-    async def between_turns(self, fork: Callable[[], Copy]) -> Copy:
-        future: Future[Copy] = Future()
+    async def between_turns(self, fork: Callable[[], list[Copy]]) -> list[Copy]:
+        future: Future[list[Copy]] = Future()
         self._asked.put((fork, future))
         return await asyncio.wrap_future(future)
 
     def run(self, seconds: float) -> Window:
         """For this long. What is asked when it ends is still done."""
-        longest, questions, handled = 0.0, 0, 0
+        longest, handled = 0.0, 0
         began, started = time.perf_counter(), time.thread_time()
         while time.perf_counter() - began < seconds:
             event = self._events[handled % len(self._events)]
             self._scheduler.handle([event], self._now)
             handled += 1
-            spent = self._answer()
-            longest, questions = max(longest, spent), questions + (spent > 0)
+            longest = max(longest, self.answer())
         each = (time.thread_time() - started) / handled
-        while self._answer():
-            pass
-        return Window(each, longest, questions)
+        return Window(each, longest)
 
-    def _answer(self) -> float:
+    def answer(self) -> float:
         try:
             fork, future = self._asked.get_nowait()
         except Empty:
@@ -289,33 +284,37 @@ class DecidingThread:
         return max(time.thread_time() - started, 1e-9)
 
 
-async def decide_beside(
-    thread: DecidingThread, questions: Sequence[Callable[[], bytes]], seconds: float
-) -> Window:
-    """One measurement while readers ask without pause; with no questions nobody asks."""
-    aside, over = Aside(), threading.Event()
+async def decide_alone_and_beside(
+    thread: DecidingThread, questions: Sequence[Callable[[], bytes]], seconds: float, pairs: int
+) -> tuple[list[Window], list[Window], int]:
+    """Measurements without readers, and while they ask without pause; and how many answers they got.
+
+    Alternating: a machine that gets slower or faster meanwhile does so for both.
+    """
+    aside, answers = Aside(), 0
 
     async def ask(work: Callable[[], bytes]) -> None:
-        while not over.is_set():
+        nonlocal answers
+        while True:
             try:
                 await aside.answer(thread.between_turns, work)
+                answers += 1
             except TooManyQuestionsError:
                 await asyncio.sleep(0.05)
 
-    readers = [asyncio.create_task(ask(work)) for work in questions]
-    await asyncio.sleep(0)
-    deciding: Awaitable[Window] = asyncio.to_thread(thread.run, seconds)
-    window = await deciding
-    over.set()
-    for reader in readers:
-        reader.cancel()
-    # Nothing is decided any more, so what was asked last is dropped.
-    await asyncio.gather(*readers, return_exceptions=True)
-    return window
+    alone, beside = [], []
+    for _ in range(pairs):
+        alone.append(await asyncio.to_thread(thread.run, seconds))
+        readers = [asyncio.create_task(ask(work)) for work in questions]
+        beside.append(await asyncio.to_thread(thread.run, seconds))
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+        thread.answer()
+    return alone, beside, answers
 
 
 def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
-    """Alternating: a machine that gets slower or faster meanwhile does so for both."""
     groups = [job.group for job in live.view.jobs.values() if _owner(job).startswith("wait-")]
     events = [
         ev.PodGroupSeen(replace(group, labels={**group.labels, "turn": str(turn)}))
@@ -330,14 +329,10 @@ def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
 
     questions = [asks_why(number) for number in range(READERS - 2)]
     questions += [lambda: str(len(count_capacity(live.source))).encode()] * 2
-    alone, asked = [], []
-    for _ in range(pairs):
-        alone.append(asyncio.run(decide_beside(thread, [], _WINDOW)))
-        asked.append(asyncio.run(decide_beside(thread, questions, _WINDOW)))
+    alone, asked, answered = asyncio.run(decide_alone_and_beside(thread, questions, _WINDOW, pairs))
     ratio = median(two.each / one.each for one, two in zip(alone, asked, strict=True))
     equal = max(one.each for one in alone) / min(one.each for one in alone)
     longest = max(one.longest for one in asked) / gang
-    answered = sum(one.questions for one in asked)
     yield shown("questions that were answered meanwhile", answered, "")
     yield shown("an event without readers", median(one.each for one in alone) * 1e6, "us")
     yield shown("equal runs differ", equal, "x")
@@ -383,7 +378,7 @@ def run(
             # First: memory that other measurements have left would be copied with the rest.
             about_readers = list(reading(live, gang, _PAIRS * 3 if full else _PAIRS))
             results += lists(live, times)
-            results += why(live, times)
+            results += why(live, waiting, times)
             results += drain(live, unit, times)
             counted = cost(lambda: count_capacity(live.source), times) / small
             results.append(at_most("capacity, in placements of a small job", counted, "", MOST_CAPACITY))

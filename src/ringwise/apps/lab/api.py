@@ -191,10 +191,7 @@ class LabServer:
     async def _copied(self, question: Callable[[], Any]) -> msgspec.Raw:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
 
-        async def between_turns(fork: Callable[[], Copy]) -> Copy:
-            return fork()
-
-        sent = await self._aside.answer(between_turns, lambda: _sent(question))
+        sent = await self._aside.answer(_between_turns, lambda: _sent(question))
         found = _SENT.decode(sent)
         if found.status:
             raise _Refused(found.status, found.error)
@@ -464,6 +461,11 @@ def _count(parameters: Mapping[str, Any], name: str) -> int | None:
     if value is not None and not (isinstance(value, int) and 0 <= value < MOST_TIME):
         raise ObjectRefusedError(f"{name} must be a whole number from 0 to {MOST_TIME}, got {value!r}")
     return value
+
+
+async def _between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
+    """The lab is on the event loop, and no turn of it is under way here."""
+    return fork()
 
 
 class _Refused(Exception):
