@@ -86,7 +86,7 @@ def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
 def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     with running(tmp_path, nodes(1)) as server:
-        server._aside._most = 0
+        server._aside._most = server._aside._free = 0
         # What was submitted is stored, with the reasons that need no search.
         answer = terminal.submit(job("runs", 1, 8), job("waits", 1, 8))
         assert [one["name"] for one in answer["jobs"]] == ["runs", "waits"]

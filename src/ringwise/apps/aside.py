@@ -247,6 +247,11 @@ class Aside:
         self._forking: asyncio.Task[None] | None = None
         self._collecting: set[asyncio.Task[None]] = set()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a copy is being made, or one is left."""
+        return self._forking is not None or bool(self._collecting)
+
     async def answer(self, between_turns: BetweenTurns, work: Work) -> bytes:
         """The bytes that `work` returns in a copy. It is ended when the caller is cancelled.
 

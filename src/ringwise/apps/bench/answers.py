@@ -310,7 +310,10 @@ async def decide_alone_and_beside(
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-        thread.answer()
+        while aside.busy:
+            # What was asked last: nobody wants it any more.
+            thread.answer()
+            await asyncio.sleep(0.01)
     return alone, beside, answers
 
 

@@ -72,7 +72,7 @@ MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Questions that try placements, or read a whole journal.
-LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain-plan", "story", "why"})
+LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain", "drain-plan", "story", "why"})
 
 #: Raised before anything was changed.
 _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)

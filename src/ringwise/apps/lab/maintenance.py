@@ -177,7 +177,7 @@ def left_by_drain(
     tried: set[str] = set()
     while True:
         with copy_of(table, now, settings, configuration) as copy:
-            trial = _Planner(copy, tuple(nodes), of_cluster, PLAN_STEPS)
+            trial = _Planner(copy, tuple(nodes), of_cluster)
             for view in trial.close():
                 if view.key in left or view.key in tried:
                     continue
