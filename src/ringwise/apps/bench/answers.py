@@ -31,6 +31,7 @@ from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.queries import count_capacity, explain_job
 from ringwise.apps.targets import find_target
 from ringwise.framework.job import Job
+from ringwise.kubeclient.resources import VCJOBS
 from ringwise.manifests.bundle import read_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
@@ -40,7 +41,7 @@ from ringwise.scheduler.explain.forecast import forecast
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.views.bench import Measured
 from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
-from ringwise.wellknown import ASCEND910, EXPECTED_DURATION
+from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 READERS, GANG = 10, 100
@@ -83,11 +84,11 @@ def submit(live: LiveLab, name: str, jobs: int, shapes: Sequence[tuple[int, int]
         notes = {EXPECTED_DURATION: f"{1 + number % hours}h"} if hours else {}
         template = {"metadata": {"annotations": notes}, "spec": {"containers": [container]}}
         document = {
-            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "apiVersion": VCJOBS.version,
             "kind": "Job",
             "metadata": {"name": f"{name}-{number}", "namespace": "team"},
             "spec": {
-                "schedulerName": "volcano",
+                "schedulerName": VOLCANO_SCHEDULER,
                 "minAvailable": pods,
                 "tasks": [{"name": "worker", "replicas": pods, "template": template}],
             },
@@ -150,7 +151,7 @@ def gang_turn(live: LiveLab, pods: int) -> float:
         group = PodGroup("team", name, uid=name, min_member=pods, phase="Inqueue")
         cls = PodClass(ASCEND910, 8)
         members = [
-            Pod(f"{name}-{n}", "team", f"{name}-{n}", cls, group=name, scheduler="volcano")
+            Pod(f"{name}-{n}", "team", f"{name}-{n}", cls, group=name, scheduler=VOLCANO_SCHEDULER)
             for n in range(pods)
         ]
         events: list[ev.Event] = [ev.PodGroupSeen(group), *(ev.PodSeen(pod) for pod in members)]
