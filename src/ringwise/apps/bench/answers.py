@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -183,7 +184,7 @@ def lists(live: LiveLab, times: int) -> Iterator[Measured]:
         ("top --once", top),
     ):
         made = rows()
-        ratio = cost(rows, times) / cost(lambda made=made: json.dumps(made), times)  # type: ignore[misc]
+        ratio = cost(rows, times) / cost(partial(json.dumps, made), times)
         yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MOST_LIST)
 
 
@@ -201,7 +202,7 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
             with what_if.question(), what_if.with_pods(job):
                 forecast(live.view, job, live.now, ahead)
 
-        whole = cost(lambda name=name: explain_job(live.source, f"team/{name}"), times)  # type: ignore[misc]
+        whole = cost(partial(explain_job, live.source, f"team/{name}"), times)
         part = cost(estimate, times)
         asked.append(max(0.0, whole - part) / unit)
         estimated.append(part / unit)
