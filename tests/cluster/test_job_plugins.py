@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import JOBS, PODS, Cluster
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -175,5 +175,5 @@ def test_an_unknown_plugin_is_refused_and_an_unknown_argument_ignored(cluster: C
         return str(state.get("message", ""))
 
     assert "did you mean 'pytorch'?" in cluster.wait(lambda: message("unknown"), "unknown is refused")
-    cluster.wait(lambda: cluster.pods(), "mistyped gets its pods")
-    assert {pod["metadata"]["name"].partition("-")[0] for pod in cluster.pods()} == {"mistyped"}
+    groups = cluster.wait(lambda: cluster.api.items(GROUPS), "mistyped gets its PodGroup")
+    assert {group["metadata"]["name"].partition("-")[0] for group in groups} == {"mistyped"}
