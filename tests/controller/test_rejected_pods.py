@@ -9,7 +9,7 @@ import pytest
 
 from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
-from ringwise.messages.commands import Command, CreatePod, DeletePod, TellVcJob
+from ringwise.messages.commands import Command, CreatePod, DeletePod, SetJobStatus, TellVcJob
 from ringwise.messages.events import PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.failures import MOST_REJECTIONS, is_made_again, pause_after
@@ -143,8 +143,8 @@ def test_F5_the_number_is_in_the_status_before_the_deletion_and_on_the_next_pod(
     commands = controller.handle([], SECOND + pause_after(3))
     kinds = [type(command).__name__ for command in commands]
     assert kinds.index("SetJobStatus") < kinds.index("DeletePod")
-    status = next(command for command in commands if type(command).__name__ == "SetJobStatus")
-    assert status.rejections == {"train-w-0": 3}  # type: ignore[union-attr]
+    status = next(command for command in commands if isinstance(command, SetJobStatus))
+    assert status.rejections == {"train-w-0": 3}
     after = controller.handle([PodGone(pod.uid)], 20 * SECOND)
     (create,) = [command for command in after if isinstance(command, CreatePod)]
     assert create.pod.annotations["ringwise.io/kubelet-rejections"] == "3"
@@ -153,8 +153,8 @@ def test_F5_the_number_is_in_the_status_before_the_deletion_and_on_the_next_pod(
 def test_F5_a_job_that_is_aborted_does_not_wait_for_its_rejected_pods() -> None:
     job = replace(job_with(), phase="Aborting")
     controller, commands = controller_with(job, rejected(replace(job, phase="Running")))
-    status = next(command for command in commands if type(command).__name__ == "SetJobStatus")
-    assert status.phase == "Aborted"  # type: ignore[union-attr]
+    status = next(command for command in commands if isinstance(command, SetJobStatus))
+    assert status.phase == "Aborted"
     assert controller.next_deadline() is None
 
 
