@@ -233,7 +233,8 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     cluster.run()
     plugins = [start_plugin(cluster, f"node-{number}", tmp_path) for number in (1, 2, 3)]
     labels = {"fault-scheduling": "force", "pod-rescheduling": "on"}
-    cluster.apply([vcjob("train", 2, 8, labels=labels)])
+    # A pod that goes at once can be gone before the drain's watcher looks for it.
+    cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={GOES_AFTER: "3s"})])
     uids = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
     budget = {
         "apiVersion": "policy/v1",
