@@ -444,6 +444,9 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 #: Number of the pod in its task, in the two spellings that Volcano sets. Owner.
 TASK_INDEX_VARIABLE = "VC_TASK_INDEX"
 OLD_TASK_INDEX_VARIABLE = "VK_TASK_INDEX"
+#: The chips that Ascend Docker Runtime mounts into a container; of several values the last counts. Device
+#: plugin, or the user, from the annotation with the chips of the pod.
+VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
 
 # -- API groups -------------------------------------------------------------------------------------
 

@@ -132,6 +132,20 @@ def test_the_doctor_reads_on_and_exits_with_1(tmp_path: Path) -> None:
     assert "16 nodes" in ran.stdout
 
 
+def test_the_doctor_names_pods_that_choose_their_chips(tmp_path: Path) -> None:
+    dump = tmp_path / "pods.yaml"
+    dump.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: greedy, namespace: team}\n"
+        "spec:\n  nodeName: node-1\n  schedulerName: default-scheduler\n"
+        "  containers: [{name: main, env: [{name: ASCEND_VISIBLE_DEVICES, value: 0-7}]}]\n"
+        "status: {phase: Running}\n"
+    )
+    ran = run(f"doctor -f examples/cluster.yaml -f {dump} -o json")
+    (finding,) = [one for one in json.loads(ran.stdout)["findings"] if one["code"] == "visible-devices-set"]
+    assert (finding["severity"], finding["where"]) == ("warning", "pod team/greedy/main")
+    assert 'spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES from "0-7"' in finding["what"]
+
+
 @pytest.mark.parametrize("command", ["place", "why x", "capacity", "doctor", "topology show", "submit"])
 @pytest.mark.parametrize("content", ["", "# nothing\n", "---\n---\n"])
 def test_17_an_empty_file_is_named(tmp_path: Path, command: str, content: str) -> None:

@@ -107,6 +107,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "no-priority": {"priorityClassName": ""},
     "other-priority": {"priorityClassName": "system-node-critical"},
     "nothing-made": {"configuration": {"create": False}, "clusterReports": {"createNamespace": False}},
+    "chips-of-their-own": {"configuration": {"visibleDevices": "strict"}},
     "settings": {"configuration": {"content": 'actions: "enqueue, allocate"\ntiers: []\n'}},
     "placed": {
         "scheduler": _PLACED,

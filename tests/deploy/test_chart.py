@@ -284,6 +284,18 @@ def test_N8_the_annotation_policy_is_made_where_the_api_server_has_it() -> None:
 
 
 @needs_helm
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("chosen", ["allowed", "refused", "strict", None])
+def test_pods_that_choose_their_chips_are_refused_unless_a_value_says_otherwise(
+    chosen: str | None, guarded: bool
+) -> None:
+    values = {"configuration": {"visibleDevices": chosen}, "annotationPolicy": {"enabled": guarded}}
+    settings = _settings(rendered(values if chosen else {"annotationPolicy": {"enabled": guarded}}))
+    assert settings.visible_devices == (chosen or "refused")
+    assert settings.owned_annotations == ("guarded" if guarded else "open")
+
+
+@needs_helm
 def test_the_device_plugin_s_policy_is_made_with_the_annotation_policy() -> None:
     own_node = ("ValidatingAdmissionPolicy", "", "ringwise-device-plugin-node")
     made = rendered({})[own_node]["spec"]

@@ -17,11 +17,10 @@ from ringwise.device.cards import (
     lead,
     name_of,
 )
-from ringwise.device.pods import VISIBLE_DEVICES
 from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
 from ringwise.records import dataclass
-from ringwise.wellknown import NPU
+from ringwise.wellknown import NPU, VISIBLE_DEVICES
 
 _LOG = Logger()
 

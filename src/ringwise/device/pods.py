@@ -10,9 +10,7 @@ from ringwise.manifests.wire import Quantities, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.topology.numbers import UINT64, whole_number
-
-#: Environment variable that Ascend Docker Runtime mounts by; the last value in a container counts.
-VISIBLE_DEVICES = "ASCEND_VISIBLE_DEVICES"
+from ringwise.wellknown import VISIBLE_DEVICES
 
 _ENDED = frozenset({"Failed", "Succeeded"})
 

@@ -21,6 +21,7 @@ from ringwise.device.rpc import API_VERSION, KUBELET_SOCKET, channel
 from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import VISIBLE_DEVICES
 
 
 class AdmissionError(Exception):
@@ -37,7 +38,7 @@ class Container:
     @property
     def chips(self) -> tuple[int, ...]:
         """Physical ids, whatever the way of mounting."""
-        visible = self.answer.envs.get("ASCEND_VISIBLE_DEVICES")
+        visible = self.answer.envs.get(VISIBLE_DEVICES)
         if visible:
             return tuple(int(one) for one in visible.split(","))
         if self.answer.cdi_devices:

@@ -157,6 +157,16 @@ class Settings:
             "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
         )
     )
+    visible_devices: Literal["allowed", "refused", "strict"] = _setting(
+        choice(
+            "visible-devices",
+            "refused",
+            ("allowed", "refused", "strict"),
+            "pods whose environment says which chips their containers see (`ASCEND_VISIBLE_DEVICES` from "
+            "anything but the annotation with the chips of the pod) are placed (allowed) or refused; strict "
+            "also refuses pods whose `envFrom` could say it",
+        )
+    )
     reservation_after: int = _setting(
         integer(
             "reservation-after",

@@ -155,6 +155,34 @@ CHIPS_OF_INIT_CONTAINER = ReasonKind(
     ),
     SPECIFICATION,
 )
+VISIBLE_DEVICES_SET = ReasonKind(
+    "visible-devices-set",
+    Stage.VALIDATE,
+    "container {container} of pod {pod} chooses the chips that it sees: {field} sets ASCEND_VISIBLE_DEVICES "
+    "from {source}, and not from the chips that the pod is given",
+    (
+        "remove {field}: the device plugin sets the variable",
+        "set it with valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the "
+        "resource that the pod asks for",
+        'set it to "void" in a container that is to see no chips',
+        "write visible-devices: allowed into init-params, if pods may choose their chips",
+    ),
+    SPECIFICATION,
+)
+VISIBLE_DEVICES_HIDDEN = ReasonKind(
+    "visible-devices-hidden",
+    Stage.VALIDATE,
+    "container {container} of pod {pod} may choose the chips that it sees: {field} reads all variables of "
+    "{source}, and ASCEND_VISIBLE_DEVICES can be one of them (visible-devices: strict)",
+    (
+        'set ASCEND_VISIBLE_DEVICES in env of the container, too: to "void", or with '
+        "valueFrom.fieldRef.fieldPath: metadata.annotations['huawei.com/Ascend910'], with the resource that "
+        "the pod asks for",
+        "give {field} a prefix",
+        "write visible-devices: refused into init-params",
+    ),
+    SPECIFICATION,
+)
 INTERNAL_ERROR = ReasonKind(
     "internal-error",
     Stage.PLAN,

@@ -12,6 +12,7 @@ from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, 
 from ringwise.manifests.quantities import NotReadableError, duration
 from ringwise.manifests.resources import containers_sharing_cpus, pod_limits
 from ringwise.manifests.strings import shared
+from ringwise.manifests.visible_devices import visible_devices
 from ringwise.manifests.wire import (
     DependsOnWire,
     JobSpecWire,
@@ -176,6 +177,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
         subdomain=spec.subdomain or "",
         sharing_cpus=tuple(containers_sharing_cpus(spec.containers or ())),
         limits=tuple(pod_limits(spec, f"{path}.spec", found).items()),
+        visible_devices=visible_devices(spec, f"{path}.spec"),
     )
 
 

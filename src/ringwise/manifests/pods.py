@@ -15,6 +15,7 @@ from ringwise.manifests.limits import check, drop_labels, drop_oversized, oversi
 from ringwise.manifests.metadata import Identity, boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.strings import shared
+from ringwise.manifests.visible_devices import visible_devices
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
@@ -222,6 +223,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
         nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
         queue_gated=_is_queue_gated(spec, annotations),
+        visible_devices=visible_devices(spec, "spec"),
     )
 
 

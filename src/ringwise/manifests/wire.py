@@ -113,9 +113,26 @@ class ContainerPortWire(WireStruct):
     host_ip: str | None = msgspec.field(default=None, name="hostIP")
 
 
+class FieldRefWire(WireStruct):
+    field_path: str | None = None
+
+
+class EnvSourceWire(WireStruct):
+    """A reference to a field of the pod; all others (ConfigMap, Secret, ...) are skipped."""
+
+    field_ref: FieldRefWire | None = None
+
+
 class EnvVarWire(WireStruct):
     name: str = ""
     value: str | None = None
+    value_from: EnvSourceWire | None = None
+
+
+class EnvFromWire(WireStruct):
+    """All of a ConfigMap or Secret as variables."""
+
+    prefix: str | None = None
 
 
 class ResourcesWire(WireStruct):
@@ -128,6 +145,7 @@ class ContainerWire(WireStruct):
     resources: ResourcesWire | None = None
     ports: list[ContainerPortWire] | None = None
     env: list[EnvVarWire] | None = None
+    env_from: list[EnvFromWire] | None = None
     restart_policy: str | None = None
 
 
@@ -143,6 +161,7 @@ class PodSpecWire(WireStruct):
     preemption_policy: str | None = None
     containers: list[ContainerWire] | None = None
     init_containers: list[ContainerWire] | None = None
+    ephemeral_containers: list[ContainerWire] | None = None
     overhead: Quantities | None = None
     resources: ResourcesWire | None = None
     node_selector: Texts | None = None

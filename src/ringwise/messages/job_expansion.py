@@ -122,6 +122,7 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
         never_preempts=template.never_preempts,
         gated=template.gated,
         chip_containers=template.chip_containers,
+        visible_devices=template.visible_devices,
         origin=job.origin,
     )
 

@@ -103,6 +103,7 @@ def _pod(workload: Workload, role: Role, index: int, owner: Owner) -> Pod:
         never_preempts=template.never_preempts,
         gated=template.gated,
         chip_containers=template.chip_containers,
+        visible_devices=template.visible_devices,
         origin=workload.origin,
     )
 

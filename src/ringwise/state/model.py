@@ -173,6 +173,22 @@ class Owner:
         return self.kind == "Job" and self.api.partition("/")[0] in ("", _VCJOB_GROUP)
 
 
+@dataclass(frozen=True, slots=True)
+class VisibleDevices:
+    """A container whose own environment says which chips it sees.
+
+    With Ascend Docker Runtime those are mounted, whichever chips the pod was given.
+    """
+
+    container: str
+    #: Where it says so: `spec.containers[0].env[2].value`.
+    field: str
+    #: What it says, as it is shown; or where the value comes from.
+    source: str
+    #: False: only the ConfigMap or Secret that it reads all variables from could tell.
+    certain: bool = True
+
+
 @dataclass(slots=True)
 class Pod:
     uid: str
@@ -221,6 +237,8 @@ class Pod:
     queue_gated: bool = False
     #: Why kubelet rejected it at admission, in its word: it failed and never ran. Empty: it did not.
     rejected: str = ""
+    #: A container of it that says itself which chips it sees.
+    visible_devices: VisibleDevices | None = None
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
@@ -251,6 +269,7 @@ class Pod:
             self.ended,
             self.restarts,
             self.never_preempts,
+            visible_devices=self.visible_devices,
         )
 
     @property

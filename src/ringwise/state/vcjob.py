@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY, PodClass
+from ringwise.state.model import EMPTY, PodClass, VisibleDevices
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
 #: Phases in which a job has ended or is being ended: no pod of it is created any more.
@@ -47,6 +47,8 @@ class PodTemplate:
     limits: tuple[tuple[str, int], ...] = ()
     #: Containers whose cpu is no whole number above 0; with a NUMA policy they cannot run.
     sharing_cpus: tuple[str, ...] = ()
+    #: A container that says itself which chips it sees.
+    visible_devices: VisibleDevices | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration, default_tiers
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Queue
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Queue, VisibleDevices
 from ringwise.topology.chips import mask_of
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.topology import topology_problems
@@ -388,3 +388,51 @@ def test_N8_why_names_the_pod_that_may_have_the_chips() -> None:
     )
     (job,) = (one for one in view.jobs.values() if one.name == "b")
     assert "held by a (2), perhaps in a (6)" in str(explain(view, job, NOW))
+
+
+OWN = VisibleDevices("main", "spec.containers[0].env[0].value", '"0-7"')
+
+
+@pytest.mark.parametrize(
+    ("setting", "certain", "severity"),
+    [
+        ("refused", True, "warning"),
+        ("strict", True, "warning"),
+        ("allowed", True, "note"),
+        ("refused", False, ""),
+        ("strict", False, "note"),
+    ],
+)
+def test_running_pods_that_choose_their_chips_are_named(setting: str, certain: bool, severity: str) -> None:
+    own = replace(OWN, certain=certain)
+    diagnosis = examined(
+        node("n", labels=ARM),
+        pod("a", 2, on="n", holds=[0, 1], annotations={CHIP: "Ascend910-0,Ascend910-1"}, visible_devices=own),
+        # Placed by another scheduler, without chips.
+        pod("b", 0, on="n", scheduler="default-scheduler", visible_devices=own),
+        pod("ended", 0, on="n", phase="Succeeded", visible_devices=own),
+        configuration=configured(visible_devices=setting),
+    )
+    code = "visible-devices-set" if certain else "visible-devices-hidden"
+    wanted = [(severity, code, f"pod default/{name}/main") for name in ("a", "b")] if severity else []
+    assert [one for one in found(diagnosis) if one[1].startswith("visible-devices")] == wanted
+    for one in diagnosis.findings:
+        if one.code == code:
+            assert one.what.startswith("on n, container main of pod ")
+            assert one.cure
+
+
+def test_of_very_many_pods_that_choose_their_chips_most_are_counted() -> None:
+    pods: list[ev.Event] = [pod(f"p{number}", 0, on="n", visible_devices=OWN) for number in range(120)]
+    findings = [
+        one for one in examined(node("n", labels=ARM), pods).findings if one.code.startswith("visible")
+    ]
+    assert len(findings) == 51
+    assert findings[-1].where == "70 more pods"
+
+
+def test_a_waiting_pod_that_chooses_its_chips_is_a_refused_job() -> None:
+    diagnosis = examined(node("n", labels=ARM), pod("a", 1, visible_devices=OWN))
+    assert [one for one in found(diagnosis) if one[1].startswith("visible")] == [
+        ("warning", "visible-devices-set", "job default/a")
+    ]

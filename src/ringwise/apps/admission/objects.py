@@ -39,6 +39,8 @@ _BUILT_IN = (
     (KUBERNETES_BATCH_GROUP, "v1", ("jobs",)),
     ("", "v1", ("replicationcontrollers",)),
 )
+#: What `kubectl debug` adds to a running pod.
+DEBUG_CONTAINERS = "ephemeralcontainers"
 #: A queue can be wrong for others, so its deletion is checked, too.
 _CHANGES = ("CREATE", "UPDATE", "DELETE")
 _OPERATOR_JOBS = (
@@ -124,7 +126,10 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             {
                 "name": "pods.ringwise.io",
                 **everywhere,
-                "rules": [_rule("", "v1", ("pods",), "CREATE")],
+                "rules": [
+                    _rule("", "v1", ("pods",), "CREATE"),
+                    _rule("", "v1", (f"pods/{DEBUG_CONTAINERS}",), "UPDATE"),
+                ],
                 # Pods of other schedulers are not sent to the webhook.
                 "matchConditions": [{"name": OUR_SCHEDULER, "expression": _OURS}],
             },

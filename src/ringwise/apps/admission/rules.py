@@ -26,7 +26,10 @@ from ringwise.framework.reasons import (
     QUEUE_PROTECTED,
     TOO_MANY_CHIP_CONTAINERS,
     UNKNOWN_QUEUE,
+    VISIBLE_DEVICES_HIDDEN,
+    VISIBLE_DEVICES_SET,
 )
+from ringwise.framework.visible_devices import refused_choice
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.kube.write.event_recorder import reason_text
 from ringwise.manifests.errors import Findings, ManifestError
@@ -34,11 +37,14 @@ from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
 from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.visible_devices import visible_devices
 from ringwise.manifests.wire import (
+    ContainerWire,
     JobWire,
     MetaWire,
     OperatorJobWire,
     PodGroupWire,
+    PodSpecWire,
     PodWire,
     QueueStatusWire,
     QueueWire,
@@ -60,13 +66,21 @@ from ringwise.state.model import ROOT_QUEUE, Pod, Queue
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
-from ringwise.wellknown import RA_BLOCK, SCHEDULE_POLICY, SCHEDULER_NAMES, SP_BLOCK
+from ringwise.wellknown import RA_BLOCK, SCHEDULE_POLICY, SCHEDULER_NAMES, SP_BLOCK, VOLCANO_SCHEDULER
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
 #: Reasons that concern one pod, whatever the other pods of its job are like.
 _OF_ONE_POD = frozenset(
-    kind.code for kind in (TOO_MANY_CHIP_CONTAINERS, CHIPS_OF_INIT_CONTAINER, MIXED_RESOURCES, MALFORMED_JOB)
+    kind.code
+    for kind in (
+        TOO_MANY_CHIP_CONTAINERS,
+        CHIPS_OF_INIT_CONTAINER,
+        MIXED_RESOURCES,
+        MALFORMED_JOB,
+        VISIBLE_DEVICES_SET,
+        VISIBLE_DEVICES_HIDDEN,
+    )
 )
 
 
@@ -316,9 +330,27 @@ def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     check_new_pod(wire, found)
     if found.errors:
         return Verdict(_malformed(found.errors))
+    # Whoever names the node himself places the pod, and may choose no more than others.
+    pod = replace(pod, node=None)
     if pod.group is None and pod.owner is None:
         return _judged(cluster, [ev.PodSeen(pod)])
-    return _judged_on_some_board(cluster, replace(pod, group=None, node=None))
+    return _judged_on_some_board(cluster, replace(pod, group=None))
+
+
+def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster) -> Verdict:
+    """Containers that are added to a pod that exists: nothing else of it changes."""
+    pod, before = (msgspec.json.decode(one, type=PodWire) for one in (raw, old))
+    spec = pod.spec or PodSpecWire()
+    if (spec.scheduler_name or VOLCANO_SCHEDULER) not in cluster.scheduler_names:
+        return ALLOWED
+    there = {one.name for one in (before.spec or PodSpecWire()).ephemeral_containers or ()}
+    containers = spec.ephemeral_containers or ()
+    added = PodSpecWire(
+        ephemeral_containers=[ContainerWire() if one.name in there else one for one in containers]
+    )
+    name = (pod.metadata.name if pod.metadata is not None else None) or ""
+    setting = cluster.configuration.settings.visible_devices
+    return _verdict(refused_choice(visible_devices(added, "spec"), name, setting))
 
 
 def _judged_on_some_board(cluster: KnownCluster, pod: Pod) -> Verdict:
@@ -372,10 +404,10 @@ def _scheduler(cluster: KnownCluster, events: Iterable[ev.Event]) -> Scheduler:
 
 
 def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Reason | None:
-    if cluster.queues is None and job.queue not in view.queues:
-        # No queue was reported yet: that this one is unknown means nothing.
-        return job.defects[0] if job.defects else None
     reason = view.refusal(job)
+    if cluster.queues is None and reason is not None and reason.code == UNKNOWN_QUEUE.code:
+        # No queue was reported yet: that this one is unknown means nothing.
+        return None
     if reason is not None:
         return reason
     queue = view.queues[job.queue]

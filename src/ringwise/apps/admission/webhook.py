@@ -23,11 +23,12 @@ from aiohttp import web
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.namespaces import NamespaceReader
-from ringwise.apps.admission.objects import MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
+from ringwise.apps.admission.objects import DEBUG_CONTAINERS, MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
 from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
     Verdict,
+    judge_debug_containers,
     judge_operator_job,
     judge_pod,
     judge_pod_group,
@@ -203,6 +204,8 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     if request.operation == "DELETE":
         is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
         return judge_queue_deletion(request.name, cluster, request.old_object) if is_queue else ALLOWED
+    if request.sub_resource == DEBUG_CONTAINERS and request.operation == "UPDATE":
+        return judge_debug_containers(request.object, request.old_object, cluster)
     judge = _JUDGES.get((request.kind.group, request.kind.kind))
     if judge is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ALLOWED

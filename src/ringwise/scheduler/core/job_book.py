@@ -9,6 +9,7 @@ from ringwise.durations import plain_duration
 from ringwise.framework.job import Job, differs_for_job, job_key
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
+from ringwise.framework.visible_devices import refused_choice
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
@@ -59,6 +60,8 @@ class JobBook:
         self._invalid: dict[str, str] = {}
         #: Jobs whose objects changed since they were read.
         self._unread: dict[str, None] = {}
+        #: The setting `visible-devices`.
+        self.visible_devices = "refused"
 
     # -- pods -----------------------------------------------------------------------------
 
@@ -109,6 +112,10 @@ class JobBook:
             return self.other_scheduler(name)
         if job.defects:
             return job.defects[0]
+        if job.chooses_chips:
+            reason = self._refused_choice(job)
+            if reason is not None:
+                return reason
         if job.queue not in self.queues:
             known = sorted(self.queues)
             close = nearest(job.queue, known)
@@ -116,6 +123,17 @@ class JobBook:
         refusal = self._tree.refusal(job.queue)
         # Pods that run in it stay.
         return refusal if refusal is not None and self.has_pending(job) else None
+
+    def _refused_choice(self, job: Job) -> Reason | None:
+        """A pod still to be placed that says itself which chips it sees. One that has its place keeps it."""
+        for pod in job.in_order:
+            if pod.visible_devices is not None and (
+                pod.uid not in self._state.pods or self._is_unplaced(pod)
+            ):
+                reason = refused_choice(pod.visible_devices, pod.name, self.visible_devices)
+                if reason is not None:
+                    return reason
+        return None
 
     def other_scheduler(self, name: str) -> Reason:
         served = sorted(self._names)
@@ -371,6 +389,7 @@ class JobBook:
         vcjob = self.vcjob_of(job)
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
+        job.chooses_chips = any(pod.visible_devices is not None for pod in members)
         job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
         first = members[0] if members else None
         # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.

@@ -91,6 +91,7 @@ class Scheduler:
         self._reservations = Reservations(state)
         self._containment = Containment()
         self._book = JobBook(state, usage, names, self._containment, awaits_groups)
+        self._book.visible_devices = settings.visible_devices
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
         self._backoff = JobBackoff(self._pending)

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ringwise.durations import time_text
+from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
+from ringwise.framework.visible_devices import ALLOWED, STRICT
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import ChipTable, SchedulerView
@@ -19,6 +21,8 @@ from ringwise.wellknown import ASCEND_REAL
 STALE_AFTER = 10 * 60 * 1_000_000_000
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
 _BEHIND_AFTER = 60 * 1_000_000_000
+#: Pods that choose their chips and are named; more are counted.
+_MOST_PODS = 50
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
@@ -33,8 +37,43 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
     for resource, fleet in sorted(view.cluster.fleets.items()):
         if resource != HOSTS:
             yield from _fleet(view, resource, fleet)
+    yield from _chosen_chips(view)
     yield from _isolations(view)
     yield from _reports(view)
+
+
+def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
+    """Live pods that say themselves which chips they see, whoever placed them.
+
+    They keep their place and what they hold. Pods still to be placed are refused with the reason.
+    """
+    state, setting = view.cluster, view.settings.visible_devices
+    found = [
+        (natural_key(record.pod.key), record.pod, record.pod.visible_devices, state.names[record.node])
+        for record in state.pods.values()
+        if record.pod.visible_devices is not None and record.node >= 0 and record.pod.live
+        if record.pod.visible_devices.certain or setting == STRICT
+    ]
+    found.sort(key=lambda one: one[0])
+    for _, pod, own, node in found[:_MOST_PODS]:
+        kind = VISIBLE_DEVICES_SET if own.certain else VISIBLE_DEVICES_HIDDEN
+        reason = kind(container=own.container, pod=pod.name, field=own.field, source=own.source)
+        yield Finding(
+            WARNING if own.certain and setting != ALLOWED else NOTE,
+            reason.code,
+            f"pod {pod.namespace}/{pod.name}/{own.container}",
+            f"on {node}, {reason.message}",
+            f"delete {pod.key} and let its owner make it without the variable",
+        )
+    if len(found) > _MOST_PODS:
+        more = found[_MOST_PODS:]
+        yield Finding(
+            WARNING if setting != ALLOWED else NOTE,
+            VISIBLE_DEVICES_SET.code,
+            f"{counted(more, 'more pod')}",
+            "choose or may choose the chips that they see, too",
+            "correct those that are named first",
+        )
 
 
 def _isolations(view: SchedulerView) -> Iterator[Finding]:

@@ -1,0 +1,76 @@
+"""Containers that say themselves which chips they see, with `ASCEND_VISIBLE_DEVICES`.
+
+Ascend Docker Runtime mounts what that variable names. Kubelet puts the variables of the pod after those
+of the device plugin, and the last one counts: a value that a user chooses bypasses every allocation. The
+variable may only repeat what was allocated: the annotation with the chips of the pod (N8), which scheduler
+and device plugin write. Of the other variables of the runtime none makes a chip visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.manifests.errors import shown
+from ringwise.manifests.wire import ContainerWire, EnvVarWire, PodSpecWire
+from ringwise.state.model import VisibleDevices
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, VISIBLE_DEVICES
+
+#: Values for which nothing is mounted.
+_NOTHING = ("", "void")
+_ANNOTATION, _END = "metadata.annotations['", "']"
+
+
+def visible_devices(spec: PodSpecWire, path: str) -> VisibleDevices | None:
+    """The first container that certainly does so; else the first of which that cannot be told."""
+    doubtful: VisibleDevices | None = None
+    for field, containers in (
+        ("containers", spec.containers),
+        ("initContainers", spec.init_containers),
+        ("ephemeralContainers", spec.ephemeral_containers),
+    ):
+        for position, container in enumerate(containers or ()):
+            if not container.env and not container.env_from:
+                continue
+            for found in _of_container(container, f"{path}.{field}[{position}]"):
+                if found.certain:
+                    return found
+                doubtful = doubtful or found
+    return doubtful
+
+
+def _of_container(container: ContainerWire, path: str) -> Iterator[VisibleDevices]:
+    named = False
+    for index, variable in enumerate(container.env or ()):
+        if variable.name != VISIBLE_DEVICES:
+            continue
+        named = True
+        source = _source(variable)
+        if source is not None:
+            field = "value" if variable.value_from is None else "valueFrom"
+            yield VisibleDevices(_name(container), f"{path}.env[{index}].{field}", source)
+    if named:
+        # Variables of `env` come after those of `envFrom`.
+        return
+    for index, source_of_all in enumerate(container.env_from or ()):
+        if VISIBLE_DEVICES.startswith(source_of_all.prefix or ""):
+            where = f"{path}.envFrom[{index}]"
+            yield VisibleDevices(_name(container), where, "a ConfigMap or Secret", certain=False)
+
+
+def _source(variable: EnvVarWire) -> str | None:
+    """Where the value comes from; None where it is nothing, or what was allocated."""
+    reference = variable.value_from
+    if reference is None:
+        return None if (variable.value or "") in _NOTHING else shown(variable.value)
+    path = reference.field_ref.field_path if reference.field_ref is not None else None
+    if path is None:
+        return "a ConfigMap, Secret or resource"
+    if path.startswith(_ANNOTATION) and path.endswith(_END):
+        key = path.removeprefix(_ANNOTATION).removesuffix(_END)
+        if key.startswith(CHIP_RESOURCE_FAMILIES):
+            return None
+    return shown(path)
+
+
+def _name(container: ContainerWire) -> str:
+    return container.name if len(container.name) <= 63 else f"{container.name[:63]}..."
