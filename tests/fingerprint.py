@@ -62,6 +62,7 @@ _LEFT_OUT = frozenset(
         "ClusterState.version",
         "ClusterState.shapes",
         "ClusterState.averse_changes",
+        "ClusterState.placed_changes",
         "NodeLabels._by_key",
         "TopologyCache._switches",
         "TopologyCache._indexed",

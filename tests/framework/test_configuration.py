@@ -52,6 +52,7 @@ from tests.framework.settings_by_name import value_of
         ("single-switch-first", False),
         ("superpod-packing", "whole-job"),
         ("owned-annotations", "open"),
+        ("visible-devices", "refused"),
         ("reservation-after", 600),
         ("pod-creation-timeout", 300),
         ("hold-healthy-nodes", 120),
@@ -70,7 +71,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 25
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 26
 
 
 @pytest.mark.parametrize(

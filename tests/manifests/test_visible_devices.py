@@ -86,7 +86,8 @@ def test_any_other_source_is_a_choice_of_the_user(one: Plain, field: str, source
 
 @pytest.mark.parametrize("kind", ["initContainers", "ephemeralContainers"])
 def test_every_kind_of_container_counts(kind: str) -> None:
-    found = read([], **{kind: [{"name": "a"}, {"name": "b", "env": [variable("X"), variable(value="7")]}]})
+    more: Any = {kind: [{"name": "a"}, {"name": "b", "env": [variable("X"), variable(value="7")]}]}
+    found = read([], **more)
     assert found == VisibleDevices("b", f"spec.{kind}[1].env[1].value", '"7"')
 
 

@@ -12,16 +12,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar
 
-from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of, matches_pod
+from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodTerm
-from ringwise.state.node_labels import members_of
 
 Key = TypeVar("Key")
 
 
 class TermSets:
-    """Terms, found by what a pod must have for them to match it."""
+    """Terms, found by what a pod must have for them to match it. No term is held against a pod by itself."""
 
     def __init__(self) -> None:
         self.terms: list[OwnedTerm] = []
@@ -29,16 +28,17 @@ class TermSets:
         self._unused: list[int] = []
         #: By namespace of the pod that they concern.
         self._reach: defaultdict[str, int] = defaultdict(int)
-        #: By a label that a pod must have for them; `None` for those that need no label.
-        self._need: defaultdict[str | None, int] = defaultdict(int)
+        #: All that can match a pod. By the first label that a pod must have for them, by the second, ...; and
+        #: those that need none, one at most, ...
+        self._all = 0
+        self._need: list[defaultdict[str, int]] = []
+        self._need_fewer: list[int] = []
         #: By label: those that want one of certain values. By label and value: those that want it, and those
         #: that do not want it. By label: those that do not want it with any value.
         self._wants: defaultdict[str, int] = defaultdict(int)
         self._wants_value: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refuses_value: defaultdict[tuple[str, str], int] = defaultdict(int)
         self._refuses: defaultdict[str, int] = defaultdict(int)
-        #: Those that need two labels or name one twice: each is held against the pod by itself.
-        self._single = 0
 
     def bit_of(self, owned: OwnedTerm) -> int:
         """The number of a term; a new one is added."""
@@ -62,44 +62,95 @@ class TermSets:
     def _flip(self, owned: OwnedTerm, bit: int) -> None:
         """Add the term to its sets, or remove it from them."""
         term, namespace = owned
+        labels = _labels_wanted(term)
+        if labels is None:
+            return
+        self._all ^= bit
         for space in set(term.namespaces or (namespace,)):
             _flip(self._reach, space, bit)
-        keys = [requirement.key for requirement in term.selector]
-        needed = sorted({one.key for one in term.selector if one.operator in ("In", "Exists")})
-        _flip(self._need, needed[0] if needed else None, bit)
-        if len(needed) > 1 or len(set(keys)) < len(keys):
-            self._single ^= bit
-            return
-        for requirement in term.selector:
-            key = requirement.key
-            match requirement.operator:
-                case "In":
-                    _flip(self._wants, key, bit)
-                    for value in set(requirement.values):
-                        _flip(self._wants_value, (key, value), bit)
-                case "NotIn":
-                    for value in set(requirement.values):
-                        _flip(self._refuses_value, (key, value), bit)
-                case "DoesNotExist":
-                    _flip(self._refuses, key, bit)
+        needed = sorted(key for key, label in labels.items() if label.needed)
+        while len(self._need) < len(needed):
+            # Terms that were there before need fewer labels.
+            self._need_fewer.append(self._all & ~bit)
+            self._need.append(defaultdict(int))
+        for level, need in enumerate(self._need):
+            if level < len(needed):
+                _flip(need, needed[level], bit)
+            else:
+                self._need_fewer[level] ^= bit
+        while self._need and not self._need[-1]:
+            self._need.pop()
+            self._need_fewer.pop()
+        for key, label in labels.items():
+            if label.allowed is not None:
+                _flip(self._wants, key, bit)
+                for value in label.allowed:
+                    _flip(self._wants_value, (key, value), bit)
+            for value in label.refused:
+                _flip(self._refuses_value, (key, value), bit)
+            if label.absent:
+                _flip(self._refuses, key, bit)
 
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
-        found = self._need.get(None, 0)
+        found = self._reach.get(pod.namespace, 0) | self._reach.get(ALL_NAMESPACES, 0)
+        for need, fewer in zip(self._need, self._need_fewer, strict=True):
+            if not found & ~fewer:
+                # No term that is left needs so many labels.
+                break
+            having = fewer
+            for key in pod.labels:
+                having |= need.get(key, 0)
+            found &= having
+        if not found:
+            return 0
         refused = 0
         for key, value in pod.labels.items():
-            found |= self._need.get(key, 0)
             refused |= self._refuses.get(key, 0) | self._refuses_value.get((key, value), 0)
             wanted = self._wants.get(key, 0)
             if wanted:
                 refused |= wanted & ~self._wants_value.get((key, value), 0)
-        found &= self._reach.get(pod.namespace, 0) | self._reach.get(ALL_NAMESPACES, 0)
-        found &= ~refused
-        for bit in members_of(found & self._single):
-            term, namespace = self.terms[bit]
-            if not matches_pod(term, namespace, pod):
-                found ^= 1 << bit
-        return found
+        return found & ~refused
+
+
+class _Wanted:
+    """What all requirements of a term together say about one label."""
+
+    __slots__ = ("absent", "allowed", "needed", "refused")
+
+    def __init__(self) -> None:
+        self.needed = self.absent = False
+        #: Its values; None: any.
+        self.allowed: set[str] | None = None
+        self.refused: set[str] = set()
+
+
+def _labels_wanted(term: PodTerm) -> dict[str, _Wanted] | None:
+    """By label; None where the requirements contradict each other: no pod has what they want."""
+    labels: dict[str, _Wanted] = {}
+    for requirement in term.selector:
+        label = labels.setdefault(requirement.key, _Wanted())
+        match requirement.operator:
+            case "In":
+                values = set(requirement.values)
+                label.allowed = values if label.allowed is None else label.allowed & values
+                label.needed = True
+            case "NotIn":
+                label.refused.update(requirement.values)
+            case "Exists":
+                label.needed = True
+            case "DoesNotExist":
+                label.absent = True
+            case _:
+                # Labels of pods are not compared as numbers.
+                return None
+    for label in labels.values():
+        if label.allowed is not None:
+            label.allowed -= label.refused
+            label.refused = set()
+        if label.allowed == set() or (label.absent and label.needed):
+            return None
+    return labels
 
 
 def _flip(sets: defaultdict[Key, int], key: Key, bit: int) -> None:

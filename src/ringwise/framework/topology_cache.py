@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ringwise.framework.averse_pods import AversePods
 from ringwise.framework.node_sets import NodeSets
+from ringwise.framework.placed_labels import PlacedLabels
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
@@ -31,6 +32,8 @@ class TopologyCache:
         self._racks: Racks | None = None
         #: What selectors of single nodes select.
         self.node_sets = NodeSets()
+        #: Placed pods by their labels.
+        self.placed_labels = PlacedLabels()
         #: Placed pods that keep others away.
         self.averse_pods = AversePods()
 

@@ -19,7 +19,7 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
-from ringwise.framework.pod_affinity import PodAffinityIndex
+from ringwise.framework.pod_affinity import PodAffinityIndex, domain_scores, weights_of
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.selectors import domain_of, matches_labels, tolerates
 from ringwise.framework.session import Session
@@ -88,7 +88,7 @@ class Nodeorder:
         if self._affinity and cls.preferred_nodes:
             extra.update(self._prefer_nodes(cls))
         if self._pod_affinity and (cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
-            self._prefer_near_pods(pod, extra)
+            self._prefer_near_pods(job, pod, extra)
         return extra or None
 
     def _selected(self, cls: PodClass) -> SelectedNodes:
@@ -104,22 +104,25 @@ class Nodeorder:
             self._preferred[cls] = known
         return known
 
-    def _prefer_near_pods(self, pod: Pod, extra: dict[int, float]) -> None:
+    def _prefer_near_pods(self, job: Job, pod: Pod, extra: dict[int, float]) -> None:
         """Weight times matching pods of the domain, relative to the widest difference.
 
         Kubernetes shifts the scores so that the worst is 0; a shift changes no order.
         """
         raw: dict[int, int] = {}
+        state = self._session.state
         terms = [(term, term.weight) for term in pod.cls.preferred_pod_affinity]
         terms += [(term, -term.weight) for term in pod.cls.preferred_pod_anti_affinity]
-        for term, weight in terms:
-            domains = self._pod_affinity_counts.matching((term,), pod.namespace).domains[term.topology_key]
-            if not domains:
+        nearby = self._pod_affinity_counts.nearby(job, pod)
+        for key, weights in weights_of(nearby, terms).items():
+            scores = domain_scores(nearby, key, weights)
+            if not scores:
                 continue
-            for number in range(len(self._session.state.nodes)):
-                pods = domains.get(domain_of(self._session.state, number, term.topology_key) or "", 0)
-                if pods:
-                    raw[number] = raw.get(number, 0) + weight * pods
+            self._session.budget.spend(len(state.nodes))
+            for number in range(len(state.nodes)):
+                score = scores.get(domain_of(state, number, key) or "", 0)
+                if score:
+                    raw[number] = raw.get(number, 0) + score
         if not raw:
             return
         spread = max(0, *raw.values()) - min(0, *raw.values())

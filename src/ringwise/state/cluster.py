@@ -114,6 +114,8 @@ class ClusterState:
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
         self.averse_changes = RecentChanges()
+        #: Pods that were placed or removed, or whose labels changed while they were placed.
+        self.placed_changes = RecentChanges()
         self.shapes = ShapeTable()
         #: cpu, memory, pods and other resources that are reserved for jobs; they count as used.
         self._reserved_loads = ReservedLoads()
@@ -659,6 +661,8 @@ class ClusterState:
             or known.pod.unreadable != pod.unreadable
         ):
             return False
+        if known.pod.labels != pod.labels:
+            self.placed_changes.add(pod.uid)
         known.pod = pod
         known.assumed = False
         return True
@@ -775,6 +779,7 @@ class ClusterState:
         placement.chips = mask
         placement.assumed = assumed
         self.pods_on[number][pod.uid] = None
+        self.placed_changes.add(pod.uid)
         if cls.pod_anti_affinity:
             self.averse[pod.uid] = None
             self.averse_changes.add(pod.uid)
@@ -800,6 +805,7 @@ class ClusterState:
         pod, number = placement.pod, placement.node
         cls = pod.cls
         del self.pods_on[number][pod.uid]
+        self.placed_changes.add(pod.uid)
         if pod.uid in self.averse:
             del self.averse[pod.uid]
             self.averse_changes.add(pod.uid)

@@ -20,6 +20,11 @@ def submitted(rig: Rig, chosen: VisibleDevices, *, chips: int = 8, pods: int = 2
     rig.change(f"train-{pods - 1}", visible_devices=chosen)
 
 
+def reason_of(rig: Rig) -> str | None:
+    reason = rig.machine.view.jobs["default/train"].reason
+    return reason.code if reason is not None else None
+
+
 @pytest.mark.parametrize("chips", [8, 0])
 def test_the_job_of_such_a_pod_waits_with_its_reason_also_if_it_asks_for_no_chips(chips: int) -> None:
     rig = Rig(nodes=4)
@@ -53,8 +58,7 @@ def test_the_setting_decides(setting: str, chosen: VisibleDevices, code: str | N
     rig = Rig(nodes=2, visible_devices=setting)
     submitted(rig, chosen)
     rig.run()
-    reason = rig.machine.view.jobs["default/train"].reason
-    assert (reason.code if reason is not None else None) == code
+    assert reason_of(rig) == code
     assert len(rig.places("train")) == (0 if code else 2)
 
 
@@ -86,7 +90,7 @@ def test_a_pod_that_runs_keeps_its_node_and_chips_and_no_node_is_closed() -> Non
     assert len(rig.places("other")) == 1
     held = {node for node, _ in before.values()}
     assert rig.nodes_of("other")[0] not in held
-    assert rig.machine.view.jobs["default/train"].reason is None
+    assert reason_of(rig) is None
     # Its replacement is to be placed.
     rig.gone("train-1")
     rig.step()
@@ -105,7 +109,5 @@ def test_a_pod_that_runs_keeps_its_node_and_chips_and_no_node_is_closed() -> Non
     )
     rig.run()
     assert len([one for one in rig.commands if isinstance(one, Bind)]) == bound
-    reason = rig.machine.view.jobs["default/train"].reason
-    assert reason is not None
-    assert reason.code == "visible-devices-set"
+    assert reason_of(rig) == "visible-devices-set"
     assert rig.places("train") == {"train-0": before["train-0"]}

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import (
-    DomainCounts,
-    MatchingPods,
-    PodAffinityIndex,
-)
+from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.selectors import domain_of, written_term
 from ringwise.framework.session import Session
 from ringwise.plugins.predicates.reasons import (
@@ -20,7 +16,7 @@ from ringwise.plugins.predicates.reasons import (
     POD_ANTI_AFFINITY,
     PORT_TAKEN,
 )
-from ringwise.reasons import Reason, ReasonKind
+from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodTerm
 
 _ANY_ADDRESS = frozenset({"", "0.0.0.0"})
@@ -41,7 +37,7 @@ class NodeFilters:
         if self._ports and cls.host_ports:
             filters.append(self._by_ports(job, pod))
         if self._pod_affinity is not None:
-            self._by_pod_affinity(pod, self._pod_affinity, filters)
+            self._by_pod_affinity(job, pod, self._pod_affinity, filters)
         if len(filters) <= 1:
             return filters[0] if filters else None
         return lambda node: first_reason(filters, node)
@@ -75,29 +71,48 @@ class NodeFilters:
                         found.setdefault(node, []).append(uid)
         return found
 
-    def _by_pod_affinity(self, pod: Pod, affinity: PodAffinityIndex, filters: list[NodeFilter]) -> None:
+    def _by_pod_affinity(
+        self, job: Job, pod: Pod, affinity: PodAffinityIndex, filters: list[NodeFilter]
+    ) -> None:
         cls = pod.cls
-        for term in cls.pod_anti_affinity:
-            pods = affinity.matching((term,), pod.namespace)
-            filters.append(self._apart(POD_ANTI_AFFINITY, term, pods.domains[term.topology_key]))
+        if cls.pod_anti_affinity:
+            filters.append(self._apart(job, pod, affinity))
         if cls.pod_affinity:
-            pods = affinity.matching(cls.pod_affinity, pod.namespace)
-            filters.append(self._together(pods, anywhere=not pods.total and pods.match(pod)))
+            filters.append(self._together(job, pod, affinity))
         if self._session.state.averse:
             terms = self._session.topology.averse_pods.terms_against(self._session.state, pod)
             if terms:
                 filters.append(self._away_from(terms))
 
-    def _apart(self, kind: ReasonKind, term: PodTerm, counts: DomainCounts) -> NodeFilter:
-        """Not in a domain where one of the counted pods runs."""
-        session, key = self._session, term.topology_key
+    def _apart(self, job: Job, pod: Pod, affinity: PodAffinityIndex) -> NodeFilter:
+        """Not in a domain where a pod runs that one of the terms matches."""
+        state, terms = self._session.state, pod.cls.pod_anti_affinity
+        nearby = affinity.nearby(job, pod)
+        by_key: dict[str, int] = {}
+        for term in terms:
+            by_key[term.topology_key] = by_key.get(term.topology_key, 0) | nearby.bit_of(term)
+        first_of: dict[int, tuple[PodTerm, str]] = {}
+
+        def first(found: int) -> tuple[PodTerm, str]:
+            known = first_of.get(found)
+            if known is None:
+                term = next(one for one in terms if nearby.bit_of(one) & found)
+                known = first_of[found] = term, written_term(term)
+            return known
 
         def check(node: int) -> Reason | None:
-            domain = domain_of(session.state, node, key)
-            pods = 0 if domain is None else counts.get(domain, 0)
-            if not pods:
+            nearby = affinity.nearby(job, pod)
+            found = 0
+            for key, bits in by_key.items():
+                domain = domain_of(state, node, key)
+                if domain is not None:
+                    found |= nearby.at(key, domain) & bits
+            if not found:
                 return None
-            return kind(pods=pods, key=key, node=session.state.names[node], wanted=written_term(term))
+            term, wanted = first(found)
+            key = term.topology_key
+            pods = nearby.count(key, domain_of(state, node, key) or "", nearby.bit_of(term))
+            return POD_ANTI_AFFINITY(pods=pods, key=key, node=state.names[node], wanted=wanted)
 
         return check
 
@@ -116,18 +131,26 @@ class NodeFilters:
 
         return check
 
-    def _together(self, pods: MatchingPods, anywhere: bool) -> NodeFilter:
-        """Only where such pods run, for every topology key. `anywhere`: the first pod of a group with
-        affinity to itself may start on any node that has the keys."""
-        session = self._session
+    def _together(self, job: Job, pod: Pod, affinity: PodAffinityIndex) -> NodeFilter:
+        """Only where pods run that all terms match, for every topology key.
+
+        The first pod of a group with affinity to itself may start on any node that has the keys.
+        """
+        state, terms = self._session.state, pod.cls.pod_affinity
+        nearby = affinity.nearby(job, pod)
+        bit = nearby.bit_of_all(terms)
+        anywhere = not nearby.anywhere() & bit and bool(nearby.matching(pod) & bit)
+        first_with = {term.topology_key: term for term in reversed(terms)}
+        # In the order of the terms.
+        keys = dict.fromkeys(term.topology_key for term in terms)
 
         def check(node: int) -> Reason | None:
-            for term in pods.terms:
-                key = term.topology_key
-                if domain_of(session.state, node, key) is None or not (anywhere or pods.in_domain(node, key)):
-                    return POD_AFFINITY_UNMET(
-                        key=key, node=session.state.names[node], wanted=written_term(term)
-                    )
+            nearby = affinity.nearby(job, pod)
+            for key in keys:
+                domain = domain_of(state, node, key)
+                if domain is None or not (anywhere or nearby.at(key, domain) & bit):
+                    wanted = written_term(first_with[key])
+                    return POD_AFFINITY_UNMET(key=key, node=state.names[node], wanted=wanted)
             return None
 
         return check

@@ -1,0 +1,217 @@
+"""What pods are near, compiled for all terms of a job together, equals a look at all pods for each term."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.framework import placed_labels
+from ringwise.framework.budget import StepBudget
+from ringwise.framework.pod_affinity import PodAffinityIndex, domain_scores, weights_of
+from ringwise.framework.selectors import domain_of, matches_pod
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Allocation
+from ringwise.state.changes import RecentChanges
+from ringwise.state.model import Pod, PodClass, PodTerm, Requirement
+from tests.builders import Lab, cluster, pod_class_of
+
+HOST, ZONE = "kubernetes.io/hostname", "zone"
+KEYS = st.sampled_from(["app", "tier", "team"])
+VALUES = st.sampled_from(["a", "b", "c"])
+SPACES = st.sampled_from(["default", "other", "third"])
+LABELS = st.dictionaries(KEYS, VALUES)
+REQUIREMENTS = st.one_of(
+    st.builds(
+        Requirement,
+        KEYS,
+        st.sampled_from(["In", "In", "NotIn"]),
+        st.lists(VALUES, min_size=1, max_size=2, unique=True).map(tuple),
+    ),
+    st.builds(Requirement, KEYS, st.sampled_from(["Exists", "DoesNotExist"])),
+)
+TERMS = st.lists(
+    st.builds(
+        PodTerm,
+        st.sampled_from([ZONE, HOST, "absent"]),
+        st.lists(REQUIREMENTS, max_size=3).map(tuple),
+        st.sampled_from([(), ("*",), ("other",), ("default", "third", "nowhere", "void")]),
+        st.integers(1, 9),
+    ),
+    max_size=3,
+).map(tuple)
+CLASSES = st.builds(
+    lambda wants, shuns, likes, dislikes: pod_class_of(
+        pod_affinity=wants,
+        pod_anti_affinity=shuns,
+        preferred_pod_affinity=likes,
+        preferred_pod_anti_affinity=dislikes,
+    ),
+    *(TERMS, TERMS, TERMS, TERMS),
+)
+PODS = st.lists(st.tuples(SPACES, LABELS, st.integers(0, 3)), max_size=8)
+
+
+def zones() -> Lab:
+    lab = cluster()
+    for number in range(3):
+        lab.node(f"n{number}", labels={ZONE: "xy"[number > 1]})
+    return lab.node("n3")
+
+
+def give(lab: Lab, name: str, cls: PodClass) -> None:
+    """Pods of a job that differ."""
+    pod = replace(lab.pod(name), cls=cls)
+    lab.put(pod)
+    lab["new"].pods[pod.uid] = pod
+
+
+def check(lab: Lab, session: Session, classes: list[PodClass]) -> None:
+    """For every class of the job: what the index says about every node, and what a look at all pods says."""
+    index = session.shared(PodAffinityIndex)
+    there = [(record.pod, record.node) for record in lab.state.pods.values() if record.node >= 0]
+    for number, cls in enumerate(classes):
+        pod = lab.pod(f"new-{number}")
+        nearby = index.nearby(lab["new"], pod)
+        single = (*cls.pod_anti_affinity, *cls.preferred_pod_affinity)
+        items: list[tuple[PodTerm, ...]] = [(term,) for term in single]
+        if cls.pod_affinity:
+            items.append(cls.pod_affinity)
+        for terms in items:
+            bit = nearby.bit_of_all(terms) if terms == cls.pod_affinity else nearby.bit_of(terms[0])
+
+            def matches(other: Pod, terms: tuple[PodTerm, ...] = terms) -> bool:
+                return all(matches_pod(term, "default", other) for term in terms)
+
+            assert bool(nearby.anywhere() & bit) is any(matches(one) for one, _ in there)
+            assert bool(nearby.matching(pod) & bit) is matches(pod)
+            for term in terms:
+                for node in range(4):
+                    domain = domain_of(lab.state, node, term.topology_key)
+                    if domain is not None:
+                        wanted = sum(
+                            matches(one) and domain_of(lab.state, where, term.topology_key) == domain
+                            for one, where in there
+                        )
+                        assert nearby.count(term.topology_key, domain, bit) == wanted
+                        assert bool(nearby.at(term.topology_key, domain) & bit) is (wanted > 0)
+        weighted = [(term, term.weight) for term in cls.preferred_pod_affinity]
+        weighted += [(term, -term.weight) for term in cls.preferred_pod_anti_affinity]
+        for key, weights in weights_of(nearby, weighted).items():
+            scores = domain_scores(nearby, key, weights)
+            for node in range(4):
+                domain = domain_of(lab.state, node, key)
+                if domain is not None:
+                    assert scores.get(domain, 0) == sum(
+                        weight
+                        for term, weight in weighted
+                        for one, where in there
+                        if term.topology_key == key
+                        and domain_of(lab.state, where, key) == domain
+                        and matches_pod(term, "default", one)
+                    )
+
+
+@given(st.lists(CLASSES, min_size=1, max_size=3), PODS, PODS, LABELS, st.booleans(), st.integers(1, 8))
+def test_it_equals_a_look_at_all_pods_for_each_term(
+    classes: list[PodClass], running: list[Any], placed: list[Any], own: Any, forgetful: bool, keys: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placed_labels, "MOST_KEYS", keys)
+        if forgetful:
+            patch.setattr(RecentChanges, "MOST", 1)
+        lab = zones().job("new", pods=len(classes), labels=own)
+        for number, cls in enumerate(classes):
+            give(lab, f"new-{number}", cls)
+        for number, (space, labels, node) in enumerate(running):
+            pod = Pod(f"r{number}", space, f"r{number}", PodClass(), "Running", f"n{node}", labels=labels)
+            lab.put(pod)
+        for number, (space, labels, _) in enumerate(placed):
+            lab.job(f"p{number}", labels=labels, namespace=space)
+        session = lab.session("predicates", "nodeorder")
+        check(lab, session, classes)
+        statement = session.statement()
+        for number, (space, _, node) in enumerate(placed):
+            statement.allocate(Allocation(lab[f"{space}/p{number}"], lab.pod(f"p{number}-0"), node, ()))
+            check(lab, session, classes)
+        statement.discard()
+        check(lab, session, classes)
+        # The next cycle, after labels changed and pods left.
+        for number, (space, labels, node) in enumerate(running):
+            if number % 3 == 0:
+                lab.state.drop_pod(f"r{number}")
+            elif number % 3 == 1:
+                changed = {**labels, "app": "c"}
+                lab.state.put_pod(
+                    Pod(f"r{number}", space, f"r{number}", PodClass(), "Running", f"n{node}", labels=changed)
+                )
+        check(lab, lab.session("predicates", "nodeorder"), classes)
+
+
+class Steps(StepBudget):
+    """Counts all steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all = 0
+
+    def spend(self, steps: int) -> None:
+        self.all += steps
+
+
+def steps_for(pods: int, terms: tuple[PodTerm, ...], classes: int = 1) -> int:
+    """Steps of the first look at the nodes for a job of so many classes, with pods of many jobs placed."""
+    lab = zones().job("new", pods=classes)
+    for number in range(classes):
+        own = PodTerm(ZONE, (Requirement("app", "Exists"), Requirement("x", "NotIn", (str(number),))), ("*",))
+        give(lab, f"new-{number}", pod_class_of(pod_anti_affinity=(*terms, own)))
+    for number in range(pods):
+        labels = {"app": "a", "job": f"j{number // 4}"}
+        pod = Pod(
+            f"r{number}", "default", f"r{number}", PodClass(), "Running", f"n{number % 4}", labels=labels
+        )
+        lab.put(pod)
+    session = lab.session("predicates", "nodeorder")
+    session.budget = budget = Steps()
+    for number in range(classes):
+        session.shared(PodAffinityIndex).nearby(lab["new"], lab.pod(f"new-{number}")).at(ZONE, "x")
+    return budget.all
+
+
+def test_each_placed_pod_is_looked_at_once_for_all_terms_of_a_job() -> None:
+    broad = [PodTerm(ZONE, (Requirement(f"no-{number}", "DoesNotExist"),), ("*",)) for number in range(200)]
+    few, many = steps_for(400, tuple(broad[:1])), steps_for(400, tuple(broad))
+    assert many <= few + 400
+    assert many <= 4 * 400
+    # The classes of a gang whose pods differ are counted together.
+    assert steps_for(400, tuple(broad), classes=50) <= many + 400
+
+
+def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
+    """As every job has it that keeps its pods apart: the index of the label exists after the first."""
+    lab = zones()
+    for number in range(400):
+        labels = {"job": f"j{number // 4}"}
+        pod = Pod(
+            f"r{number}", "default", f"r{number}", PodClass(), "Running", f"n{number % 4}", labels=labels
+        )
+        lab.put(pod)
+    for number in range(3):
+        apart = PodTerm(HOST, (Requirement("job", "In", (f"j{number}",)),))
+        lab.job(f"new{number}", pod_anti_affinity=(apart,))
+    session = lab.session("predicates")
+    steps = []
+    for number in range(3):
+        session.budget = budget = Steps()
+        session.shared(PodAffinityIndex).nearby(lab[f"new{number}"], lab.pod(f"new{number}-0"))
+        steps.append(budget.all)
+    assert steps[1:] == [4, 4]
+    # So does the next cycle find it.
+    following = lab.session("predicates")
+    following.topology.placed_labels = session.topology.placed_labels
+    following.budget = budget = Steps()
+    following.shared(PodAffinityIndex).nearby(lab["new0"], lab.pod("new0-0"))
+    assert budget.all == 4
