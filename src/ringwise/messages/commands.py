@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from ringwise.framework.job import Job
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Pod, PodGroup
@@ -69,7 +70,7 @@ class RemoveQueueGate:
 
 @dataclass(frozen=True, slots=True)
 class TellJob:
-    """What a fault did to a job, as an event on its PodGroup; on its pod, where it has no group."""
+    """What happened to a job, as an event on its PodGroup; on its pod, where it has no group."""
 
     #: Key of the PodGroup; of a pod without one, `namespace/name` of the pod.
     key: str
@@ -79,6 +80,14 @@ class TellJob:
     #: Uid of the pod of a job without a PodGroup.
     pod: str = ""
     warning: bool = False
+
+    @classmethod
+    def about(cls, job: Job, reason: str, message: str, *, warning: bool = False) -> TellJob:
+        if job.group is not None:
+            return cls(job.key, reason, message, warning=warning)
+        pod = next(iter(job.pods.values()), None)
+        key = job.key if pod is None else pod.key
+        return cls(key, reason, message, pod="" if pod is None else pod.uid, warning=warning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ class Metrics(MetricSet):
             "ringwise_status_dropped", "Status updates, conditions and events that were not written", "kind"
         )
         self._pending = gauge("ringwise_pending_jobs", "Pending jobs, by reason", "reason")
+        self._set_aside = counter(
+            "ringwise_jobs_set_aside",
+            "Attempts to place a job that ended because it took too many steps, by reason",
+            "reason",
+        )
         self._left_out = gauge(
             "ringwise_rescheduling_left_out",
             "Entries about rescheduled jobs that do not fit into their ConfigMap",
@@ -96,6 +101,9 @@ class Metrics(MetricSet):
         for reason, jobs in by_reason.items():
             self._pending.set(jobs, reason)
         self._volcano_unscheduled.set(sum(by_reason.values()))
+
+    def jobs_set_aside(self, reason: str, times: int) -> None:
+        self._set_aside.inc(reason, by=times)
 
     def chips(self, resource: str, free: int, held: int, unhealthy: int) -> None:
         for state, count in (("free", free), ("held", held), ("unhealthy", unhealthy)):

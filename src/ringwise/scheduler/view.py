@@ -155,6 +155,8 @@ class History:
     cycles: int = 0
     bindings: int = 0
     incidents: list[Incident] = field(default_factory=list)
+    #: How often jobs were set aside because they cost too much, by reason.
+    set_aside: Mapping[str, int] = field(default_factory=dict)
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
 
@@ -392,6 +394,11 @@ class SchedulerView:
     def missing_chip_plugins(self) -> tuple[str, ...]:
         """The plugins that could give chips, where the configuration has none of them."""
         return self.what_if.missing_chip_plugins
+
+    @property
+    def jobs_set_aside(self) -> Mapping[str, int]:
+        """How often jobs were set aside because they cost too much, by reason, since the start."""
+        return self._history.set_aside
 
     @property
     def set_aside(self) -> Sequence[tuple[str, str, str]]:

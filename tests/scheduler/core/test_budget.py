@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ringwise.framework import budget
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind, Command, TellJob
 from ringwise.scheduler.core.job_backoff import LONGEST_AFTER_COST
 from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import CHIP, Rig, configuration
 
 PLAIN = ("enqueue", "allocate", "backfill")
 #: Names 14 of the 30 nodes: each of them is a step.
@@ -108,3 +110,86 @@ def test_progress_is_reported_inside_long_work(monkeypatch: pytest.MonkeyPatch) 
     for _ in range(20):
         steps.spend(1)
     assert len(reported) == 4
+
+
+def told(commands: list[Command]) -> list[TellJob]:
+    return [one for one in commands if isinstance(one, TellJob)]
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_every_time_it_is_set_aside_it_is_told_once_and_counted() -> None:
+    rig = Rig(30, actions=PLAIN)
+    rig.submit("costly", node_terms=MANY_NODES)
+    (first,) = told(rig.step())
+    assert (first.key, first.reason, first.warning) == ("default/costly", "TooCostly", True)
+    assert "at most 10 are allowed" in first.message
+    assert "tried again after 2 s" in first.message
+    assert told(rig.step(1)) == []
+    (second,) = told(rig.step(1))
+    assert "tried again after 4 s" in second.message
+    assert rig.machine.view.jobs_set_aside == {"too-costly": 2}
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_a_pod_without_a_group_is_told_itself() -> None:
+    rig = Rig(30, actions=PLAIN)
+    rig.put(Pod("alone", "team", "alone", PodClass(CHIP, 1, node_terms=MANY_NODES)))
+    (event,) = told(rig.step())
+    assert (event.key, event.pod) == ("team/alone", "alone")
+
+
+@pytest.mark.usefixtures("few_steps_for_a_namespace")
+def test_jobs_of_a_crowded_namespace_are_told_once_until_they_are_tried() -> None:
+    rig = Rig(30, actions=PLAIN)
+    for number in range(1, 7):
+        submit_to(rig, "crowd", f"c{number}", PodClass(CHIP, 1, cpu_milli=number, node_terms=MANY_NODES))
+    events = told(rig.step())
+    while any(job.reason is not None for job in rig.machine.view.jobs.values()):
+        events += told(rig.step(1))
+    assert events
+    assert len({event.key for event in events}) == len(events)
+    assert rig.machine.view.jobs_set_aside["namespace-too-costly"] >= len(events)
+
+
+@pytest.mark.usefixtures("few_steps")
+@pytest.mark.parametrize("change", ["job", "group", "settings"])
+def test_a_change_of_the_job_or_the_settings_is_tried_at_once_and_the_next_pause_is_longer(
+    change: str,
+) -> None:
+    rig = Rig(30, actions=PLAIN)
+    rig.submit("costly", node_terms=MANY_NODES)
+    rig.step()
+    rig.step(2)
+    rig.step()
+    if change == "job":
+        rig.change("costly-0", labels={"new": "label"})
+    elif change == "group":
+        rig.groups["default/costly"] = replace(rig.groups["default/costly"], labels={"new": "label"})
+        rig.tell(ev.PodGroupSeen(rig.groups["default/costly"]))
+    else:
+        rig.tell(ev.ConfigurationSeen(configuration(PLAIN, reserve_nodes=3)))
+    (event,) = told(rig.step())
+    assert "tried again after 8 s" in event.message
+    # What the scheduler itself wrote about it changes nothing.
+    rig.tell(ev.PodGroupSeen(replace(rig.groups["default/costly"], phase="Inqueue")))
+    rig.tell(ev.PodSeen(rig.pods["costly-0"]))
+    assert told(rig.step()) == []
+
+
+def test_the_watchdog_sees_progress_inside_one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the core thread reports it: by the scheduler's own function, in the middle of one attempt."""
+
+    def steps_of(job: bool) -> int:
+        beats: list[int] = []
+        rig = Rig(30, actions=PLAIN)
+        rig.step()
+        rig.machine.on_progress = lambda: beats.append(1)
+        rig.submit("one", node_terms=MANY_NODES if job else ())
+        rig.step()
+        return len(beats)
+
+    monkeypatch.setattr(budget, "_PROGRESS", 1_000_000)
+    plain = steps_of(True)
+    monkeypatch.setattr(budget, "_PROGRESS", 5)
+    assert steps_of(True) > plain
+    assert steps_of(False) <= plain

@@ -98,6 +98,8 @@ class SchedulerAdapter:
         self._yield_to_loop: Callable[[], object] = lambda: None
         #: Entries that did not fit when it was counted last.
         self._left_out = 0
+        #: How often jobs had been set aside then, by reason.
+        self._set_aside: dict[str, int] = {}
         #: How many bindings of the current cycle were sent early, and the uids of their pods.
         self._sent = 0
         self._sent_early: set[str] = set()
@@ -145,6 +147,10 @@ class SchedulerAdapter:
             if job.reason is not None and job.waiting_since is not None:
                 waiting[job.reason.code] = waiting.get(job.reason.code, 0) + 1
         observer.pending(waiting)
+        for reason, times in view.jobs_set_aside.items():
+            if times > self._set_aside.get(reason, 0):
+                observer.jobs_set_aside(reason, times - self._set_aside.get(reason, 0))
+                self._set_aside[reason] = times
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, differs_for_job
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
@@ -288,6 +289,8 @@ class EventHandlers:
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
         job_before = self._book.job_of(pod.uid)
         job = self._book.put_pod(pod)
+        if job is not None and (before is None or differs_for_job(before.pod, pod)):
+            self._backoff.changed(job.key)
         if job_before is not None and job_before is not job:
             # It got a PodGroup. No job ended, and what its own one held is held by the other.
             self._left(job_before)
@@ -342,6 +345,8 @@ class EventHandlers:
         if placement is not None:
             self._inventory.pods_changed(placement.node)
         job = self._book.drop_pod(event.uid)
+        if job is not None:
+            self._backoff.changed(job.key)
         if node is not None:
             self._detector.pod_gone(node, event.uid)
         if job is not None:
@@ -373,6 +378,9 @@ class EventHandlers:
 
     def _group_seen(self, event: ev.PodGroupSeen) -> None:
         old = self._book.groups.get(event.group.key)
+        if old is not None and replace(old, phase=event.group.phase) != event.group:
+            # Not its status: what we write there ourselves would end every backoff.
+            self._backoff.changed(event.group.key)
         job = self._book.put_group(event.group)
         if old is not None and (old.labels, old.annotations) != (event.group.labels, event.group.annotations):
             self._faults.policy_changed(job)
@@ -504,6 +512,7 @@ class EventHandlers:
         for name in self._state.node_id:
             # Other reports may count now.
             self._health_changed(name)
+        self._backoff.settings_changed()
         self._revalidate(Trigger.CONFIGURATION_CHANGED)
 
     def _revalidate(self, trigger: Trigger) -> None:

@@ -7,11 +7,16 @@ will be so again.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import TOO_COSTLY
+from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
+from ringwise.messages.commands import TellJob
 from ringwise.scheduler.core.pending_queue import PendingQueue
 
 _SECOND = 1_000_000_000
+#: Reason of the event about a job that costs too much.
+SET_ASIDE = "TooCostly"
 #: This many failures of one pod in a row are retried at once; then its job waits 1, 2, 4 ... seconds.
 AT_ONCE = 2
 LONGEST = 10
@@ -28,6 +33,12 @@ class JobBackoff:
         #: Jobs in backoff after failed bindings and after an attempt that was too costly, and until when.
         self._until: dict[str, int] = {}
         self._costly_until: dict[str, int] = {}
+        #: Jobs that are set aside because their namespace has no steps left.
+        self._crowded: set[str] = set()
+        #: Events about jobs that were set aside, to be sent.
+        self._told: list[TellJob] = []
+        #: How often jobs were set aside, by reason, since the start.
+        self.set_aside: Counter[str] = Counter()
 
     def failed(self, job: Job, uid: str, now: int) -> int:
         """The binding of a pod failed. Returns the seconds until its job is tried again."""
@@ -39,11 +50,37 @@ class JobBackoff:
 
     def tried(self, job: Job, now: int) -> None:
         """A cycle decided about the job; its reason says how that ended."""
-        if job.reason is None or job.reason.code != TOO_COSTLY.code:
+        reason = job.reason
+        if reason is not None and reason.code == NAMESPACE_TOO_COSTLY.code:
+            self.set_aside[reason.code] += 1
+            if job.key not in self._crowded:
+                # Once until it is tried: a namespace may have thousands of them.
+                self._crowded.add(job.key)
+                self._told.append(TellJob.about(job, SET_ASIDE, reason.message, warning=True))
+            return
+        self._crowded.discard(job.key)
+        if reason is None or reason.code != TOO_COSTLY.code:
             self._too_costly.pop(job.key, None)
             return
         times = self._too_costly[job.key] = min(self._too_costly.get(job.key, 0) + 1, 16)
-        self._costly_until[job.key] = now + min(1 << times, LONGEST_AFTER_COST) * _SECOND
+        pause = min(1 << times, LONGEST_AFTER_COST)
+        self._costly_until[job.key] = now + pause * _SECOND
+        self.set_aside[reason.code] += 1
+        message = f"{reason.message}; it is tried again after {pause} s, or when it or the settings change"
+        self._told.append(TellJob.about(job, SET_ASIDE, message, warning=True))
+
+    def events(self) -> list[TellJob]:
+        """About jobs that were set aside since the last call."""
+        told, self._told = self._told, []
+        return told
+
+    def changed(self, key: str) -> None:
+        """The job itself changed: it may cost less. The next pause is longer all the same."""
+        self._costly_until.pop(key, None)
+
+    def settings_changed(self) -> None:
+        for key in list(self._costly_until):
+            self.changed(key)
 
     def forget_pod(self, uid: str) -> None:
         """The pod is bound, or it is gone."""
@@ -58,6 +95,7 @@ class JobBackoff:
         self._until.pop(key, None)
         self._too_costly.pop(key, None)
         self._costly_until.pop(key, None)
+        self._crowded.discard(key)
 
     def holds_back(self, key: str) -> bool:
         return key in self._until or key in self._costly_until

@@ -197,7 +197,7 @@ class Scheduler:
             tor_share=self._tor_share,
             containment=self._containment,
         )
-        self._history = History()
+        self._history = History(set_aside=self._backoff.set_aside)
         self.view = SchedulerView(
             state=state,
             book=self._book,
@@ -392,6 +392,7 @@ class Scheduler:
             except Exception as error:
                 self._containment.failed("job", job.key, error)
         self._note_reservations(reserved_before)
+        commands.extend(self._backoff.events())
         commands.extend(self._reporter.changes(pending))
         return commands
 

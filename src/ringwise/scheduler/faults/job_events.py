@@ -27,55 +27,59 @@ RECOVERED = "Recovered"
 
 def policy_note(job: Job, note: str) -> TellJob:
     """A value of the job that cannot be read, or that acts differently here."""
-    return _tell(job, POLICY_NOTE, note, warning=True)
+    return TellJob.about(job, POLICY_NOTE, note, warning=True)
 
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> TellJob:
     found = sorted(pods, key=lambda pod: pod.position.rank)
     words = [f"{pod.name}: {pod.fault.why}" for pod in found[:_NAMED]]
-    return _tell(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
+    return TellJob.about(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
 
 
 def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> TellJob:
     """`raised`: the rank 0 rule made it the whole job."""
     if handled.external:
         names = _names(pod.name for pod in handled.faulty.values())
-        return _tell(job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods")
+        return TellJob.about(job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods")
     why = " (rank 0 is affected)" if raised else ""
-    return _tell(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
+    return TellJob.about(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
 
 
 def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> TellJob:
     waited = f"no nodes for the lost pods within {seconds:g} s"
-    return _tell(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
+    return TellJob.about(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
 
 
 def blocked(job: Job, handled: FaultJob) -> TellJob:
-    return _tell(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
+    return TellJob.about(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
 
 
 def backoff(job: Job, held: WaitingRestart, now: int) -> TellJob:
-    return _tell(job, BACKOFF, held.text(now), warning=True)
+    return TellJob.about(job, BACKOFF, held.text(now), warning=True)
 
 
 def grace_over(job: Job, pods: Sequence[str]) -> TellJob:
     are = agrees(len(pods), "is", "are")
-    return _tell(job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True)
+    return TellJob.about(
+        job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True
+    )
 
 
 def held_back(job: Job, why: str) -> TellJob:
     """F4: what a drain left of the job is not evicted."""
-    return _tell(job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True)
+    return TellJob.about(job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True)
 
 
 def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> TellJob:
     have = agrees(placed, "has a node", "have nodes")
     since = "the drain" if drained else "the last fault"
-    return _tell(job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after {since}")
+    return TellJob.about(
+        job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after {since}"
+    )
 
 
 def fault_gone(job: Job) -> TellJob:
-    return _tell(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
+    return TellJob.about(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
 
 
 def _scope(level: Level, handled: FaultJob) -> str:
@@ -99,11 +103,3 @@ def _names(names: Iterable[str]) -> str:
 def _others(found: Sequence[object]) -> str:
     more = len(found) - _NAMED
     return f" and {more} more" if more > 0 else ""
-
-
-def _tell(job: Job, reason: str, message: str, *, warning: bool = False) -> TellJob:
-    if job.group is not None:
-        return TellJob(job.key, reason, message, warning=warning)
-    pod = next(iter(job.pods.values()), None)
-    key = job.key if pod is None else pod.key
-    return TellJob(key, reason, message, pod="" if pod is None else pod.uid, warning=warning)
