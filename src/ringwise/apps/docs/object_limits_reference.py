@@ -49,10 +49,10 @@ count, so the same input has the same answer on every machine.
 | all jobs of one namespace | {NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} come back every second |
 
 A job that takes more gets the reason [`too-costly`](reasons.md), with both numbers. It is tried again after
-2, 4, 8 ... seconds, at most {LONGEST_AFTER_COST}, also where nodes changed meanwhile; at once when the job itself
-or the settings change. Jobs of a namespace that has used up its steps get the reason
-`namespace-too-costly`, which says when they are tried again; jobs of other namespaces go on. Both are the event
-`TooCostly` on the PodGroup (on the pod of a job without one), each time a job is set aside, and once until they
-are tried for jobs of such a namespace. `ringwise_pending_jobs` counts the jobs that are set aside now, by reason,
-`ringwise_jobs_set_aside_total` how often jobs were ([metrics](metrics.md)).
+2, 4, 8 ... seconds, at most {LONGEST_AFTER_COST}, also where nodes changed meanwhile; at once when the job
+itself or the settings change. Jobs of a namespace that has used up its steps get the reason
+`namespace-too-costly`, which says when they are tried again; jobs of other namespaces go on. Both are the
+event `TooCostly` on the PodGroup (on the pod of a job without one), each time a job is set aside, and once
+until they are tried for jobs of such a namespace. `ringwise_pending_jobs` counts the jobs that are set aside
+now, by reason, `ringwise_jobs_set_aside_total` how often jobs were ([metrics](metrics.md)).
 """
