@@ -412,3 +412,28 @@ def test_17_the_gate_of_a_queue_is_added_where_it_is_asked_for_and_removed_with_
     assert "created" in applied(cluster, job)
     running = cluster.wait_running("asks", 2)
     assert all(not one["spec"].get("schedulingGates") for one in running)
+
+
+def test_what_chooses_its_chips_is_refused_also_in_a_debug_container(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    variable = {"name": "ASCEND_VISIBLE_DEVICES", "value": "0-7"}
+    job = vcjob("greedy", 1, 8)
+    job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = [variable]
+    answer = applied(cluster, job)
+    assert DENIED in answer
+    assert "spec.tasks[0].template.spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES" in answer
+    greedy = pod("greedy-0", 0)
+    greedy["spec"]["containers"][0]["env"] = [variable]
+    assert 'admission webhook "pods.ringwise.io" denied the request' in applied(cluster, greedy)
+    assert "created" in applied(cluster, pod("good-0", 1))
+    debug = {"name": "debug", "image": "busybox", "env": [variable]}
+    for containers, words in (([debug], "container debug of pod good-0"), ([{**debug, "env": []}], "")):
+        body = json.dumps({"spec": {"ephemeralContainers": containers}})
+        answer = cluster.kubectl(
+            *("patch", "pod", "good-0", f"--namespace={NAMESPACE}", "--subresource=ephemeralcontainers"),
+            *("--type=strategic", f"--patch={body}"),
+            check=False,
+        )
+        assert words in answer, answer
+        assert ("denied the request" in answer) is bool(words), answer

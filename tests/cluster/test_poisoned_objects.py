@@ -233,3 +233,42 @@ def _written(report: Object) -> tuple[str, Object, str]:
 
 def _told(cluster: Cluster, name: str, namespace: str, words: str) -> bool:
     return any(words in message for message in named(cluster, "ConfigMap", name, namespace))
+
+
+# -- pods that choose their chips
+
+CHOSEN = {"name": "ASCEND_VISIBLE_DEVICES", "value": "0-7"}
+GIVEN = {
+    "name": "ASCEND_VISIBLE_DEVICES",
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{CHIP}']"}},
+}
+
+
+def with_variable(one: Object, variable: Object) -> Object:
+    one["spec"]["containers"][0]["env"] = [variable]
+    return one
+
+
+def test_pods_that_choose_their_chips_are_not_placed_and_doctor_names_those_that_run(
+    cluster: Cluster,
+) -> None:
+    cluster.apply(nodes(1))
+    cluster.run("scheduler")
+    # Another scheduler bound it: it keeps its chips, and its node stays open.
+    running = with_variable(pod("bound-0", 4, on="node-1", held=[0, 1, 2, 3]), CHOSEN)
+    greedy = [with_variable(pod("greedy-0", 2), CHOSEN), with_variable(pod("idle-0", 0), CHOSEN)]
+    cluster.apply([running, *greedy, with_variable(pod("usual-0", 4), GIVEN)])
+    (usual,) = cluster.wait_running("usual", 1)
+    assert chips_of(usual) == [f"Ascend910-{chip}" for chip in (4, 5, 6, 7)]
+    for name in ("greedy-0", "idle-0"):
+        found = cluster.wait(partial(named, cluster, "Pod", name, NAMESPACE), f"an event names {name}", 20)
+        assert any("spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES" in one for one in found), (
+            found
+        )
+    assert [one for one in cluster.pods("greedy") + cluster.pods("idle") if node_of(one)] == []
+    told = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
+    places = {
+        one["where"] for one in json.loads(told.stdout)["findings"] if one["code"] == "visible-devices-set"
+    }
+    assert f"pod {NAMESPACE}/bound-0/main" in places
+    assert not any("usual" in place for place in places)
