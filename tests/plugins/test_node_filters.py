@@ -53,7 +53,7 @@ ALL = ["n1", "n2", "n3", "n4", "n5"]
 def test_pods_that_ask_nothing_of_the_kind_have_no_filter() -> None:
     lab = zones().job("new", cpu=1).job("old", labels={"app": "web"}, on="n1")
     session = lab.session("predicates")
-    assert [make(lab["new"], lab.pod("new-0")) for make in session.registered(NODE_FILTER)] == [None]
+    assert [make(lab["new"], lab.pod("new-0")) for make in session.registered(NODE_FILTER)] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -276,3 +276,38 @@ def plainly(lab: Lab) -> list[str]:
         )
 
     return [lab.state.names[n] for n in lab.state.known_nodes() if friendly(n) and peaceful(n)]
+
+
+GIB = 1 << 30
+#: Around what a node of 1 TiB offers, and around what is rounded.
+_bytes = st.integers(0, 600 << 20) | st.sampled_from((0, 1, (1 << 28) - 1, 1 << 28, (1 << 28) + 1))
+
+
+@given(
+    below=st.lists(_bytes, min_size=1, max_size=6),
+    used=st.sampled_from((0, 1, 96 * GIB, 96 * GIB + 1)),
+    free=_bytes,
+    resource=st.sampled_from(("memory", "ephemeral-storage")),
+)
+def test_room_is_exact_to_the_byte_though_classes_are_rounded(
+    below: list[int], used: int, free: int, resource: str
+) -> None:
+    """A request that fits on some nodes of a shape goes to those, and only to those."""
+    lab = cluster()
+
+    def amounts(amount: int) -> Any:
+        return {"memory": amount} if resource == "memory" else {"extended": {resource: amount}}
+
+    offered = {f"n{number}": 1024 * GIB - less for number, less in enumerate(below)}
+    for name, amount in offered.items():
+        lab.node(name, cpu=1000, **amounts(amount))
+        if used:
+            lab.job(f"old-{name}", on=name, **amounts(used))
+    asked = 1024 * GIB - used - free
+    lab.job("new", cls=pod_class_of(cpu=1, **amounts(asked)))
+    session = lab.session("predicates")
+    selection = session.node_selection(lab["new"], lab.pod("new-0"))
+    nodes = [
+        name for name in open_nodes(lab, session) if selection.verdict(lab.state.node_id[name])[1] is None
+    ]
+    assert nodes == [name for name, amount in offered.items() if used + asked <= amount]

@@ -40,3 +40,26 @@ def test_numbers_of_shapes_are_not_used_again() -> None:
     assert before is not None
     assert after is not None
     assert before.number != after.number
+
+
+def test_nodes_that_differ_by_some_bytes_are_one_class() -> None:
+    """Equal machines offer memory and disk that differ: each would cost as much as a kind of its own."""
+    state = state_of(new_scheduler().view)
+    for number in range(100):
+        disk = ("ephemeral-storage", 900_000_000_123 + 4_096 * number)
+        memory = 1_099_000_000_000 + 4_096 * number
+        state.put_node(Node(f"node-{number}", memory=memory, extended=(disk,), chips_allocatable={CHIP: 8}))
+    assert len(state.shapes) == 1
+    state.put_node(Node("other", memory=1_100_000_000_000, chips_allocatable={CHIP: 8}))
+    assert len(state.shapes) == 2
+
+
+def test_round_amounts_and_counts_are_kept_as_they_are() -> None:
+    state = state_of(new_scheduler().view)
+    unit = (("example.com/unit", 5_001),)
+    for place, memory in enumerate((755 << 30, 756 << 30, 4_097, 4_098)):
+        number = state.put_node(Node(f"node-{place}", memory=memory, extended=unit))
+        shape = state.shape_of(number)
+        assert shape is not None
+        assert (shape.node_class.memory, shape.node_class.most_memory) == (memory, memory)
+        assert shape.node_class.extended == shape.node_class.most_extended == dict(unit)

@@ -8,6 +8,10 @@ ten thousand equal nodes costs as much as one of ten.
 Only labels that some selector names and that tell few groups of nodes apart belong to a
 class: every node has its own host name, and with it every node would be a class of its own.
 Selectors of other labels are answered by `node_labels`.
+
+Amounts of bytes differ a little from node to node, also where the hardware is equal: a class has
+them rounded down to twelve binary digits, and what it has at most. Between the two only the node
+itself can tell whether a request fits; `ShapeTable.is_for_nodes` says which requests those are.
 """
 
 from __future__ import annotations
@@ -21,6 +25,21 @@ from ringwise.state.model import Node, PodClass, Taint
 
 ClassKey = tuple[object, ...]
 
+MEMORY = "memory"
+#: From here on amounts are rounded: fewer bytes than any node has, and more than anything that is counted.
+_ROUNDED_FROM, _DIGITS = 1 << 32, 12
+#: Requests that only nodes can answer are remembered in steps of so many binary digits.
+_STEP = 28
+
+
+def rounded(amount: int) -> tuple[int, int]:
+    """The least and the most that an amount of the same class may be."""
+    spare = amount.bit_length() - _DIGITS
+    if amount < _ROUNDED_FROM or not amount & (1 << spare) - 1:
+        return amount, amount
+    least = amount >> spare << spare
+    return least, least + (1 << spare) - 1
+
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
@@ -29,9 +48,12 @@ class NodeClass:
     taints: tuple[Taint, ...]
     unschedulable: bool
     cpu_milli: int
+    #: What its nodes have at least, and at most.
     memory: int
+    most_memory: int
     max_pods: int
     extended: dict[str, int] = field(hash=False, compare=False)
+    most_extended: dict[str, int] = field(hash=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +74,15 @@ class NodeShape:
 class ShapeTable:
     """Interns node classes and node shapes."""
 
-    __slots__ = ("_classes", "_numbers", "_shapes", "watched")
+    __slots__ = ("_classes", "_for_nodes", "_numbers", "_shapes", "watched")
 
     def __init__(self) -> None:
         self._classes: dict[ClassKey, NodeClass] = {}
         self._shapes: dict[tuple[object, ...], NodeShape] = {}
         # Never used twice, also after `clear`: views identify shapes by their numbers.
         self._numbers = count()
+        #: Resource and steps of the requests that fit on some nodes of a shape only.
+        self._for_nodes: set[tuple[str, int]] = set()
         #: Label keys that belong to classes.
         self.watched: frozenset[str] = frozenset()
 
@@ -68,6 +92,9 @@ class ShapeTable:
         self._shapes = {key: shape for key, shape in self._shapes.items() if shape.number in shapes}
         classes = {shape.node_class.number for shape in self._shapes.values()}
         self._classes = {key: found for key, found in self._classes.items() if found.number in classes}
+        self._for_nodes.clear()
+        for shape in self._shapes.values():
+            self._note(shape)
 
     def with_labels(self, keys: frozenset[str]) -> ShapeTable:
         """An empty table that watches these labels too. Numbers stay different from those of this one."""
@@ -80,17 +107,21 @@ class ShapeTable:
         """Drop all classes and shapes; the caller assigns every node a new one."""
         self._classes.clear()
         self._shapes.clear()
+        self._for_nodes.clear()
 
     def class_of(self, node: Node) -> NodeClass:
         labels = tuple(sorted((k, node.labels[k]) for k in self.watched if k in node.labels))
+        memory, most_memory = rounded(node.memory)
+        extended = tuple((name, *rounded(amount)) for name, amount in node.extended)
         key: ClassKey = (
             labels,
             node.taints,
             node.unschedulable,
             node.cpu_milli,
-            node.memory,
+            memory,
+            most_memory,
             node.max_pods,
-            node.extended,
+            extended,
         )
         found = self._classes.get(key)
         if found is None:
@@ -100,9 +131,11 @@ class ShapeTable:
                 node.taints,
                 node.unschedulable,
                 node.cpu_milli,
-                node.memory,
+                memory,
+                most_memory,
                 node.max_pods,
-                dict(node.extended),
+                {name: least for name, least, _ in extended},
+                {name: most for name, _, most in extended},
             )
             self._classes[key] = found
         return found
@@ -120,7 +153,27 @@ class ShapeTable:
         if found is None:
             found = NodeShape(next(self._numbers), node_class, cpu_used, memory_used, pods, extended_used)
             self._shapes[key] = found
+            self._note(found)
         return found
+
+    def _note(self, shape: NodeShape) -> None:
+        """Note the requests that more than the least amount of its nodes is needed for."""
+        node = shape.node_class
+        if node.memory != node.most_memory:
+            self._note_range(MEMORY, node.memory - shape.memory_used, node.most_memory - shape.memory_used)
+        if node.extended != node.most_extended:
+            used = dict(shape.extended_used)
+            for name, least in node.extended.items():
+                most, in_use = node.most_extended[name], used.get(name, 0)
+                if least != most:
+                    self._note_range(name, least - in_use, most - in_use)
+
+    def _note_range(self, resource: str, least: int, most: int) -> None:
+        self._for_nodes.update((resource, step) for step in range(least >> _STEP, (most >> _STEP) + 1))
+
+    def is_for_nodes(self, resource: str, asked: int) -> bool:
+        """Whether the request may fit on some nodes of a shape and not on others."""
+        return (resource, asked >> _STEP) in self._for_nodes
 
     def __len__(self) -> int:
         return len(self._shapes)

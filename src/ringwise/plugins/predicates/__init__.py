@@ -2,8 +2,9 @@
 
 What holds for a class of nodes is answered once for the class: selector, affinity by labels,
 taints, cordon, and free cpu, memory, other resources and pods. Selectors that name nodes, labels
-that most nodes have differently, or very much are compiled to sets of nodes. Ports and pods near a
-node are checked on the best nodes only. A node that is not Ready is in no view at all.
+that most nodes have differently, or very much are compiled to sets of nodes. Ports, pods near a
+node and the last bytes of its memory are checked on the best nodes only. A node that is not Ready
+is in no view at all.
 
 A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
 on pods, so that small hand-written manifests work; other resources a node does not list
@@ -18,7 +19,8 @@ from functools import partial
 
 from ringwise.framework.arguments import ArgumentFamily, any_text, boolean, resource_list
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import NODE_FILTER, NODE_SET, PREDICATE, NodeSet
+from ringwise.framework.extension_points import NODE_FILTER, NODE_SET, PREDICATE, NodeFilter, NodeSet
+from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
@@ -41,8 +43,8 @@ from ringwise.plugins.predicates.reasons import (
     UNTOLERATED_TAINT,
 )
 from ringwise.reasons import Reason
-from ringwise.state.model import PodClass
-from ringwise.state.node_shapes import NodeClass, NodeShape
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.node_shapes import MEMORY, NodeClass, NodeShape
 
 NODE_AFFINITY = boolean("predicate.NodeAffinityEnable", True, "check node affinity")
 NODE_PORTS = boolean("predicate.NodePortsEnable", True, "check host ports")
@@ -84,6 +86,7 @@ class Predicates:
         if self._affinity:
             session.register(NODE_SET, self.node_sets)
         session.register(NODE_FILTER, filters.filter)
+        session.register(NODE_FILTER, self.by_amounts)
 
     def node_sets(self, pod_class: PodClass) -> list[NodeSet]:
         """The nodes that selectors leave which classes of nodes cannot answer."""
@@ -106,6 +109,27 @@ class Predicates:
         if key not in self._by_class:
             self._by_class[key] = self._check_class(pod_class, shape.node_class)
         return self._by_class[key] or lack_of_resources(pod_class, shape)
+
+    def by_amounts(self, _job: Job, pod: Pod) -> NodeFilter | None:
+        """For requests that fit on some nodes of a shape and not on others, by some bytes."""
+        cls, state = pod.cls, self._state
+        asked = [(MEMORY, cls.memory), *cls.extended] if cls.memory else cls.extended
+        doubtful = [entry for entry in asked if state.shapes.is_for_nodes(*entry)]
+        if not doubtful:
+            return None
+
+        def check(number: int) -> Reason | None:
+            node, shape = state.nodes[number], state.shape_of(number)
+            if node is None or shape is None:
+                return None
+            offers = {MEMORY: node.memory, **dict(node.extended)}
+            used = {MEMORY: shape.memory_used, **dict(shape.extended_used)}
+            for name, amount in doubtful:
+                if used.get(name, 0) + amount > offers.get(name, 0) and (name != MEMORY or node.memory):
+                    return _lack(name, amount, used.get(name, 0), offers.get(name, 0))
+            return None
+
+        return check
 
     def _check_class(self, pod_class: PodClass, node: NodeClass) -> Reason | None:
         if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
@@ -155,14 +179,14 @@ def lack_of_resources(pod_class: PodClass, shape: NodeShape) -> Reason | None:
     if asked and node.cpu_milli and shape.cpu_used + asked > node.cpu_milli:
         return _lack("cpu", asked, shape.cpu_used, node.cpu_milli)
     asked = pod_class.memory
-    if asked and node.memory and shape.memory_used + asked > node.memory:
-        return _lack("memory", asked, shape.memory_used, node.memory)
+    if asked and node.memory and shape.memory_used + asked > node.most_memory:
+        return _lack(MEMORY, asked, shape.memory_used, node.memory)
     if pod_class.extended:
         used = dict(shape.extended_used)
         for name, asked in pod_class.extended:
-            in_use, allocatable = used.get(name, 0), node.extended.get(name, 0)
-            if asked and in_use + asked > allocatable:
-                return _lack(name, asked, in_use, allocatable)
+            in_use, most = used.get(name, 0), node.most_extended.get(name, 0)
+            if asked and in_use + asked > most:
+                return _lack(name, asked, in_use, node.extended.get(name, 0))
     return None
 
 
