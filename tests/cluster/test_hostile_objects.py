@@ -1,0 +1,139 @@
+"""Objects that somebody made as large as the API server accepts: no other job waits for them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject
+from ringwise.scheduler.faults.job_events import BACKOFF
+from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
+from tests.cluster.objects import NAMESPACE, Object, nodes, pod
+from tests.cluster.owners import Workload
+
+pytestmark = pytest.mark.cluster
+
+#: The last one first: a pod that is bound already is on the first of them.
+NODES = [f"node-{number}" for number in range(20, 0, -1)]
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases"
+_KINDS = {
+    "Pod": ("v1", PODS),
+    "PodGroup": ("scheduling.volcano.sh/v1beta1", GROUPS),
+    "Job": ("batch.volcano.sh/v1alpha1", JOBS),
+}
+#: By words of its name: an object of the bench, and what the event about it says; none for one that is read.
+LARGE = {
+    "14,000 required": "has 14,000 terms",
+    "14,000 preferred": "has 14,000 terms",
+    "150,000 values": "has 150,000 values",
+    "3,000 anti-affinity": "",
+    "everything as is allowed": "",
+    "chain of 8,000": "has 8,000 tasks",
+}
+#: PodGroups of 1.4 MB each, and MiB that a process may have more when they are gone.
+LONG_NAMES, MOST_MEMORY = 60, 50
+
+
+def hostile(words: str) -> HostileObject:
+    return next(one for one in HOSTILE if words in one.name)
+
+
+def create(cluster: Cluster, made: HostileObject, name: str) -> list[tuple[str, str]]:
+    """Kinds and names of what was created."""
+    created = []
+    for kind, body in made.make(name, NODES):
+        version, path = _KINDS[kind]
+        own = {
+            key: value for key, value in body["metadata"].items() if key not in ("uid", "creationTimestamp")
+        }
+        for container in body["spec"].get("containers", ()):
+            container["image"] = "train:latest"
+        written: Object = {
+            "apiVersion": version,
+            "kind": kind,
+            "metadata": {**own, "namespace": NAMESPACE},
+            "spec": body["spec"],
+        }
+        cluster.api.create(path, written)
+        created.append((kind, own["name"]))
+    return created
+
+
+def told(cluster: Cluster, kind: str, name: str, words: str) -> bool:
+    return any(words in event["message"] for event in cluster.events(kind, name))
+
+
+def leaders(cluster: Cluster) -> dict[str, tuple[str, int]]:
+    found = {one["metadata"]["name"]: one["spec"] for one in cluster.api.items(LEASES)}
+    return {name: (spec["holderIdentity"], spec["leaseTransitions"]) for name, spec in found.items()}
+
+
+def memory(component: Component) -> int:
+    """MiB of its process."""
+    status = Path(f"/proc/{component.process.pid}/status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) // 1024
+
+
+def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluster: Cluster) -> None:
+    cluster.apply(nodes(len(NODES)))
+    cluster.run("scheduler", "controller")
+    components, before = list(cluster.components), leaders(cluster)
+    for number, (words, problem) in enumerate(LARGE.items()):
+        created = create(cluster, hostile(words), f"large{number}")
+        cluster.api.create(PODS, pod(f"after{number}-0", 1))
+        cluster.wait_running(f"after{number}", 1)
+        kind, name = created[-1]
+        if problem:
+            cluster.wait(partial(told, cluster, kind, name, problem), f"an event about {kind} {name}")
+        else:
+            cluster.wait_running(f"large{number}", 1)
+    assert not [one for one in cluster.pods("large0") if node_of(one)]
+    # Names of 1.4 MB: they are refused, and nothing of them is kept.
+    used = [memory(component) for component in components]
+    for number in range(LONG_NAMES):
+        ((kind, name),) = create(cluster, hostile("1.4 MB"), f"long{number}")
+    cluster.wait(partial(told, cluster, kind, name, "at most 253 characters"), f"an event about {name}")
+    cluster.api.delete(GROUPS)
+    cluster.api.create(PODS, pod("last-0", 1))
+    cluster.wait_running("last", 1)
+    for component, least in zip(components, used, strict=True):
+        assert memory(component) - least <= MOST_MEMORY, component.process.name
+        assert component.running
+        assert component.healthy
+    assert leaders(cluster) == before
+    check_chips(cluster.pods())
+
+
+def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cluster) -> None:
+    """A Deployment with a fault in its own template: every new pod has it, and is deleted for it."""
+    cluster.apply(nodes(4))
+    scheduler = cluster.run()
+    owner = Workload(cluster, "ReplicaSet", "faulty", 8, 1)
+    made = 0
+
+    def owner_works() -> bool:
+        """What its controller does: eight pods, always. Ends when the third restart was told."""
+        nonlocal made
+        for _ in range(8 - len(cluster.pods("faulty"))):
+            made += 1
+            one = pod(f"faulty-{made}", 1, labels={FAULT_SCHEDULING: "force", FAULT_TYPE: "Separate"})
+            one["metadata"]["ownerReferences"] = [owner.reference]
+            cluster.api.create(PODS, one)
+        return any(
+            event["reason"] == BACKOFF and "after 3 restarts" in event["message"]
+            for event in cluster.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
+        )
+
+    try:
+        cluster.wait(owner_works, "the third restart is told")
+        # The first eight, and eight more for each restart.
+        assert made <= 8 * 4
+        assert scheduler.metric("ringwise_bindings_total") <= 8 * 4
+        cluster.api.create(PODS, pod("other-0", 1))
+        cluster.wait_running("other", 1)
+        assert scheduler.running
+    finally:
+        owner.delete()
