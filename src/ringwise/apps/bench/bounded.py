@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ringwise.apps.aside import copied
 from ringwise.apps.bench.differing_gangs import WHOLE_JOBS
 from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
 from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
@@ -67,6 +68,10 @@ class Ordinary:
 
     def turn(self, jobs: int) -> float:
         """So many jobs arrive at once. Returns the processor time of the scheduler until it is done."""
+        return self.pass_on(self.arrivals(jobs))
+
+    def arrivals(self, jobs: int) -> list[Event]:
+        """What the scheduler hears of so many new jobs."""
         events: list[Event] = []
         for _ in range(jobs):
             self._jobs += 1
@@ -81,6 +86,10 @@ class Ordinary:
             labels = {"owner": name}
             pod = {**meta, "uid": f"pod-{name}", "labels": labels, "annotations": {GROUP_NAME: name}}
             events += self.feed.put_pod({"metadata": pod, "spec": spec})
+        return events
+
+    def pass_on(self, events: Sequence[Event]) -> float:
+        """One turn, a second later."""
         self.feed.now += SECOND
         started = time.thread_time()
         self.feed.deliver(events)
@@ -129,20 +138,32 @@ class Run:
     hostile_bound: int
 
 
-def live(jobs: int, nodes: int, hostile: HostileObject | None) -> Run:
-    """Ordinary jobs in turns; the hostile object comes with the first and stays."""
-    cluster = Ordinary(nodes)
-    total = 0.0
-    if hostile is not None:
-        events = cluster.add(hostile.make("h", cluster.nodes))
-        started = time.thread_time()
-        cluster.feed.deliver(events)
-        total += time.thread_time() - started
-    for _ in range(jobs // A_TURN):
-        total += cluster.turn(A_TURN)
-    theirs = [body for body in cluster.feed.bodies.values() if body["metadata"]["namespace"] != "team"]
-    bound = sum("nodeName" in body["spec"] for body in theirs)
-    return Run(total, cluster.waiting(), len(theirs), bound)
+class Prepared:
+    """A cluster and the jobs that arrive in turns, made once: each run is that of a copy of the process."""
+
+    def __init__(self, jobs: int, nodes: int) -> None:
+        self._cluster = Ordinary(nodes)
+        self._turns = [self._cluster.arrivals(A_TURN) for _ in range(jobs // A_TURN)]
+
+    def run(self, hostile: HostileObject | None) -> Run:
+        (copy,) = copied([lambda: msgspec.json.encode(self._live(hostile))])
+        try:
+            return msgspec.json.decode(copy.collect(), type=Run)
+        finally:
+            copy.close()
+
+    def _live(self, hostile: HostileObject | None) -> Run:
+        """Ordinary jobs in turns; the hostile object comes with the first and stays."""
+        cluster, total = self._cluster, 0.0
+        if hostile is not None:
+            events = cluster.add(hostile.make("h", cluster.nodes))
+            started = time.thread_time()
+            cluster.feed.deliver(events)
+            total += time.thread_time() - started
+        total += sum(map(cluster.pass_on, self._turns))
+        theirs = [body for body in cluster.feed.bodies.values() if body["metadata"]["namespace"] != "team"]
+        bound = sum("nodeName" in body["spec"] for body in theirs)
+        return Run(total, cluster.waiting(), len(theirs), bound)
 
 
 def gang_cost(pods: int) -> tuple[float, int]:
@@ -226,10 +247,8 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
     """`full` measures five pairs of each, and copies of each."""
     results: list[Measured] = []
     # Alternating: a machine that gets slower or faster meanwhile does so for both.
-    rounds = [
-        [live(jobs, nodes, None), *(live(jobs, nodes, hostile) for hostile in HOSTILE)]
-        for _ in range(5 if full else 2)
-    ]
+    prepared = Prepared(jobs, nodes)
+    rounds = [[prepared.run(hostile) for hostile in (None, *HOSTILE)] for _ in range(5 if full else 2)]
     lost = sum(one.waiting for runs in rounds for one in runs)
     unplaced = 0
     for position, hostile in enumerate(HOSTILE, 1):
