@@ -94,8 +94,9 @@ def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluste
     # Names of 1.4 MB: they are refused, and nothing of them is kept.
     used = [memory(component) for component in components]
     for number in range(LONG_NAMES):
-        ((kind, name),) = create(cluster, hostile("1.4 MB"), f"long{number}")
-    cluster.wait(partial(told, cluster, kind, name, "at most 253 characters"), f"an event about {name}")
+        create(cluster, hostile("1.4 MB"), f"long{number}")
+    last = f"long{LONG_NAMES - 1}"
+    cluster.wait(partial(told, cluster, "PodGroup", last, "at most 253 characters"), f"an event about {last}")
     cluster.api.delete(GROUPS)
     cluster.api.create(PODS, pod("last-0", 1))
     cluster.wait_running("last", 1)
