@@ -38,3 +38,11 @@ def test_19_a_wrong_board_file_is_one_line(command: str, tmp_path: Path) -> None
     result = CliRunner().invoke(cli, [command, f"--board-file={file}", f"--kubeconfig={config}"])
     assert result.exit_code == 2
     assert result.output.splitlines()[-1] == f"{file}: rule: is missing: a [rule] table is needed"
+
+
+@pytest.mark.parametrize("command", ["scheduler", "controller", "install"])
+@pytest.mark.parametrize("name", ["", "Team", "a/b", "**", "default,team"])
+def test_9_the_namespaces_of_commands_are_names(command: str, name: str) -> None:
+    result = CliRunner().invoke(cli, [command, f"--queue-command-namespace={name}"])
+    assert result.exit_code == 2
+    assert f"no namespace: {name!r}" in result.output

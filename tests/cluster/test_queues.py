@@ -13,7 +13,8 @@ from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
 pytestmark = pytest.mark.cluster
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+#: `vcctl` creates Commands for queues in `default`.
+COMMANDS = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
 
 
 def queue(name: str, **spec: Any) -> Object:
@@ -30,6 +31,16 @@ def in_queue(name: str, job: Object) -> Object:
     return job
 
 
+def command(name: str, action: str, kind: str, target: str) -> Object:
+    return {
+        "apiVersion": "bus.volcano.sh/v1alpha1",
+        "kind": "Command",
+        "metadata": {"name": name},
+        "target": {"kind": kind, "name": target},
+        "action": action,
+    }
+
+
 def operate(cluster: Cluster, name: str, action: str) -> None:
     """As `vcctl queue operate -n NAME -a open|close` does."""
     found = cluster.api.get(f"{QUEUES}/{name}")
@@ -41,18 +52,9 @@ def operate(cluster: Cluster, name: str, action: str) -> None:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    command = {
-        "apiVersion": "bus.volcano.sh/v1alpha1",
-        "kind": "Command",
-        "metadata": {
-            "generateName": f"{name}-{action.lower()}-",
-            "namespace": NAMESPACE,
-            "ownerReferences": [target],
-        },
-        "target": target,
-        "action": action,
-    }
-    cluster.api.create(COMMANDS, command)
+    meta = {"generateName": f"{name}-{action.lower()}-", "ownerReferences": [target]}
+    asked = command("", action, "Queue", name)
+    cluster.api.create(COMMANDS, {**asked, "metadata": meta, "target": target})
 
 
 def states(cluster: Cluster, *names: str) -> dict[str, str]:
@@ -113,3 +115,33 @@ def test_08_commands_open_and_close_queues_with_those_below(cluster: Cluster) ->
     assert cluster.api.items(COMMANDS) == []
     for name in ("team", "own", "dept"):
         cluster.api.delete(f"{QUEUES}/{name}")
+
+
+def test_9_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(cluster: Cluster) -> None:
+    cluster.apply([queue("blue")])
+    cluster.run("controller")
+    cluster.wait(lambda: states(cluster, "blue") == {"blue": "Open"}, "the queue is open")
+    strange = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+    cluster.api.create(strange, command("mine", "CloseQueue", "Queue", "blue"))
+
+    def refused() -> list[str]:
+        return [
+            one["message"]
+            for one in cluster.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
+            if (one["involvedObject"]["kind"], one["involvedObject"]["name"]) == ("Command", "mine")
+        ]
+
+    (message,) = cluster.wait(refused, "the refusal is told in the namespace of the Command")
+    assert message.startswith(f"Commands of namespace {NAMESPACE} do not open or close queues; ")
+    assert cluster.api.items(strange) == []
+    # One that is obeyed comes after it, so nothing is under way any more.
+    operate(cluster, "blue", "OpenQueue")
+    opened = ("Normal", "OpenQueue", "Open queue succeed")
+    cluster.wait(lambda: opened in told(cluster, "blue"), "a Command of vcctl is obeyed")
+    assert not [one for one in told(cluster, "blue") if one[1] == "CloseQueue"]
+    cluster.stop_components()
+
+    cluster.start("controller", f"--queue-command-namespace={NAMESPACE}")
+    cluster.api.create(strange, command("named", "CloseQueue", "Queue", "blue"))
+    cluster.wait(lambda: states(cluster, "blue") == {"blue": "Closed"}, "the namespace is named by a setting")
+    cluster.api.delete(f"{QUEUES}/blue")

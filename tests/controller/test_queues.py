@@ -25,7 +25,7 @@ from ringwise.messages.events import (
     QueueSeen,
 )
 from ringwise.state.model import Pod, PodClass, PodGroup, Queue
-from ringwise.wellknown import SCHEDULING_QUEUE_NAME
+from ringwise.wellknown import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES, SCHEDULING_QUEUE_NAME
 from tests.controller.controller_lab import FOREVER, lab_with
 from tests.embed.builders import job_of, task_of
 
@@ -335,4 +335,32 @@ def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
     controller.handle([QueueSeen(Queue("blue", uid="q1"))], 0)
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     assert controller.handle([QueueGone("blue")], 2) == []
+    assert controller.next_deadline() is None
+
+
+def test_9_commands_are_obeyed_in_named_namespaces_alone() -> None:
+    """Queues have no namespace, so a right in one's own says nothing about them."""
+    blue = Queue("blue", uid="q1")
+    asked = QueueCommand("blue", "CloseQueue", "team", "mine", "c1")
+    for namespaces, obeyed in (
+        (QUEUE_COMMAND_NAMESPACES, ("default", "kube-system", "volcano-system")),
+        (("team",), ("team",)),
+        ((ANY_NAMESPACE,), ("team", "default", "anything")),
+    ):
+        for namespace in obeyed:
+            controller = Controller(queue_command_namespaces=namespaces)
+            controller.handle([QueueSeen(blue)], 0)
+            commands = controller.handle([replace(asked, namespace=namespace)], 1)
+            assert [one.state for one in commands if isinstance(one, UpdateQueue)] == ["Closed"]
+    controller = Controller()
+    controller.handle([QueueSeen(blue)], 0)
+    # Before anything else is looked at: what exists is not told to a stranger.
+    for command in (asked, replace(asked, name="unknown"), replace(asked, action="Dance")):
+        (told,) = controller.handle([command], 1)
+        assert isinstance(told, TellQueue)
+        assert (told.refused, told.warning, told.reason) == (command, True, command.action)
+        assert told.message == (
+            "Commands of namespace team do not open or close queues; "
+            "those of default, kube-system, volcano-system do"
+        )
     assert controller.next_deadline() is None

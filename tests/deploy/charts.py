@@ -127,6 +127,8 @@ VARIATIONS: dict[str, dict[str, Any]] = {
         "annotationPolicy": {"accounts": ["system:serviceaccount:npu:plugin"]},
     },
     "no-annotation-policy": {"annotationPolicy": {"enabled": False}},
+    "no-device-plugin-policy": {"devicePluginPolicy": {"enabled": False}},
+    "no-queue-command-policy": {"queueCommandPolicy": {"enabled": False, "namespaces": ["default", "ops"]}},
     "network-policies": {
         "admission": {"enabled": True},
         "networkPolicy": {

@@ -296,18 +296,49 @@ def test_pods_that_choose_their_chips_are_refused_unless_a_value_says_otherwise(
 
 
 @needs_helm
-def test_the_device_plugin_s_policy_is_made_with_the_annotation_policy() -> None:
+def test_10_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
     own_node = ("ValidatingAdmissionPolicy", "", "ringwise-device-plugin-node")
     made = rendered({})[own_node]["spec"]
     account = "system:serviceaccount:volcano-system:ringwise-device-plugin"
     assert made["matchConditions"][0]["expression"] == f"request.userInfo.username == '{account}'"
+    without = rendered(VARIATIONS["no-annotation-policy"])
+    assert (own_node in without, GUARDED in without) == (True, False)
+    without = rendered(VARIATIONS["no-device-plugin-policy"])
+    assert (own_node in without, GUARDED in without) == (False, True)
     for objects in (
         rendered({}, "--kube-version", "1.29.0"),
-        rendered({"annotationPolicy": {"enabled": False}}),
         rendered({"devicePlugin": {"enabled": False}}),
         rendered(VARIATIONS["shadow"]),
     ):
         assert own_node not in objects
+
+
+@needs_helm
+def test_9_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
+    """The policy and the argument of the controller come together, or neither does."""
+    policy = ("ValidatingAdmissionPolicy", "", "ringwise-queue-commands")
+
+    def obeyed(objects: Objects) -> list[str]:
+        deployment = objects["Deployment", "volcano-system", "ringwise-controller"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        return [one for one in container["args"] if "queue-command" in one]
+
+    assert policy in rendered({})
+    assert obeyed(rendered({})) == ["--queue-command-namespace=*"]
+    for values, options, arguments in (
+        ({}, ("--kube-version", "1.29.0"), []),
+        ({"queueCommandPolicy": {"enabled": False}}, (), []),
+        (
+            VARIATIONS["no-queue-command-policy"],
+            (),
+            ["--queue-command-namespace=default", "--queue-command-namespace=ops"],
+        ),
+    ):
+        objects = rendered(values, *options)
+        assert policy not in objects
+        assert obeyed(objects) == arguments
+    for values in (VARIATIONS["no-controller"], VARIATIONS["shadow"]):
+        assert policy not in rendered(values)
 
 
 @needs_helm
@@ -456,7 +487,12 @@ def test_settings_are_in_the_config_map_as_written() -> None:
 @needs_helm
 def test_another_namespace_is_the_same_as_ours_by_install() -> None:
     choices = Choices(
-        "chips", with_admission=True, with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS
+        "chips",
+        with_admission=True,
+        with_annotation_policy=True,
+        annotation_accounts=VENDOR_ACCOUNTS,
+        with_device_plugin_policy=True,
+        with_queue_command_policy=True,
     )
     assert rendered(VARIATIONS["admission"], "--namespace", "chips", "--include-crds") == by_identity(
         printed(choices)
@@ -506,6 +542,8 @@ def test_definitions_can_be_left_to_volcano() -> None:
         ({"imagePullSecrets": ["first"]}, "at '/imagePullSecrets/0': got string, want object"),
         ({"podMonitor": {"interval": 30}}, "at '/podMonitor/interval': got number, want string"),
         ({"annotationPolicy": {"accounts": ["a' || true"]}}, "at '/annotationPolicy/accounts/0'"),
+        ({"queueCommandPolicy": {"namespaces": ["Team A"]}}, "at '/queueCommandPolicy/namespaces/0'"),
+        ({"queueCommandPolicy": {"namespaces": []}}, "at '/queueCommandPolicy/namespaces': minItems"),
         ({"networkPolicy": {"metricsFrom": [{"pods": {}}]}}, "additional properties 'pods' not allowed"),
         ({"configuration": {"content": {"tiers": []}}}, "at '/configuration/content': got object"),
     ],

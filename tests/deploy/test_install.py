@@ -29,7 +29,13 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 CONFIG_MAPS = "/api/v1/configmaps"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-EVERYTHING = Choices(with_admission=True, dashboard=Dashboard("web-tls"))
+EVERYTHING = Choices(
+    with_admission=True,
+    with_annotation_policy=True,
+    with_device_plugin_policy=True,
+    with_queue_command_policy=True,
+    dashboard=Dashboard("web-tls"),
+)
 
 
 async def done(steps: AsyncIterator[Step]) -> list[Step]:
@@ -190,22 +196,29 @@ def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) 
     run(test())
 
 
-def test_N8_without_admission_policies_the_annotations_are_not_believed() -> None:
-    guarded = Choices(with_annotation_policy=True)
+def test_N8_without_admission_policies_neither_annotations_nor_commands_are_believed() -> None:
+    guarded = Choices(
+        with_annotation_policy=True, with_device_plugin_policy=True, with_queue_command_policy=True
+    )
+
+    def controller(api: Any) -> str:
+        made = api.get(DEPLOYMENTS, "volcano-system/ringwise-controller")
+        return str(made["spec"]["template"]["spec"]["containers"][0]["args"])
 
     async def test() -> None:
         async with server() as (api, client):
             api.fault("GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", status=404)
             steps = await done(install(client, guarded))
-            assert [step.outcome for step in steps if step.kind == "ValidatingAdmissionPolicy"] == [
-                "not there"
-            ]
+            policies = [step for step in steps if step.kind == "ValidatingAdmissionPolicy"]
+            assert [step.outcome for step in policies] == ["not there"] * 4
+            assert "queue-command" not in controller(api)
             settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
             assert "guarded" not in settings["volcano-scheduler.conf"]
         async with server() as (api, client):
             await done(install(client, guarded))
             settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
             assert "owned-annotations: guarded" in settings["volcano-scheduler.conf"]
+            assert "--queue-command-namespace=*" in controller(api)
 
     run(test())
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,16 @@ from tests.deploy.comparing import by_identity
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYTHING = Choices(with_admission=True)
+#: What the chart and `ringwise install` bring where nothing is said.
+GUARDED = Choices(
+    with_annotation_policy=True,
+    annotation_accounts=VENDOR_ACCOUNTS,
+    with_device_plugin_policy=True,
+    with_queue_command_policy=True,
+)
+#: The plain manifests are for API servers of any age.
+NO_POLICIES = [f"{name}Policy.enabled=false" for name in ("annotation", "devicePlugin", "queueCommand")]
+WITHOUT_POLICIES = [f"--no-{name}-policy" for name in ("annotation", "device-plugin", "queue-command")]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +52,7 @@ EVERYTHING = Choices(with_admission=True)
     [("ringwise.yaml", Choices()), ("ringwise-with-admission.yaml", EVERYTHING)],
 )
 def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices) -> None:
-    """Write them anew with `ringwise install --print --no-annotation-policy [--with-admission]`."""
+    """Write them anew with `ringwise install --print [--with-admission]` and the options WITHOUT_POLICIES."""
     assert (ROOT / "deploy" / "manifests" / name).read_text(encoding="utf-8") == printed(choices)
 
 
@@ -50,7 +61,7 @@ def test_what_is_printed_is_what_is_applied() -> None:
 
 
 def test_shadow_brings_one_scheduler_that_may_write_nothing() -> None:
-    made = objects(Choices(with_admission=True, with_annotation_policy=True, shadow=True))
+    made = objects(replace(GUARDED, with_admission=True, shadow=True))
     (scheduler,) = [one for one in made if one["kind"] in ("Deployment", "DaemonSet")]
     container = scheduler["spec"]["template"]["spec"]["containers"][0]
     assert "--shadow" in container["args"]
@@ -86,7 +97,7 @@ def test_the_image_is_a_reference(image: str, valid: bool) -> None:
 
 
 def test_print_as_json_is_a_list_with_the_definitions() -> None:
-    answer = CliRunner().invoke(cli, ["install", "--print", "--no-annotation-policy", "-o", "json"])
+    answer = CliRunner().invoke(cli, ["install", "--print", *WITHOUT_POLICIES, "-o", "json"])
     assert json.loads(answer.stdout)["items"] == [*definitions(), *objects(Choices())]
 
 
@@ -163,7 +174,7 @@ def test_every_workload_has_an_account_and_every_account_its_bindings() -> None:
 
 def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
     """N8: the account of the DaemonSet is the one in the policy, whatever the namespace."""
-    made = objects(Choices(namespace="chips", with_annotation_policy=True))
+    made = objects(replace(GUARDED, namespace="chips", with_queue_command_policy=False))
     (workload,) = [one for one in made if one["kind"] == "DaemonSet"]
     account = workload["spec"]["template"]["spec"]["serviceAccountName"]
     name = f"system:serviceaccount:{workload['metadata']['namespace']}:{account}"
@@ -172,8 +183,44 @@ def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
         assert any(f"'{name}'" in expression for expression in expressions)
 
 
+def test_10_each_policy_has_a_switch_of_its_own() -> None:
+    """The one of the annotations says nothing about the device plugin, nor about Commands."""
+
+    def policies(*options: str) -> set[str]:
+        made = CliRunner().invoke(cli, ["install", "--print", "-o", "json", *options])
+        return {
+            one["metadata"]["name"]
+            for one in json.loads(made.stdout)["items"]
+            if one["kind"] == "ValidatingAdmissionPolicyBinding"
+        }
+
+    annotations = {"ringwise-annotations-guarded", "ringwise-annotations-copied"}
+    node, commands = "ringwise-device-plugin-node", "ringwise-queue-commands"
+    assert policies() == {*annotations, node, commands}
+    assert policies("--no-annotation-policy") == {node, commands}
+    assert policies("--no-device-plugin-policy") == {*annotations, commands}
+    assert policies("--no-queue-command-policy") == {*annotations, node}
+    assert policies("--no-controller", "--no-device-plugin") == annotations
+    assert policies("--shadow") == policies(*WITHOUT_POLICIES) == set()
+
+
+def test_9_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
+    def obeyed(choices: Choices) -> list[str]:
+        (controller,) = [
+            one
+            for one in objects(choices)
+            if (one["kind"], one["metadata"]["name"]) == ("Deployment", "ringwise-controller")
+        ]
+        (container,) = controller["spec"]["template"]["spec"]["containers"]
+        return [one for one in container["args"] if "queue-command" in one]
+
+    assert obeyed(Choices(with_queue_command_policy=True)) == ["--queue-command-namespace=*"]
+    assert obeyed(Choices()) == []
+    assert obeyed(Choices(queue_command_namespaces=("ops",))) == ["--queue-command-namespace=ops"]
+
+
 def test_the_device_plugin_s_policy_names_all_that_it_writes_and_its_report() -> None:
-    made = objects(Choices(with_annotation_policy=True))
+    made = objects(Choices(with_device_plugin_policy=True))
     name = "ringwise-device-plugin-node"
     policy, binding = (one["spec"] for one in made if one["metadata"]["name"] == name)
     assert binding == {"policyName": name, "validationActions": ["Deny"]}
@@ -198,7 +245,7 @@ def test_the_device_plugin_s_policy_names_all_that_it_writes_and_its_report() ->
 
 
 def test_the_device_plugin_is_left_out_where_the_vendor_s_stays() -> None:
-    made = objects(Choices(with_device_plugin=False, with_annotation_policy=True))
+    made = objects(replace(GUARDED, with_device_plugin=False))
     assert not [one for one in made if "device-plugin" in one["metadata"]["name"]]
 
 
@@ -348,7 +395,7 @@ def test_18_install_refuses_a_dashboard_that_would_not_start(options: list[str],
 
 
 def test_18_install_prints_the_dashboard() -> None:
-    options = ["--no-annotation-policy", "--web-tls-secret", "web-tls", "--web-host", "npu.example.com"]
+    options = [*WITHOUT_POLICIES, "--web-tls-secret", "web-tls", "--web-host", "npu.example.com"]
     answer = CliRunner().invoke(cli, ["install", "--print", "-o", "json", *options])
     choices = Choices(dashboard=Dashboard("web-tls", ("npu.example.com",)))
     assert json.loads(answer.stdout)["items"] == [*definitions(), *objects(choices)]
@@ -358,22 +405,31 @@ def test_18_install_prints_the_dashboard() -> None:
 @pytest.mark.parametrize(
     ("values", "choices"),
     [
-        (["annotationPolicy.enabled=false"], Choices()),
-        (["annotationPolicy.enabled=false", "admission.enabled=true"], EVERYTHING),
-        (["annotationPolicy.enabled=false", "controller.enabled=false"], Choices(with_controller=False)),
-        (["annotationPolicy.enabled=false", "devicePlugin.enabled=false"], Choices(with_device_plugin=False)),
+        ([*NO_POLICIES], Choices()),
+        ([*NO_POLICIES, "admission.enabled=true"], EVERYTHING),
+        ([*NO_POLICIES, "controller.enabled=false"], Choices(with_controller=False)),
+        ([*NO_POLICIES, "devicePlugin.enabled=false"], Choices(with_device_plugin=False)),
         (
-            ["annotationPolicy.enabled=false", "devicePlugin.nodes=labelled"],
+            [*NO_POLICIES, "devicePlugin.nodes=labelled"],
             Choices(device_plugin_nodes="labelled"),
         ),
-        ([], Choices(with_annotation_policy=True, annotation_accounts=VENDOR_ACCOUNTS)),
+        ([], GUARDED),
+        (["annotationPolicy.enabled=false"], replace(GUARDED, with_annotation_policy=False)),
+        (["devicePluginPolicy.enabled=false"], replace(GUARDED, with_device_plugin_policy=False)),
+        (["queueCommandPolicy.enabled=false"], replace(GUARDED, with_queue_command_policy=False)),
+        (["controller.enabled=false"], replace(GUARDED, with_controller=False)),
+        (["devicePlugin.enabled=false"], replace(GUARDED, with_device_plugin=False)),
         (
-            ["annotationPolicy.enabled=false", "admission.enabled=true", *_BOARD_VALUES],
+            [*NO_POLICIES, "queueCommandPolicy.namespaces={default,ops}"],
+            Choices(queue_command_namespaces=("default", "ops")),
+        ),
+        (
+            [*NO_POLICIES, "admission.enabled=true", *_BOARD_VALUES],
             Choices(with_admission=True, boards=BOARDS),
         ),
         (
             [
-                "annotationPolicy.enabled=false",
+                *NO_POLICIES,
                 *_BOARD_VALUES,
                 "scheduler.web.enabled=true",
                 "scheduler.web.tlsSecret=web-tls",
@@ -383,7 +439,7 @@ def test_18_install_prints_the_dashboard() -> None:
         ),
         (
             ["annotationPolicy.accounts={vendor:a,vendor:b}"],
-            Choices(with_annotation_policy=True, annotation_accounts=("vendor:a", "vendor:b")),
+            replace(GUARDED, annotation_accounts=("vendor:a", "vendor:b")),
         ),
     ],
 )

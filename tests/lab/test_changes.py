@@ -247,10 +247,10 @@ def test_a_job_of_a_bare_group_is_deleted_with_its_pods(terminal: Terminal) -> N
     assert terminal.json("get pods")["pods"] == []
 
 
-def command_object(action: str, kind: str, name: str) -> str:
+def command_object(action: str, kind: str, name: str, namespace: str = "default") -> str:
     return f"""apiVersion: bus.volcano.sh/v1alpha1
 kind: Command
-metadata: {{generateName: {name}-, namespace: lab}}
+metadata: {{generateName: {name}-, namespace: {namespace}}}
 action: {action}
 target: {{kind: {kind}, name: {name}}}
 """
@@ -268,11 +268,18 @@ def test_08_commands_close_and_open_queues_and_suspend_jobs(terminal: Terminal) 
     refused = terminal.ok("submit -", command_object("OpenQueue", "Queue", "team"))
     assert "OpenQueue team refused: queue team cannot be opened because its parent queue dept is" in refused
     assert "AbortJob lab/runs carried out" in terminal.ok(
-        "submit -", command_object("AbortJob", "Job", "runs")
+        "submit -", command_object("AbortJob", "Job", "runs", "lab")
     )
     terminal.ok("advance 1m")
     (runs,) = terminal.json("get jobs")["jobs"]
     assert runs["phase"] == "Aborted"
+    # Whoever may write into a namespace has no right to queues by that.
+    refused = terminal.ok("submit -", command_object("OpenQueue", "Queue", "dept", "lab"))
+    assert (
+        "OpenQueue dept refused: Commands of namespace lab do not open or close queues; those of " in refused
+    )
+    states = {one["name"]: one["state"] for one in terminal.json("get queues")["queues"]}
+    assert states["dept"] == "Closed"
     lost = terminal.refused("submit -", command_object("CloseQueue", "Queue", "nowhere"))
     assert "CloseQueue: there is no queue nowhere" in lost
     wrong = terminal.refused("submit -", command_object("CloseQueue", "Node", "n1"))

@@ -44,7 +44,12 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
+from ringwise.wellknown import (
+    QUEUE_COMMAND_NAMESPACES,
+    SCHEDULER_LEASE,
+    SCHEDULER_NAMES,
+    VOLCANO_SYSTEM,
+)
 
 _LOG = Logger()
 
@@ -77,6 +82,8 @@ class ComponentOptions:
     health_address: str = "127.0.0.1:11251"
     with_scheduler: bool = True
     with_controller: bool = True
+    #: Where Commands for queues are obeyed.
+    queue_command_namespaces: tuple[str, ...] = QUEUE_COMMAND_NAMESPACES
     #: The controller creates the PodGroups of pods without a vcjob, and the scheduler waits for them.
     pod_groups: bool = True
     shadow: bool = False
@@ -246,7 +253,8 @@ def controllers(options: ComponentOptions) -> list[MachineAdapter]:
     if not options.with_controller or options.shadow:
         return []
     groups = PodGroupController(options.scheduler_names) if options.pod_groups else None
-    return [ControllerAdapter(Controller(groups, options.scheduler_names))]
+    made = Controller(groups, options.scheduler_names, options.queue_command_namespaces)
+    return [ControllerAdapter(made)]
 
 
 def scheduler_of(

@@ -6,6 +6,7 @@ Each imports its component when it is called.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,7 +19,9 @@ from ringwise.cli.output import board_option, stop, with_options
 from ringwise.cli.web_options import WEB, web_options
 from ringwise.log import configure
 from ringwise.wellknown import (
+    ANY_NAMESPACE,
     CONTROLLER_LEASE,
+    QUEUE_COMMAND_NAMESPACES,
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
     SCHEDULER_NAMES,
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from ringwise.apps.kube_scheduler import ComponentOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 # -- options -------------------------------------------------------------------------------------
@@ -48,6 +53,13 @@ def _namespaced_name(_context: click.Context, _option: click.Parameter, text: st
     if not (namespace and name) or "/" in name:
         raise stop(f"--scheduler-configmap: must be NAMESPACE/NAME, got {text!r}")
     return namespace, name
+
+
+def _namespaces(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name != ANY_NAMESPACE and not _NAMESPACE.fullmatch(name):
+            raise click.BadParameter(f"no namespace: {name!r}; {ANY_NAMESPACE} for all")
+    return names
 
 
 def _own_namespace() -> str:
@@ -98,6 +110,18 @@ _POD_GROUPS = click.option(
     help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on "
     "their own, and the scheduler waits for them; the same for both. A scheduler without any controller "
     "needs --no-pod-groups.",
+)
+#: Of scheduler, controller and `ringwise install`.
+queue_command_option = click.option(
+    "--queue-command-namespace",
+    "queue_command_namespaces",
+    multiple=True,
+    default=QUEUE_COMMAND_NAMESPACES,
+    show_default=", ".join(QUEUE_COMMAND_NAMESPACES),
+    metavar="NAMESPACE",
+    callback=_namespaces,
+    help="The controller obeys Commands for queues (`vcctl queue operate`) of this namespace; may be "
+    "repeated. '*' for all: only where an admission policy asks whether the user may update the queue.",
 )
 _cluster_options = with_options(
     (
@@ -171,6 +195,7 @@ _cluster_options = with_options(
     help="Run the vcjob controller, too; not where Volcano's own runs.",
 )
 @_POD_GROUPS
+@queue_command_option
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
     "--binds-in-flight",
@@ -243,6 +268,7 @@ def scheduler(
 @click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
 @_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
 @_POD_GROUPS
+@queue_command_option
 def controller(names: tuple[str, ...], **options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 

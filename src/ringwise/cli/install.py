@@ -22,6 +22,7 @@ from ringwise.apps.install.deployment import (
 )
 from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import InstallError, Step, install, printed, steps_document, uninstall
+from ringwise.cli.components import queue_command_option
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stop, with_options
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
@@ -68,8 +69,8 @@ _where = with_options(
     "--with-annotation-policy/--no-annotation-policy",
     default=True,
     show_default=True,
-    help="Let only scheduler and device plugin write the annotations with a pod's chips, and the latter "
-    "only what belongs to its node, where the API server has admission policies (Kubernetes 1.30).",
+    help="Let only scheduler and device plugin write the annotations with a pod's chips. This and the other "
+    "policies are made where the API server has admission policies (Kubernetes 1.30).",
 )
 @click.option(
     "--annotation-account",
@@ -79,6 +80,20 @@ _where = with_options(
     show_default="the usual accounts of a vendor's scheduler and device plugin",
     help="With that policy: another user name that may write them; may be repeated.",
 )
+@click.option(
+    "--with-device-plugin-policy/--no-device-plugin-policy",
+    default=True,
+    show_default=True,
+    help="Let the device plugin of a node write only what belongs to that node.",
+)
+@click.option(
+    "--with-queue-command-policy/--no-queue-command-policy",
+    default=True,
+    show_default=True,
+    help="Let only those who may update a queue create Commands for it (`vcctl queue operate`), and obey "
+    "them in every namespace. Without it those of --queue-command-namespace are obeyed.",
+)
+@queue_command_option
 @click.option(
     "--with-reset-config/--no-reset-config",
     default=False,
@@ -130,6 +145,9 @@ def install_command(
     device_plugin_nodes: str,
     with_annotation_policy: bool,
     annotation_accounts: tuple[str, ...],
+    with_device_plugin_policy: bool,
+    with_queue_command_policy: bool,
+    queue_command_namespaces: tuple[str, ...],
     with_reset_config: bool,
     with_pod_groups: bool,
     shadow: bool,
@@ -159,6 +177,9 @@ def install_command(
         device_plugin_nodes,
         with_annotation_policy,
         annotation_accounts,
+        with_device_plugin_policy,
+        with_queue_command_policy,
+        queue_command_namespaces,
         shadow,
         _read_boards(boards),
         with_reset_config,
@@ -214,6 +235,8 @@ def uninstall_command(
         namespace,
         with_admission=with_admission,
         with_annotation_policy=True,
+        with_device_plugin_policy=True,
+        with_queue_command_policy=True,
         with_reset_config=True,
         # Its Secret is not ours and stays, whatever it is called.
         dashboard=Dashboard("any"),

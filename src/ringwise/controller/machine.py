@@ -14,7 +14,7 @@ lost when the controller restarts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -68,7 +68,7 @@ from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
 from ringwise.state.vcjob import OVER, VcJob
-from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, QUEUE_COMMAND_NAMESPACES, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
@@ -84,11 +84,12 @@ class Controller:
         self,
         pod_groups: PodGroupController | None = None,
         scheduler_names: Iterable[str] = SCHEDULER_NAMES,
+        queue_command_namespaces: Collection[str] = QUEUE_COMMAND_NAMESPACES,
     ) -> None:
         self._pod_groups = pod_groups
         #: Names by which pods ask for this project's scheduler.
         self._names = frozenset(scheduler_names)
-        self._queues = QueueController()
+        self._queues = QueueController(queue_command_namespaces)
         self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
         self._job_of: dict[str, str] = {}

@@ -1,16 +1,17 @@
 """The queue controller: opens and closes queues, and lets queues follow the one above them.
 
-Users ask with Command objects (`OpenQueue`, `CloseQueue`). A queue that is closed is Closing until no
-PodGroup names it, and no pod that is a job of its own, then Closed. A queue below one that is not open is
-closed with it, is marked for that (`volcano.sh/closed-by-parent`), and is opened again with it. This follows
-from the objects alone, so it also holds for a queue that is moved in the tree, and after a restart between.
+Users ask with Command objects (`OpenQueue`, `CloseQueue`), in namespaces that are named: whoever may create
+objects in another one need not have a right to queues. A queue that is closed is Closing until no PodGroup
+names it, and no pod that is a job of its own, then Closed. A queue below one that is not open is closed with
+it, is marked for that (`volcano.sh/closed-by-parent`), and is opened again with it. This follows from the
+objects alone, so it also holds for a queue that is moved in the tree, and after a restart between.
 
 `root` is always open. What a new Queue object leaves out, its state and its parent, is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
@@ -20,7 +21,7 @@ from ringwise.messages.commands import Command, TellQueue, UpdateQueue
 from ringwise.messages.containment import Containment
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
-from ringwise.wellknown import CLOSED_BY_PARENT
+from ringwise.wellknown import ANY_NAMESPACE, CLOSED_BY_PARENT, QUEUE_COMMAND_NAMESPACES
 
 OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
 OPEN_QUEUE, CLOSE_QUEUE = "OpenQueue", "CloseQueue"
@@ -43,7 +44,9 @@ class Requested:
 class QueueController:
     """Part of the controller: it gets each event, and is asked for its commands after them."""
 
-    def __init__(self) -> None:
+    def __init__(self, command_namespaces: Collection[str] = QUEUE_COMMAND_NAMESPACES) -> None:
+        #: Where Commands are obeyed.
+        self._command_namespaces = command_namespaces
         #: As the objects were seen last.
         self._seen: dict[str, Queue] = {}
         self._children: dict[str, dict[str, None]] = {}
@@ -166,6 +169,13 @@ class QueueController:
     def _carry_out(self, command: ev.QueueCommand, commands: list[Command], now: int) -> None:
         """Something that a user asked for. It is told where it changes nothing, too."""
         name, action = command.name, command.action
+        if not self._is_obeyed(command):
+            message = (
+                f"Commands of namespace {command.namespace} do not open or close queues; "
+                f"those of {', '.join(self._command_namespaces)} do"
+            )
+            commands.append(TellQueue(name, action, message, warning=True, refused=command))
+            return
         queue = self._now(name)
         problem = self._refusal(name, queue, action)
         if problem or queue is None:
@@ -185,6 +195,9 @@ class QueueController:
             commands.append(told)
         else:
             self._requested[told.name] = replace(sent, told=told)
+
+    def _is_obeyed(self, command: ev.QueueCommand) -> bool:
+        return ANY_NAMESPACE in self._command_namespaces or command.namespace in self._command_namespaces
 
     def _refusal(self, name: str, queue: Queue | None, action: str) -> str:
         if action not in (OPEN_QUEUE, CLOSE_QUEUE):

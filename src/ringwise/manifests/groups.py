@@ -16,6 +16,7 @@ from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     CommandTargetWire,
     CommandWire,
+    MetaWire,
     PhaseStatusWire,
     PodGroupSpecWire,
     PodGroupWire,
@@ -40,7 +41,7 @@ from ringwise.state.model import (
     ordinary_group_name,
 )
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
+from ringwise.wellknown import DEFAULT_NAMESPACE, GROUP_REPLICAS, NODE_GROUP_LIMITS
 
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
@@ -154,7 +155,7 @@ def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]
 
 
 def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueCommand:
-    """A Command object. Its own name means nothing: it exists until it is carried out."""
+    """A Command object. It exists until it is carried out."""
     target = wire.target or CommandTargetWire()
     name, action = target.name or "", wire.action or ""
     if target.kind not in ("Job", "Queue"):
@@ -163,9 +164,10 @@ def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueC
         found.wrong("target.name", "is missing")
     if not action:
         found.wrong("action", "is missing")
+    meta = wire.metadata or MetaWire()
+    namespace = meta.namespace or DEFAULT_NAMESPACE
     if target.kind == "Queue":
-        return QueueCommand(name, action)
-    namespace = (wire.metadata.namespace if wire.metadata is not None else None) or "default"
+        return QueueCommand(name, action, namespace, meta.name or "", meta.uid or "")
     return JobCommand(f"{namespace}/{name}", action)
 
 

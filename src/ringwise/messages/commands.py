@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.framework.job import Job
+from ringwise.messages.events import QueueCommand
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, Pod, PodGroup
@@ -321,6 +322,8 @@ class TellQueue:
     message: str
     uid: str = ""
     warning: bool = False
+    #: Told on this Command instead, in its own namespace: it has nothing to say about the queue.
+    refused: QueueCommand | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ringwise.state.model import (
 from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
+from ringwise.wellknown import DEFAULT_NAMESPACE
 
 
 class Decide(enum.Enum):
@@ -218,6 +219,11 @@ class QueueCommand:
 
     name: str
     action: str
+    #: Namespace, name and uid of the Command itself. Queues have no namespace: who may write into this one
+    #: asks for it.
+    namespace: str = DEFAULT_NAMESPACE
+    command: str = ""
+    uid: str = ""
 
 
 Event = (

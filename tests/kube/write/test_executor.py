@@ -28,6 +28,7 @@ from ringwise.messages.commands import (
     PodAdditions,
     Publish,
     SetJobStatus,
+    TellQueue,
     TellVcJob,
 )
 from ringwise.messages.events import EvictFailed
@@ -416,7 +417,7 @@ def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leade
                 api.put(
                     COMMANDS,
                     {
-                        "metadata": {"name": name, "namespace": "default"},
+                        "metadata": {"name": name, "namespace": "team"},
                         "action": "AbortJob",
                         "target": {"kind": kind, "name": "train"},
                     },
@@ -427,11 +428,32 @@ def test_a_command_object_is_deleted_before_it_is_executed_and_only_by_the_leade
             assert len(api.all(COMMANDS)) == 3
             job_commands.lead()
             await until(lambda: len(granted) == 2)
-            job, queue = ev.JobCommand("default/train", "AbortJob"), ev.QueueCommand("train", "AbortJob")
+            job = ev.JobCommand("team/train", "AbortJob")
+            queue = ev.QueueCommand("train", "AbortJob", "team", "queue", "uid-2")
             assert sorted(granted, key=repr) == [job, queue]
             assert [one["metadata"]["name"] for one in api.all(COMMANDS)] == ["other"]
             await reflector.stop()
             await job_commands.stop()
+
+    run(test())
+
+
+def test_9_a_refused_command_is_told_in_its_own_namespace() -> None:
+    """Its author sees it there, and fills no other namespace with events."""
+
+    async def test() -> None:
+        async with executing() as one:
+            asked = ev.QueueCommand("blue", "CloseQueue", "team", "mine", "uid-7")
+            await one.do(TellQueue("blue", "CloseQueue", "not here", warning=True, refused=asked))
+            await until(lambda: one.api.all(EVENTS))
+            (event,) = one.api.all(EVENTS)
+            about = event["involvedObject"]
+            assert (about["kind"], about["namespace"], about["name"], about["uid"]) == (
+                *("Command", "team", "mine"),
+                "uid-7",
+            )
+            assert event["metadata"]["namespace"] == "team"
+            assert (event["type"], event["reason"], event["message"]) == ("Warning", "CloseQueue", "not here")
 
     run(test())
 

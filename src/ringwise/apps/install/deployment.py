@@ -7,7 +7,8 @@ manifests in the repository are printed from here, and the tests compare both wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -29,6 +30,7 @@ from ringwise.apps.install.dashboard import Dashboard, dashboard_service
 from ringwise.apps.install.policies import policy_objects
 from ringwise.records import dataclass
 from ringwise.wellknown import (
+    ANY_NAMESPACE,
     APP_COMPONENT,
     APP_NAME,
     APP_PART_OF,
@@ -39,6 +41,7 @@ from ringwise.wellknown import (
     HOSTNAME,
     KUBE_SYSTEM,
     MINDX_DL,
+    QUEUE_COMMAND_NAMESPACES,
     RBAC_GROUP,
     RESCHEDULING_CONFIG_MAP,
     SCHEDULER_CONFIG_KEY,
@@ -95,6 +98,12 @@ class Choices:
     with_annotation_policy: bool = False
     #: More user names that may write them.
     annotation_accounts: tuple[str, ...] = ()
+    #: The device plugin of a node may write only what belongs to its node.
+    with_device_plugin_policy: bool = False
+    #: Commands for a queue need the right to update the queue, and those of every namespace are obeyed.
+    with_queue_command_policy: bool = False
+    #: Whose Commands for queues are obeyed without that policy.
+    queue_command_namespaces: tuple[str, ...] = QUEUE_COMMAND_NAMESPACES
     #: Only a scheduler that decides and writes nothing.
     shadow: bool = False
     #: Board files of one's own: name of the board and text, by name.
@@ -108,8 +117,27 @@ class Choices:
 
     def __post_init__(self) -> None:
         if self.shadow:
-            for other in ("controller", "admission", "device_plugin", "annotation_policy", "reset_config"):
+            parts = ("controller", "admission", "device_plugin", "reset_config")
+            for other in (*parts, *(f"{policy}_policy" for policy in POLICIES)):
                 object.__setattr__(self, f"with_{other}", False)
+        if not self.with_device_plugin:
+            object.__setattr__(self, "with_device_plugin_policy", False)
+        if not self.with_controller:
+            object.__setattr__(self, "with_queue_command_policy", False)
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """The admission policies that are wanted."""
+        return tuple(name for name in POLICIES if getattr(self, f"with_{name}_policy"))
+
+    def without_policies(self) -> Choices:
+        """For an API server that has none."""
+        return replace(
+            self,
+            with_annotation_policy=False,
+            with_device_plugin_policy=False,
+            with_queue_command_policy=False,
+        )
 
 
 def chart() -> Traversable:
@@ -139,12 +167,7 @@ def objects(choices: Choices) -> list[Object]:
         *_namespaces(choices),
         *_accounts(choices),
         *_access(choices),
-        *(annotation_policies(choices) if choices.with_annotation_policy else ()),
-        *(
-            device_plugin_policy(choices)
-            if choices.with_annotation_policy and choices.with_device_plugin
-            else ()
-        ),
+        *(one for name in choices.policies for one in POLICIES[name](choices)),
         configuration(choices),
         *(_boards(choices) if choices.boards else ()),
         *_workloads(choices),
@@ -190,6 +213,20 @@ def device_plugin_policy(choices: Choices) -> Iterator[Object]:
     account = f"system:serviceaccount:{choices.namespace}:{DEVICE_PLUGIN}"
     policy = yaml.safe_load(_text("device-plugin-policy.yaml").replace("ACCOUNT", account))
     yield from policy_objects(_meta("ringwise-device-plugin-node", None, "device-plugin"), policy, "Deny")
+
+
+def queue_command_policy(_: Choices) -> Iterator[Object]:
+    """A Command for a queue needs the right to update the queue."""
+    policy = yaml.safe_load(_text("queue-command-policy.yaml"))
+    yield from policy_objects(_meta("ringwise-queue-commands", None, "controller"), policy, "Deny")
+
+
+#: The admission policies, by the name of their option.
+POLICIES: Mapping[str, Callable[[Choices], Iterator[Object]]] = {
+    "annotation": annotation_policies,
+    "device_plugin": device_plugin_policy,
+    "queue_command": queue_command_policy,
+}
 
 
 def _namespaces(choices: Choices) -> Iterator[Object]:
@@ -291,8 +328,14 @@ def _workloads(choices: Choices) -> Iterator[Object]:
     if choices.dashboard is not None:
         yield dashboard_service(_meta(DASHBOARD, choices.namespace, "scheduler"), _selected("scheduler"))
     if choices.with_controller:
-        arguments = ["controller", *pod_groups]
+        arguments = ["controller", *pod_groups, *_obeyed(choices)]
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
+
+
+def _obeyed(choices: Choices) -> list[str]:
+    """Arguments that name the namespaces of Commands for queues, where they are not the usual ones."""
+    names = (ANY_NAMESPACE,) if choices.with_queue_command_policy else choices.queue_command_namespaces
+    return [f"--queue-command-namespace={name}" for name in names] * (names != QUEUE_COMMAND_NAMESPACES)
 
 
 def _workload(

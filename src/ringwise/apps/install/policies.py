@@ -17,7 +17,7 @@ def policy_objects(meta: dict[str, Any], rules: Mapping[str, Any], action: str) 
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"resourceRules": rules["resourceRules"]},
-            **{key: rules[key] for key in ("matchConditions", "variables", "validations")},
+            **{key: rules[key] for key in ("matchConditions", "variables", "validations") if key in rules},
         },
     }
     yield {

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -188,11 +187,12 @@ async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     await _check_no_other_scheduler(client, choices)
     if choices.with_device_plugin and choices.device_plugin_nodes == ALL_NODES:
         await _check_no_other_device_plugin(client)
-    if choices.with_annotation_policy and not await _knows_policies(client):
-        choices = replace(choices, with_annotation_policy=False)
-        yield Step(
-            POLICIES.kind, "ringwise-annotations-guarded", ABSENT, "this API server has no such policies"
-        )
+    if choices.policies and not await _knows_policies(client):
+        for wanted in objects(choices):
+            if wanted["kind"] == POLICIES.kind:
+                name = wanted["metadata"]["name"]
+                yield Step(POLICIES.kind, name, ABSENT, "this API server has no such policies")
+        choices = choices.without_policies()
     for definition in definitions():
         yield await _define(client, definition)
     conditions = await _knows_match_conditions(client)

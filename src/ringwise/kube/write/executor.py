@@ -33,7 +33,7 @@ from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
-from ringwise.kubeclient.resources import CONFIG_MAPS, POD_GROUPS, PODS, QUEUES, VCJOBS
+from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, POD_GROUPS, PODS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.quantities import rfc3339
@@ -320,8 +320,12 @@ class Executor:
             await self._status.write_status(QUEUES, "", command.name, {"state": command.state})
 
     def _tell_queue(self, command: TellQueue) -> None:
-        queue = ObjectReference.to(QUEUES, "", command.name, command.uid)
-        self._status.events.record(queue, command.reason, command.message, warning=command.warning)
+        about = ObjectReference.to(QUEUES, "", command.name, command.uid)
+        if (asked := command.refused) is not None:
+            about = ObjectReference.to(JOB_COMMANDS, asked.namespace, asked.command, asked.uid)
+            origin = f"{asked.namespace}/{asked.command}"
+            _LOG.warning("Command refused", command=origin, queue=asked.name, action=asked.action)
+        self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     # -- pods ------------------------------------------------------------------------------
 

@@ -93,8 +93,7 @@ class JobCommands:
         if target is None:
             return
         if target.kind == QUEUES.kind:
-            # Queues have no namespace; that of the Command means nothing.
-            self._sink([QueueCommand(target.name, command.action)])
+            self._sink([QueueCommand(target.name, command.action, meta.namespace, meta.name, meta.uid)])
         else:
             self._sink([JobCommand(f"{meta.namespace}/{target.name}", command.action)])
 

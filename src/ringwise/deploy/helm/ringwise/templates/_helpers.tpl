@@ -12,11 +12,53 @@ app.kubernetes.io/part-of: ringwise
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
-{{- /* "true" where the annotation policy is made: it is wanted, and the API server has such policies. */ -}}
-{{- define "ringwise.guarded" -}}
+{{- /* "true" where admission policies are made: the API server has them, and this is no shadow mode. */ -}}
+{{- define "ringwise.policies" -}}
 {{- $known := or (.Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy") (semverCompare ">=1.30.0-0" .Capabilities.KubeVersion.Version) }}
-{{- if and .Values.annotationPolicy.enabled $known (not .Values.scheduler.shadow) }}true{{ end }}
+{{- if and $known (not .Values.scheduler.shadow) }}true{{ end }}
 {{- end }}
+
+{{- /* "true" where the annotation policy is made. */ -}}
+{{- define "ringwise.guarded" -}}
+{{- if and (include "ringwise.policies" .) .Values.annotationPolicy.enabled }}true{{ end }}
+{{- end }}
+
+{{- /* "true" where the policy for Commands is made. */ -}}
+{{- define "ringwise.commandsGuarded" -}}
+{{- if and (include "ringwise.policies" .) .Values.queueCommandPolicy.enabled .Values.controller.enabled }}true{{ end }}
+{{- end }}
+
+{{- /* An admission policy and its binding. name, component, rules, action */ -}}
+{{- define "ringwise.policy" -}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "ringwise.labels" .component | nindent 4 }}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules:
+      {{- toYaml .rules.resourceRules | nindent 6 }}
+  {{- range $key := list "matchConditions" "variables" "validations" }}
+  {{- with index $.rules $key }}
+  {{ $key }}:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "ringwise.labels" .component | nindent 4 }}
+spec:
+  policyName: {{ .name }}
+  validationActions: [{{ .action }}]
+{{ end }}
 
 {{- /* Arguments that name the pods that are ours, where they are not the usual ones. As YAML, under args. */ -}}
 {{- define "ringwise.schedulerNames" -}}
@@ -24,6 +66,21 @@ app.kubernetes.io/part-of: ringwise
 {{- if ne (join "," .Values.scheduler.schedulerNames) "volcano,ringwise" }}
 {{- range .Values.scheduler.schedulerNames }}
 {{- $args = append $args (printf "--scheduler-name=%s" .) }}
+{{- end }}
+{{- end }}
+{{- toYaml (dict "args" $args) }}
+{{- end }}
+
+{{- /* Arguments that name the namespaces of Commands for queues, where they are not the usual ones. As YAML, under args. */ -}}
+{{- define "ringwise.commandNamespaces" -}}
+{{- $names := .Values.queueCommandPolicy.namespaces }}
+{{- if include "ringwise.commandsGuarded" . }}
+{{- $names = list "*" }}
+{{- end }}
+{{- $args := list }}
+{{- if ne (join "," $names) "default,kube-system,volcano-system" }}
+{{- range $names }}
+{{- $args = append $args (printf "--queue-command-namespace=%s" .) }}
 {{- end }}
 {{- end }}
 {{- toYaml (dict "args" $args) }}

@@ -1,4 +1,5 @@
-"""N8: the admission policies of the chart and of `ringwise install`, on a real API server."""
+"""The admission policies of the chart and of `ringwise install`, on a real API server: who may write owned
+annotations (N8), what the device plugin of a node may write, and who may open and close queues."""
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from ringwise.wellknown import (
 )
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
 from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod
+from tests.cluster.test_queues import command, queue, states
 from tests.deploy import charts
 
 pytestmark = pytest.mark.cluster
@@ -32,7 +34,8 @@ FOUR = "Ascend910-4,Ascend910-5,Ascend910-6,Ascend910-7"
 DENIED, WARNED, ALLOWED = "denied", "warned", "allowed"
 
 
-def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
+    off = [f"--set={without.split('-')[0]}Policy.enabled=false"] if without else []
     monkeypatch.setattr(charts, "HELM", str(find_program("helm")))
     done = charts.helm(
         "install",
@@ -43,14 +46,16 @@ def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
         f"--kubeconfig={cluster.admin_config}",
         "--set",
         f"annotationPolicy.accounts={{{VENDOR}}}",
+        *off,
         HOME=str(cluster.plane.folder),
         HELM_CACHE_HOME=str(cluster.plane.folder / "helm"),
     )
     assert done.returncode == 0, done.stderr
 
 
-def by_install(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = (f"--kubeconfig={cluster.admin_config}", f"--annotation-account={VENDOR}")
+def by_install(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
+    off = [f"--no-{without}-policy"] if without else []
+    options = (f"--kubeconfig={cluster.admin_config}", f"--annotation-account={VENDOR}", *off)
     done = subprocess.run(ringwise_command("install", *options), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -96,9 +101,12 @@ class User:
         return self._tried("create", "--raw", path, "-f", "-", stdin=json.dumps(binding))
 
 
+Install = Callable[..., None]
+
+
 @pytest.mark.parametrize("install", [by_helm, by_install])
 def test_N8_only_listed_accounts_write_owned_annotations(
-    empty: Cluster, install: Callable[[Cluster, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(empty, monkeypatch)
     path = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{SCHEDULER_CONFIG_MAP}"
@@ -143,10 +151,10 @@ def test_N8_only_listed_accounts_write_owned_annotations(
 
 
 @pytest.mark.parametrize("install", [by_helm, by_install])
-def test_the_device_plugin_of_a_node_writes_what_belongs_to_its_node(
-    empty: Cluster, install: Callable[[Cluster, pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+def test_10_without_the_annotation_policy_a_device_plugin_still_writes_what_belongs_to_its_node(
+    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(empty, monkeypatch)
+    install(empty, monkeypatch, without="annotation")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     empty.apply([namespace, *nodes(2), pod("here", 4, on="node-1"), pod("there", 4, on="node-2")])
     account = {"serviceAccountName": "ringwise-device-plugin"}
@@ -197,6 +205,60 @@ def test_the_device_plugin_of_a_node_writes_what_belongs_to_its_node(
     )
     changed = {"metadata": {"annotations": {PREDICATE_TIME: "1"}}}
     assert scheduler.patch(f"{PODS}/there", changed)["metadata"]["annotations"][PREDICATE_TIME] == "1"
+    # Nor are users: the other policy is off.
+    assert User(empty, "ana").annotate("there", f"{ASCEND_REAL}=Ascend910-7") == ALLOWED
+
+
+@pytest.mark.parametrize("install", [by_helm, by_install])
+def test_9_a_command_for_a_queue_needs_the_right_to_update_it(
+    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(empty, monkeypatch)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    empty.apply([namespace, queue("research"), queue("other")])
+    # Both may do everything in their namespace; one of them may also update one queue.
+    commands = "create,get,list,patch,update,delete", "commands.bus.volcano.sh"
+    for name in ("eve", "ana"):
+        rights = ("create", "role", name, f"-n={NAMESPACE}", f"--verb={commands[0]}")
+        empty.kubectl(*rights, f"--resource={commands[1]}")
+        empty.kubectl("create", "rolebinding", name, f"-n={NAMESPACE}", f"--role={name}", f"--user={name}")
+    resource = ("--resource=queues.scheduling.volcano.sh", "--resource-name=research")
+    empty.kubectl("create", "clusterrole", "research", "--verb=update", *resource)
+    empty.kubectl("create", "clusterrolebinding", "research", "--clusterrole=research", "--user=ana")
+
+    def tried(user: str, *arguments: str, made: Object | None = None) -> str:
+        options = (*arguments, f"--as={user}", f"-n={NAMESPACE}")
+        output = empty.kubectl(*options, stdin=json.dumps(made) if made else None, check=False)
+        if "ValidatingAdmissionPolicy 'ringwise-queue-commands'" in output:
+            assert f"which {user} does not have" in output
+            return DENIED
+        assert "rror" not in output, output
+        return ALLOWED
+
+    def asked(user: str, name: str, *options: str, kind: str = "Queue") -> str:
+        made = command(f"{user}-{name}", "CloseQueue", kind, name)
+        return tried(user, "create", "-f", "-", *options, made=made)
+
+    empty.wait(lambda: asked("eve", "research", "--dry-run=server") == DENIED, "the policy is in force")
+    assert asked("eve", "other") == DENIED
+    assert asked("ana", "other") == DENIED
+    # Commands for jobs are the namespace's own business, and cannot become others.
+    assert asked("eve", "train", kind="Job") == ALLOWED
+    to_queue = json.dumps({"target": {"kind": "Queue", "name": "research"}})
+    assert tried("eve", "patch", "command", "eve-train", "--type=merge", "-p", to_queue) == DENIED
+    assert tried("eve", "label", "command", "eve-train", "a=b") == ALLOWED
+    assert asked("ana", "research") == ALLOWED
+
+    # The controller obeys Commands of every namespace, as the installed Deployment says.
+    deployments = f"/apis/apps/v1/namespaces/{VOLCANO_SYSTEM}/deployments"
+    installed = empty.api.get(f"{deployments}/ringwise-controller")
+    (container,) = installed["spec"]["template"]["spec"]["containers"]
+    empty.start("controller", *[one for one in container["args"] if "queue-command" in one])
+    empty.wait(
+        lambda: states(empty, "research", "other") == {"research": "Closed", "other": "Open"}, "closed"
+    )
+    path = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+    empty.wait(lambda: empty.api.items(path) == [], "Commands are deleted")
 
 
 def _bound(cluster: Cluster, name: str) -> Object | None:
