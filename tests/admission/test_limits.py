@@ -127,7 +127,7 @@ def test_a_review_above_the_cost_limit_is_allowed_with_a_warning(
     def must_not_run(*_: Any) -> None:
         raise AssertionError("the check ran")
 
-    monkeypatch.setattr(webhook, "_checked", must_not_run)
+    monkeypatch.setattr(webhook, "_verdict", must_not_run)
     for body in (review(object), review(vcjob(8), "UPDATE", old=object)):
         answered = answer(body, cluster())
         assert answered is not None

@@ -24,7 +24,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
-from tests.cluster.cluster import GROUPS, JOBS, Cluster, Component, is_ready
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, is_ready
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
@@ -123,6 +123,38 @@ def test_impossible_job_is_rejected_with_its_reason(cluster: Cluster, port: int)
     answer = applied(cluster, waits)
     assert "created" in answer
     assert "Warning: it will wait" in answer
+
+
+def test_4_an_oversized_field_is_refused_at_apply_and_in_the_way_of_nothing_else(
+    cluster: Cluster, port: int
+) -> None:
+    """A pod that waits gets more tolerations; one that was too large before stays editable."""
+    large = [{"key": f"k{number}", "operator": "Exists"} for number in range(300)]
+    waits, grown = pod("waits", 8), pod("grown", 8)
+    for one in (waits, grown):
+        one["spec"]["schedulerName"] = "volcano"
+        one["metadata"]["finalizers"] = ["example.com/hold"]
+    grown["spec"]["tolerations"] = large
+    cluster.apply([waits, grown])
+    start(cluster, port)
+    refused(cluster)
+
+    def changed(name: str, body: Object, *options: str) -> str:
+        merge = ("--type=merge", "-p", json.dumps(body))
+        return cluster.kubectl("patch", "pod", name, f"-n={NAMESPACE}", *merge, *options, check=False)
+
+    tolerations = cluster.api.get(f"{PODS}/waits")["spec"].get("tolerations", [])
+    said = changed("waits", {"spec": {"tolerations": [*tolerations, *large]}})
+    assert "spec.tolerations: has" in said
+    assert "at most 256 are allowed" in said
+    labels = {f"l{number}": "" for number in range(1_100)}
+    assert "metadata.labels: has 1,1" in changed("waits", {"metadata": {"labels": labels}})
+    assert "created" not in applied(cluster, {**grown, "metadata": {"name": "new", "namespace": NAMESPACE}})
+    # Labels, status and finalizers of the one that exists.
+    assert "patched" in changed("grown", {"metadata": {"labels": {"a": "b"}}})
+    assert "patched" in changed("grown", {"status": {"message": "waits"}}, "--subresource=status")
+    for name in ("waits", "grown"):
+        assert "patched" in changed(name, {"metadata": {"finalizers": None}})
 
 
 def test_job_that_an_edit_makes_impossible_is_rejected(cluster: Cluster, port: int) -> None:

@@ -243,11 +243,14 @@ def test_the_webhook_checks_pods_with_the_configured_scheduler_names() -> None:
     objects = rendered(VARIATIONS["other-names"])
     hooks = objects["ValidatingWebhookConfiguration", "", "ringwise-admission"]["webhooks"]
     (pods,) = [hook for hook in hooks if hook["name"] == "pods.ringwise.io"]
-    (condition,) = pods["matchConditions"]
+    (condition, _) = pods["matchConditions"]
     assert condition["expression"] == "object.spec.schedulerName in ['npu', 'npu-test']"
     old = rendered(VARIATIONS["admission"], "--kube-version", "1.27.0")
     hooks = old["ValidatingWebhookConfiguration", "", "ringwise-admission"]["webhooks"]
     assert not [hook for hook in hooks if "matchConditions" in hook]
+    # Existing ones would be sent with every change.
+    (pods,) = [hook for hook in hooks if hook["name"] == "pods.ringwise.io"]
+    assert pods["rules"][0]["operations"] == ["CREATE"]
 
 
 GUARDED = ("ValidatingAdmissionPolicy", "", "ringwise-annotations-guarded")

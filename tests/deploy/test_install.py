@@ -178,8 +178,8 @@ class _OfAge(Client):
     ("minor", "limited"),
     [
         ("27", []),
-        ("28+", ["pods.ringwise.io", "workloads.ringwise.io"]),
-        ("", ["pods.ringwise.io", "workloads.ringwise.io"]),
+        ("28+", ["podgroups.ringwise.io", "pods.ringwise.io", "workloads.ringwise.io"]),
+        ("", ["podgroups.ringwise.io", "pods.ringwise.io", "workloads.ringwise.io"]),
     ],
 )
 def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) -> None:
@@ -192,6 +192,8 @@ def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) 
             hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
             made = api.get(hooks, "ringwise-admission")["webhooks"]
             assert [hook["name"] for hook in made if "matchConditions" in hook] == limited
+            (pods,) = [hook for hook in made if hook["name"] == "pods.ringwise.io"]
+            assert ("UPDATE" in pods["rules"][0]["operations"]) == bool(limited)
 
     run(test())
 

@@ -29,14 +29,20 @@ class ManifestError(Exception):
 class Findings:
     """The errors of one object. Conversion continues after each, so that all are reported at once."""
 
-    __slots__ = ("errors", "origin")
+    __slots__ = ("errors", "origin", "oversized")
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self.errors: list[ManifestError] = []
+        #: Those of the errors that say that a field exceeds a limit of sizes.
+        self.oversized: list[ManifestError] = []
 
     def wrong(self, field: str, message: str) -> None:
         self.errors.append(ManifestError(self.origin, field, message))
+
+    def too_large(self, field: str, message: str) -> None:
+        self.wrong(field, message)
+        self.oversized.append(self.errors[-1])
 
     def count(
         self, field: str, value: int | None, default: int, least: int = 0, most: int = LARGEST_COUNT

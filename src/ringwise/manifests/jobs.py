@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.limits import DEPENDENCIES, POLICIES, TASKS, check
+from ringwise.manifests.limits import DEPENDENCIES, LABELS, POLICIES, TASKS, check
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, reference, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
@@ -153,6 +153,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
     spec = wire.spec or PodSpecWire()
     if not spec.containers:
         found.wrong(f"{path}.spec.containers", "must have at least one container")
+    check(LABELS, meta.labels, f"{path}.metadata.labels", found)
     labels = texts(meta.labels)
     annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", found)
     cls, chip_containers = classes.of(spec, f"{path}.spec", found)

@@ -55,7 +55,7 @@ def check(limit: ObjectLimit, items: Sized | int | None, path: str, found: Findi
     count = items if isinstance(items, int) else len(items or ())
     if count <= limit.most:
         return True
-    found.wrong(path, f"has {count:,} {limit.counted}; at most {limit.most:,} are allowed")
+    found.too_large(path, f"has {count:,} {limit.counted}; at most {limit.most:,} are allowed")
     return False
 
 

@@ -159,7 +159,7 @@ def name_of(name: str | None, field: str, found: Findings) -> str:
 def reference(name: str | None, field: str, found: Findings, default: str = "") -> str:
     """The name of another object, which may be missing."""
     if name and len(name) > NAME.most:
-        found.wrong(field, f"must be a name of at most {NAME.most} characters, got {shown(name)}")
+        found.too_large(field, f"must be a name of at most {NAME.most} characters, got {shown(name)}")
         return default
     return shared(name or default)
 

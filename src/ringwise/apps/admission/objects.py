@@ -28,6 +28,13 @@ OUR_SCHEDULER = "our-scheduler"
 _OURS = "object.spec.schedulerName in ['volcano', 'ringwise']"
 #: Built-in kinds: the API server has filled in the schedulerName of the template.
 _OURS_BY_TEMPLATE = "object.spec.template.spec.schedulerName in ['volcano', 'ringwise']"
+#: Existing pods and PodGroups are checked for their sizes alone, where something that has a size changed.
+GROWS = "grows"
+_GROWS = (
+    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
+    "(has(object.metadata.labels) ? object.metadata.labels : {}) != "
+    "(has(oldObject.metadata.labels) ? oldObject.metadata.labels : {})"
+)
 _ASKS_FOR_QUEUE_GATE = (
     f"has(object.metadata.annotations) && '{QUEUE_GATE}' in object.metadata.annotations && "
     f"object.metadata.annotations['{QUEUE_GATE}'] == 'true'"
@@ -121,17 +128,21 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             {
                 "name": "podgroups.ringwise.io",
                 **everywhere,
-                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("podgroups",), "CREATE")],
+                "rules": [_rule(SCHEDULING_GROUP, "v1beta1", ("podgroups",), "CREATE", "UPDATE")],
+                "matchConditions": [{"name": GROWS, "expression": _GROWS}],
             },
             {
                 "name": "pods.ringwise.io",
                 **everywhere,
                 "rules": [
-                    _rule("", "v1", ("pods",), "CREATE"),
+                    _rule("", "v1", ("pods",), "CREATE", "UPDATE"),
                     _rule("", "v1", (f"pods/{DEBUG_CONTAINERS}",), "UPDATE"),
                 ],
                 # Pods of other schedulers are not sent to the webhook.
-                "matchConditions": [{"name": OUR_SCHEDULER, "expression": _OURS}],
+                "matchConditions": [
+                    {"name": OUR_SCHEDULER, "expression": _OURS},
+                    {"name": GROWS, "expression": _GROWS},
+                ],
             },
             {
                 "name": "workloads.ringwise.io",
@@ -147,6 +158,21 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
             },
         ],
     }
+
+
+def without_conditions(configuration: dict[str, Any]) -> dict[str, Any]:
+    """For an API server without matchConditions: existing pods and PodGroups would be sent all the time."""
+    hooks = []
+    for hook in configuration["webhooks"]:
+        kept = {key: value for key, value in hook.items() if key != "matchConditions"}
+        if any(one["name"] == GROWS for one in hook.get("matchConditions", ())):
+            both = ["CREATE", "UPDATE"]
+            kept["rules"] = [
+                {**rule, "operations": ["CREATE"]} if rule["operations"] == both else rule
+                for rule in hook["rules"]
+            ]
+        hooks.append(kept)
+    return {**configuration, "webhooks": hooks}
 
 
 def _rules(kinds: tuple[tuple[str, str, tuple[str, ...]], ...]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ queue must be created. Every other obstacle is a warning, and the job may wait f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import field, replace
 from typing import Any
@@ -51,7 +52,12 @@ from ringwise.manifests.wire import (
     ReplicatedWire,
     WireStruct,
 )
-from ringwise.manifests.workloads import OPERATOR_KINDS, operator_job_from_wire, replicated_from_wire
+from ringwise.manifests.workloads import (
+    OPERATOR_KINDS,
+    REPLICATED_KINDS,
+    operator_job_from_wire,
+    replicated_from_wire,
+)
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
@@ -62,11 +68,21 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import ROOT_QUEUE, Pod, Queue
+from ringwise.state.model import ROOT_QUEUE, Pod, PodGroup, Queue
 from ringwise.state.queue_rules import deletion_problem, queue_problems
+from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import Workload
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
-from ringwise.wellknown import RA_BLOCK, SCHEDULE_POLICY, SCHEDULER_NAMES, SP_BLOCK, VOLCANO_SCHEDULER
+from ringwise.wellknown import (
+    BATCH_GROUP,
+    RA_BLOCK,
+    SCHEDULE_POLICY,
+    SCHEDULER_NAMES,
+    SCHEDULING_GROUP,
+    SP_BLOCK,
+    VOLCANO_SCHEDULER,
+)
 
 #: Triggers of reasons that only the submitter can cure.
 _USER_FIXABLE = SPECIFICATION | {Trigger.QUEUE_CHANGED}
@@ -124,13 +140,78 @@ class Verdict:
 ALLOWED = Verdict()
 
 
-def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
-    found = Findings("job")
+#: What tells whether a field changed, where it is not its whole value: tasks may be scaled.
+_COMPARED = {"spec.tasks": "spec.tasks.name"}
+_STEPS = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def judge_sizes(
+    kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, old: msgspec.Raw | None = None
+) -> Verdict:
+    """The limits of docs/object-limits.md alone; of a change, only in the fields that it changes.
+
+    An object that exceeds one already must be scaled, labelled and freed of its finalizers as before, or its
+    chips would stay held.
+    """
+    found = Findings(kind[1])
+    if not _is_ours(kind, raw, cluster, found) or not found.oversized:
+        return ALLOWED
+    errors = found.oversized
+    if old is not None:
+        before, after = msgspec.json.decode(old), msgspec.json.decode(raw)
+        paths = {error.field: _COMPARED.get(error.field, error.field) for error in errors}
+        errors = [one for one in errors if _at(before, paths[one.field]) != _at(after, paths[one.field])]
+    return Verdict(_malformed(errors))
+
+
+def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, found: Findings) -> bool:
+    """Reads an object, and says whether our scheduler places its pods."""
+    if kind in OPERATOR_KINDS:
+        names = _operator_job(raw, kind, found).schedulers
+    elif kind in REPLICATED_KINDS:
+        wire, workload = _replicated(raw, kind[1], found)
+        if wire.metadata is not None and wire.metadata.owner_references:
+            return False
+        names = workload.schedulers
+    elif kind == ("", "Pod"):
+        names = (_pod(raw, found)[1].scheduler,)
+    elif kind == (BATCH_GROUP, "Job"):
+        names = _vcjob(raw, found).schedulers
+    elif kind == (SCHEDULING_GROUP, "PodGroup"):
+        _pod_group(raw, found)
+        return True
+    else:
+        return False
+    return any(name in cluster.scheduler_names for name in names)
+
+
+def _at(document: Any, path: str) -> Any:
+    """The value of a field as readers name it; of a list without a position that of every item."""
+    for name, position in _STEPS.findall(path):
+        if position:
+            inside = isinstance(document, list) and int(position) < len(document)
+            document = document[int(position)] if inside else None
+        elif isinstance(document, list):
+            document = [item.get(name) if isinstance(item, dict) else None for item in document]
+        else:
+            document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
+def _vcjob(raw: msgspec.Raw | bytes, found: Findings) -> VcJob:
     wire = msgspec.json.decode(raw, type=JobWire)
     _complete(wire.metadata)
-    job = vcjob_from_wire(wire, PodClassCache(), found)
+    return vcjob_from_wire(wire, PodClassCache(), found)
+
+
+def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
+    found = Findings("job")
+    job = _vcjob(raw, found)
     if not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0])
+    if found.oversized:
+        # What else is wrong with it may follow from what was not read.
+        return Verdict(_malformed(found.oversized))
     if found.errors or job.problems:
         return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
@@ -218,9 +299,7 @@ def refusal_text(reason: Reason, kind: str) -> str:
 def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     """Its pods come later, so little more than its queue can be checked."""
     found = Findings("podgroup")
-    wire = msgspec.json.decode(raw, type=PodGroupWire)
-    _complete(wire.metadata)
-    group = pod_group_from_wire(wire, found)
+    wire, group = _pod_group(raw, found)
     check_new_pod_group(wire, found)
     if found.errors:
         return Verdict(_malformed(found.errors))
@@ -228,12 +307,16 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     return _verdict(_before_plugins(view, view.jobs[group.key], cluster))
 
 
+def _pod_group(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodGroupWire, PodGroup]:
+    wire = msgspec.json.decode(raw, type=PodGroupWire)
+    _complete(wire.metadata)
+    return wire, pod_group_from_wire(wire, found)
+
+
 def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str) -> Verdict:
     """A Deployment and the like: its pods are admitted one by one, so one of them is checked."""
     found = Findings(kind)
-    wire = msgspec.json.decode(raw, type=ReplicatedWire)
-    _complete(wire.metadata)
-    workload = replicated_from_wire(wire, kind, PodClassCache(), found, [])
+    wire, workload = _replicated(raw, kind, found)
     pod = next(workload_pods(workload), None)
     if pod is None or (wire.metadata is not None and wire.metadata.owner_references):
         # A Deployment was checked before its ReplicaSet.
@@ -241,7 +324,8 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str)
     if pod.scheduler not in cluster.scheduler_names:
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
     if found.errors:
-        return Verdict(warnings=_malformed(found.errors))
+        # Each of its pods would be refused.
+        return Verdict(_malformed(found.oversized), _malformed(found.errors))
     group = workload_group(workload)
     inherited = group.annotations if group is not None else {}
     alone = replace(pod, group=None, annotations={**inherited, **pod.annotations})
@@ -251,20 +335,30 @@ def judge_replicated(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: str)
     return judge(cluster, alone)
 
 
+def _replicated(raw: msgspec.Raw | bytes, kind: str, found: Findings) -> tuple[ReplicatedWire, Workload]:
+    wire = msgspec.json.decode(raw, type=ReplicatedWire)
+    _complete(wire.metadata)
+    return wire, replicated_from_wire(wire, kind, PodClassCache(), found, [])
+
+
 def judge_operator_job(raw: msgspec.Raw | bytes, cluster: KnownCluster, kind: tuple[str, str]) -> Verdict:
     """An AscendJob or a job of Kubeflow. What cannot be read is its operator's to refuse, and only told."""
     found = Findings(kind[1])
-    wire = msgspec.json.decode(raw, type=OperatorJobWire)
-    _complete(wire.metadata)
-    job = operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), found, [])
+    job = _operator_job(raw, kind, found)
     if job.roles and not any(name in cluster.scheduler_names for name in job.schedulers):
         return _not_ours(cluster, job.schedulers[0]) if job.asks_for_chips else ALLOWED
     if found.errors:
-        return Verdict(warnings=_malformed(found.errors))
+        return Verdict(_malformed(found.oversized), _malformed(found.errors))
     group = workload_group(job)
     if group is None or not job.replicas:
         return ALLOWED
     return _judged(cluster, [ev.PodGroupSeen(group), *map(ev.PodSeen, workload_pods(job))])
+
+
+def _operator_job(raw: msgspec.Raw | bytes, kind: tuple[str, str], found: Findings) -> Workload:
+    wire = msgspec.json.decode(raw, type=OperatorJobWire)
+    _complete(wire.metadata)
+    return operator_job_from_wire(wire, kind[1], OPERATOR_KINDS[kind], PodClassCache(), found, [])
 
 
 def judge_queue(raw: msgspec.Raw | bytes, cluster: KnownCluster, old: msgspec.Raw | None = None) -> Verdict:
@@ -321,9 +415,7 @@ class _DeletedQueue(WireStruct):
 
 def judge_pod(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     found = Findings("pod")
-    wire = msgspec.json.decode(raw, type=PodWire)
-    _complete(wire.metadata)
-    pod = pod_from_wire(wire, PodClassCache(), found)
+    wire, pod = _pod(raw, found)
     if pod.scheduler not in cluster.scheduler_names:
         # Pods without chips are nothing that another scheduler could do wrong.
         return _not_ours(cluster, pod.scheduler) if pod.cls.chips else ALLOWED
@@ -351,6 +443,12 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownClu
     name = (pod.metadata.name if pod.metadata is not None else None) or ""
     setting = cluster.configuration.settings.visible_devices
     return _verdict(refused_choice(visible_devices(added, "spec"), name, setting))
+
+
+def _pod(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodWire, Pod]:
+    wire = msgspec.json.decode(raw, type=PodWire)
+    _complete(wire.metadata)
+    return wire, pod_from_wire(wire, PodClassCache(), found)
 
 
 def _judged_on_some_board(cluster: KnownCluster, pod: Pod) -> Verdict:

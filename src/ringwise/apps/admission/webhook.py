@@ -35,6 +35,7 @@ from ringwise.apps.admission.rules import (
     judge_queue,
     judge_queue_deletion,
     judge_replicated,
+    judge_sizes,
     judge_vcjob,
     judge_vcjob_change,
     refusal_text,
@@ -138,8 +139,7 @@ def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
     request = read_review(body)
     if request is None:
         return None
-    excess = _cost(request).excess
-    return _unchecked(request, excess) if excess else _checked(request, cluster)
+    return _checked(request, cluster, _cost(request).excess)
 
 
 def _cost(request: _Request) -> Cost:
@@ -156,9 +156,12 @@ def _unchecked(request: _Request, why: str) -> dict[str, Any]:
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _checked(request: _Request, cluster: KnownCluster) -> dict[str, Any]:
+def _checked(request: _Request, cluster: KnownCluster, excess: str = "") -> dict[str, Any]:
+    """With an excess of cost only sizes are checked: that takes as long as to read the object."""
     try:
-        verdict = _verdict(request, cluster)
+        verdict = _of_sizes(request, cluster) if excess else _verdict(request, cluster)
+        if excess and not verdict.refusals:
+            return _unchecked(request, excess)
     except Exception as defect:
         # A defect here, or an unreadable object: the scheduler or the controller reports it later.
         _LOG.warning("allowed without a check", kind=request.kind.kind, why=repr(defect)[:300])
@@ -200,6 +203,18 @@ def _warning(reason: Reason) -> str:
     return f"it will wait: {reason_text(reason)}"
 
 
+def _of_sizes(request: _Request, cluster: KnownCluster) -> Verdict:
+    """Status and finalizers are never in the way: subresources and objects that are deleted are allowed."""
+    if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
+        return ALLOWED
+    kind = (request.kind.group, request.kind.kind)
+    if request.operation == "CREATE":
+        return judge_sizes(kind, request.object, cluster)
+    if msgspec.json.decode(request.object, type=_Object).metadata.deletion_timestamp:
+        return ALLOWED
+    return judge_sizes(kind, request.object, cluster, request.old_object)
+
+
 def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
     if request.operation == "DELETE":
         is_queue = (request.kind.group, request.kind.kind) == (SCHEDULING_GROUP, "Queue")
@@ -218,8 +233,10 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
         if judge is judge_queue:
             # It is compared rule by rule: annotations count, and one wrong part hides no other.
             return judge_queue(request.object, cluster, request.old_object)
-        if bytes(new.spec) == bytes(old.spec):
-            return ALLOWED
+        sizes = _of_sizes(request, cluster)
+        # Of pods and PodGroups that exist nothing else is checked, as in Volcano.
+        if sizes.refusals or judge in (judge_pod, judge_pod_group) or bytes(new.spec) == bytes(old.spec):
+            return sizes
         if judge is judge_vcjob:
             return judge_vcjob_change(request.object, request.old_object, cluster)
         if judge(request.old_object, cluster).refusals:
@@ -277,8 +294,6 @@ class Reviews:
         if request is None:
             return None
         cost = _cost(request)
-        if cost.excess:
-            return _unchecked(request, cost.excess)
         turn = self._small if cost.is_small else self._large
         try:
             async with asyncio.timeout(self._max_wait):
@@ -287,7 +302,7 @@ class Reviews:
             return _unchecked(request, f"other reviews took more than {self._max_wait:g} s")
         try:
             # In a thread: health checks must not wait for it.
-            return await asyncio.to_thread(_checked, request, self._cluster)
+            return await asyncio.to_thread(_checked, request, self._cluster, cost.excess)
         finally:
             turn.release()
 

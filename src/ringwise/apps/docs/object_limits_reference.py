@@ -24,6 +24,12 @@ An object that exceeds one of them is refused with a line that names the field, 
 `ringwise place` and `submit`, by the [webhook](admission.md), and, where no webhook is installed, by the
 scheduler and the controller, which ignore it, report an event on it and list it in `ringwise doctor`.
 
+At `apply` the webhook checks them when an object is created, and of an existing object only where that field
+changes: one that exceeds a limit already can be scaled and labelled, and its finalizers removed. Status,
+subresources and objects that are being deleted are never checked. Of Deployments, Jobs of Kubernetes and jobs
+of operators the pod template is checked. Changes of pods and PodGroups are checked with Kubernetes 1.28 and
+newer.
+
 A pod that is bound is never refused: its chips are counted and its node stays open. Only the field that is
 too large is ignored.
 """

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from ringwise.apps.admission.objects import without_conditions
 from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definitions, objects
 from ringwise.grammar import counted
 from ringwise.kube.write.default_queues import create_if_missing, default_queues
@@ -198,7 +199,7 @@ async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     conditions = await _knows_match_conditions(client)
     for wanted in objects(choices):
         if wanted["kind"] == WEBHOOKS.kind and not conditions:
-            wanted = _without_conditions(wanted)
+            wanted = without_conditions(wanted)
         yield await _apply(client, wanted)
     if not choices.shadow:
         for queue in default_queues():
@@ -336,14 +337,6 @@ async def _knows_match_conditions(client: Client) -> bool:
         return True
     digits = "".join(character for character in minor if character.isdigit())
     return not digits or int(digits) >= _MATCH_CONDITIONS_SINCE
-
-
-def _without_conditions(webhook: Object) -> Object:
-    kept = [
-        {key: value for key, value in hook.items() if key != "matchConditions"}
-        for hook in webhook["webhooks"]
-    ]
-    return {**webhook, "webhooks": kept}
 
 
 def _full(namespace: str | None, name: str) -> str:
