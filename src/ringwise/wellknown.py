@@ -317,12 +317,6 @@ KUBE_SYSTEM = "kube-system"
 VOLCANO_SYSTEM = "volcano-system"
 #: Namespace of ClusterD and NodeD.
 MINDX_DL = "mindx-dl"
-#: Namespace of objects that name none; `vcctl queue operate` creates its Commands here.
-DEFAULT_NAMESPACE = "default"
-#: Namespaces whose Commands open and close queues, where nothing else is set: vcctl's and the system's.
-QUEUE_COMMAND_NAMESPACES = (DEFAULT_NAMESPACE, KUBE_SYSTEM, VOLCANO_SYSTEM)
-#: Instead of names: Commands of every namespace.
-ANY_NAMESPACE = "*"
 
 #: Report of one node (in kube-system): the prefix is followed by the node's name. Device plugin.
 DEVICE_INFO_PREFIX = "mindx-dl-deviceinfo-"

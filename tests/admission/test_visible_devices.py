@@ -150,4 +150,4 @@ def test_a_debug_container_of_a_running_pod_is_refused_and_others_are_not() -> N
 def test_the_api_server_sends_debug_containers() -> None:
     hooks = {hook["name"]: hook for hook in webhook_configuration("ns", {})["webhooks"]}
     rules = [(rule["resources"], rule["operations"]) for rule in hooks["pods.ringwise.io"]["rules"]]
-    assert rules == [(["pods"], ["CREATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]
+    assert rules == [(["pods"], ["CREATE", "UPDATE"]), (["pods/ephemeralcontainers"], ["UPDATE"])]

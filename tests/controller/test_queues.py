@@ -25,7 +25,8 @@ from ringwise.messages.events import (
     QueueSeen,
 )
 from ringwise.state.model import Pod, PodClass, PodGroup, Queue
-from ringwise.wellknown import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES, SCHEDULING_QUEUE_NAME
+from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
+from ringwise.wellknown import SCHEDULING_QUEUE_NAME
 from tests.controller.controller_lab import FOREVER, lab_with
 from tests.embed.builders import job_of, task_of
 

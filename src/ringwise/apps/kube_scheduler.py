@@ -43,13 +43,9 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
-from ringwise.wellknown import (
-    QUEUE_COMMAND_NAMESPACES,
-    SCHEDULER_LEASE,
-    SCHEDULER_NAMES,
-    VOLCANO_SYSTEM,
-)
+from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = Logger()
 

@@ -18,10 +18,9 @@ from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import board_option, stop, with_options
 from ringwise.cli.web_options import WEB, web_options
 from ringwise.log import configure
+from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
-    ANY_NAMESPACE,
     CONTROLLER_LEASE,
-    QUEUE_COMMAND_NAMESPACES,
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
     SCHEDULER_NAMES,

@@ -67,8 +67,9 @@ from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
+from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.state.vcjob import OVER, VcJob
-from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, QUEUE_COMMAND_NAMESPACES, SCHEDULER_NAMES
+from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.

@@ -21,7 +21,8 @@ from ringwise.messages.commands import Command, TellQueue, UpdateQueue
 from ringwise.messages.containment import Containment
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
-from ringwise.wellknown import ANY_NAMESPACE, CLOSED_BY_PARENT, QUEUE_COMMAND_NAMESPACES
+from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
+from ringwise.wellknown import CLOSED_BY_PARENT
 
 OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
 OPEN_QUEUE, CLOSE_QUEUE = "OpenQueue", "CloseQueue"

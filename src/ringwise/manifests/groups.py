@@ -40,8 +40,9 @@ from ringwise.state.model import (
     ResourceQuota,
     ordinary_group_name,
 )
+from ringwise.state.queue_rules import DEFAULT_NAMESPACE
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import DEFAULT_NAMESPACE, GROUP_REPLICAS, NODE_GROUP_LIMITS
+from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
 
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")

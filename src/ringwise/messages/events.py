@@ -21,10 +21,10 @@ from ringwise.state.model import (
     Queue,
     ResourceQuota,
 )
+from ringwise.state.queue_rules import DEFAULT_NAMESPACE
 from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
-from ringwise.wellknown import DEFAULT_NAMESPACE
 
 
 class Decide(enum.Enum):

@@ -12,8 +12,14 @@ from collections.abc import Iterator, Mapping
 from ringwise.grammar import amount_text, counted
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE, Queue
 from ringwise.topology.nearest import did_you_mean
-from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
+from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS, KUBE_SYSTEM, VOLCANO_SYSTEM
 
+#: Namespace of objects that name none; `vcctl queue operate` creates its Commands here.
+DEFAULT_NAMESPACE = "default"
+#: Namespaces whose Commands open and close queues, where nothing else is set: vcctl's and the system's.
+QUEUE_COMMAND_NAMESPACES = (DEFAULT_NAMESPACE, KUBE_SYSTEM, VOLCANO_SYSTEM)
+#: Instead of names: Commands of every namespace.
+ANY_NAMESPACE = "*"
 #: Queues below each other, without the root.
 MOST_LEVELS = 5
 #: A capability of 0 means no limit for these two.

@@ -29,8 +29,8 @@ from ringwise.apps.install.dashboard import NAME as DASHBOARD
 from ringwise.apps.install.dashboard import Dashboard, dashboard_service
 from ringwise.apps.install.policies import policy_objects
 from ringwise.records import dataclass
+from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
-    ANY_NAMESPACE,
     APP_COMPONENT,
     APP_NAME,
     APP_PART_OF,
@@ -41,7 +41,6 @@ from ringwise.wellknown import (
     HOSTNAME,
     KUBE_SYSTEM,
     MINDX_DL,
-    QUEUE_COMMAND_NAMESPACES,
     RBAC_GROUP,
     RESCHEDULING_CONFIG_MAP,
     SCHEDULER_CONFIG_KEY,
