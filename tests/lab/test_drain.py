@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from ringwise.apps.lab import maintenance
 from ringwise.apps.lab.api import LabServer
+from ringwise.apps.lab.maintenance import left_by_drain
 from ringwise.embed.objects import ObjectChange
+from ringwise.state.model import Pod
 from ringwise.wellknown import ASCEND910
 from tests.lab.rig import Terminal, job, nodes, pod, queue, running
 
@@ -122,6 +125,39 @@ def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(
         assert after.pop("lab/narrow-worker-0") in ("node-3", "node-4")
         assert after == {name: node for name, node in before.items() if "narrow" not in name}
         assert "2 pods evicted" in terminal.ok("drain switch/172.0.0.0 --yes --force")
+
+
+def test_F4_a_drain_tries_a_bounded_number_of_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No job of a full cluster could be complete again: each would cost a copy of the state."""
+    made: list[int] = []
+    copy_of = maintenance.copy_of
+
+    def counted(*arguments: Any) -> Any:
+        made.append(1)
+        return copy_of(*arguments)
+
+    monkeypatch.setattr(maintenance, "copy_of", counted)
+    with running(tmp_path, nodes(2)) as server:
+        Terminal(tmp_path).submit(*(job(f"train-{number}", 1, 1) for number in range(16)))
+        Terminal(tmp_path).ok("advance 1m")
+        live = server.live
+        left = left_by_drain(live.cluster.table, live.now, live.settings, ["node-0", "node-1"])
+    assert len(made) == maintenance.MAX_COPIES
+    assert len(left) == 16
+    assert sum(why == maintenance.NOT_TRIED for why in left.values()) == 16 - maintenance.MAX_COPIES
+
+
+def test_F4_what_is_tried_for_a_drain_has_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "PLAN_STEPS", 0)
+    monkeypatch.setattr(maintenance, "JOB_STEPS", 1)
+    with running(tmp_path, nodes(3)) as server:
+        Terminal(tmp_path).submit(*(job(f"train-{number}", 1, 8) for number in range(2)))
+        Terminal(tmp_path).ok("advance 1m")
+        live = server.live
+        on = sorted(str(pod.node) for pod in live.cluster.all(Pod))
+        left = left_by_drain(live.cluster.table, live.now, live.settings, on)
+    assert left
+    assert maintenance.NOT_TRIED in left.values()
 
 
 @pytest.mark.parametrize("labels", [{}, {"fault-scheduling": "force"}, {"pod-rescheduling": "on"}])

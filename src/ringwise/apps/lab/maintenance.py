@@ -41,6 +41,9 @@ SOON = 30 * SECOND
 PLAN_STEPS, JOB_STEPS = 20_000, 500
 #: With more jobs that wait they are left out: whenever chips become free all of them are tried.
 MOST_WAITING = 200
+#: A job that cannot be complete again costs a copy of the state: after so many no further job is tried.
+MAX_COPIES = 8
+NOT_TRIED = "it was not tried: other jobs have used what may be tried for one drain; drain fewer nodes"
 
 MOVES, WAITS, NOT_RESTARTED = "moves", "waits", "not-restarted"
 
@@ -175,21 +178,29 @@ def left_by_drain(
     """
     left: dict[str, str] = {}
     tried: set[str] = set()
-    while True:
+    table, _ = without_many_waiting(table)
+    steps: int | None = None
+    affected: list[JobView] = []
+    for _ in range(MAX_COPIES):
         with copy_of(table, now, settings, configuration) as copy:
-            trial = _Planner(copy, tuple(nodes), of_cluster)
-            for view in trial.close():
+            trial = _Planner(copy, tuple(nodes), of_cluster, steps)
+            affected = trial.close()
+            steps = trial.steps_left
+            for view in affected:
                 if view.key in left or view.key in tried:
                     continue
                 table, now = ObjectTable(history=0), copy.now
                 table.restore(copy.cluster.table.version, copy.cluster.table.all())
                 why = trial.why_incomplete(view)
+                steps = trial.steps_left
                 if why:
                     left[view.key] = why
                     break
                 tried.add(view.key)
             else:
                 return left
+    left |= {view.key: NOT_TRIED for view in affected if view.key not in left and view.key not in tried}
+    return left
 
 
 def plan_document(target: Target, plan: DrainPlan) -> DrainPlanDocument:
@@ -264,20 +275,25 @@ class _Asked:
 
 
 class _Planner:
-    def __init__(self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool) -> None:
+    def __init__(
+        self, copy: LiveLab, nodes: tuple[str, ...], of_cluster: bool, steps: int | None = None
+    ) -> None:
+        """`steps`: what an earlier trial of the same question has left."""
         self._copy = copy
         self._nodes = nodes
         self._on_nodes = frozenset(nodes)
         self._of_cluster = of_cluster
         self._goes: Goes = goes_in_cluster if of_cluster else goes_in_lab
-        self._steps_left = PLAN_STEPS
+        self._is_first = steps is None
+        self.steps_left = PLAN_STEPS if steps is None else steps
 
     def close(self) -> list[JobView]:
         """Let nothing new onto the nodes; the jobs that have pods there."""
         copy = self._copy
         affected = affected_jobs(copy.objects, self._nodes, self._goes)
         copy.scheduler.on_progress = self._step
-        self._steps_left += JOB_STEPS * len(affected)
+        if self._is_first:
+            self.steps_left += JOB_STEPS * len(affected)
         if self._of_cluster:
             copy.isolate_all(Isolation(node) for node in self._nodes)
         else:
@@ -292,19 +308,24 @@ class _Planner:
         cluster, needed = self._copy.cluster, min(max(1, view.needed), len(asked.before))
 
         def gone() -> bool:
-            self._look([asked])
             now = (cluster.get(Pod, key) for key in asked.before)
-            return complete() or not any(pod is not None and pod.deleting for pod in now)
+            return ended() or not any(pod is not None and pod.deleting for pod in now)
 
         def complete() -> bool:
             self._look([asked])
             now = (cluster.get(Pod, key) for key in asked.before)
             return sum(pod is not None and self._is_back(pod) for pod in now) >= needed
 
+        def ended() -> bool:
+            self._step()
+            return complete() or self.steps_left <= 0
+
         self._copy.advance_until(gone, self._copy.now + PATIENCE)
-        self._copy.advance_until(complete, self._copy.now + SOON)
+        self._copy.advance_until(ended, self._copy.now + SOON)
         if complete() or _escalates(view):
             return ""
+        if self.steps_left <= 0:
+            return NOT_TRIED
         reasons = {one.key: one.reason for one in job_views(self._copy.objects)}
         reason = reasons.get(view.key)
         return "it would not be started again" if reason is None else reason.message
@@ -323,7 +344,7 @@ class _Planner:
             if one.job.outcome == WAITS and one.job.waits is None and reason is not None:
                 one.job.reason = reason.message
         plan = DrainPlan(self._nodes, [one.job for one in asked])
-        if self._steps_left <= 0 and any(one.job.outcome == WAITS and one.job.waits is None for one in asked):
+        if self.steps_left <= 0 and any(one.job.outcome == WAITS and one.job.waits is None for one in asked):
             plan.left_out.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
                 "may start later"
@@ -331,15 +352,15 @@ class _Planner:
         return plan
 
     def _step(self) -> None:
-        self._steps_left -= 1
+        self.steps_left -= 1
 
     def _advance(self, asked: list[_Asked], wanted: list[_Asked], span: int) -> None:
         """Let time pass until the wanted jobs are settled."""
 
         def done() -> bool:
             self._look(asked)
-            self._steps_left -= 1
-            return self._steps_left <= 0 or all(one.settled for one in wanted)
+            self.steps_left -= 1
+            return self.steps_left <= 0 or all(one.settled for one in wanted)
 
         self._copy.advance_until(done, self._copy.now + span)
 
