@@ -1,104 +1,21 @@
-"""Limits of the webhook: half-sent requests, many connections, and reviews that take long."""
+"""Limits of the webhook: reviews that take long. Its connections: tests/web/test_connections.py."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from aiohttp import web
 
 from ringwise.apps.admission import webhook
 from ringwise.apps.admission.cost import MAX_OBJECT_BYTES, MAX_PODS, MAX_TASKS
 from ringwise.apps.admission.rules import ALLOWED, KnownCluster
 from ringwise.apps.admission.webhook import Reviews, answer
 from ringwise.topology.boards import shipped_catalog
-from ringwise.web.connections import LimitedSite, OpenConnections, read_body
 from tests.admission.reviews import container, pod, review, vcjob
-from tests.kube.harness import run, until
-
-
-@asynccontextmanager
-async def listening(**limits: Any) -> AsyncIterator[tuple[OpenConnections, int]]:
-    async def echo(request: web.Request) -> web.Response:
-        return web.Response(body=await read_body(request, 0.05))
-
-    app = web.Application()
-    app.router.add_post("/", echo)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    connections = OpenConnections(**limits)
-    app.middlewares.append(connections.middleware)
-    await runner.setup()
-    await LimitedSite(runner, "127.0.0.1", 0, None, connections).start()
-    try:
-        yield connections, int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
-
-
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"",
-        b"POST / HTTP/1.1\r\nHost: x\r\n",
-        b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf",
-    ],
-    ids=["nothing", "half of a header", "half of a body"],
-)
-def test_a_half_sent_request_is_ended(sent: bytes) -> None:
-    async def test() -> None:
-        async with listening(header_timeout=0.05) as (connections, port):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(sent)
-            await _ended(reader)
-            await until(lambda: not connections.open)
-            writer.close()
-
-    run(test())
-
-
-def test_a_second_request_on_a_connection_has_a_time_limit_too() -> None:
-    async def test() -> None:
-        async with listening(header_timeout=0.2) as (connections, port):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok")
-            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
-            assert len(connections.open) == 1
-            writer.write(b"POST / HT")
-            await _ended(reader)
-            writer.close()
-
-    run(test())
-
-
-async def _ended(reader: asyncio.StreamReader) -> None:
-    """The server closed the connection."""
-    try:
-        await reader.read()
-    except ConnectionResetError:
-        return
-
-
-def test_connections_beyond_the_limit_are_closed_and_the_others_served() -> None:
-    async def test() -> None:
-        async with listening(most=2, header_timeout=60) as (connections, port):
-            open_ones = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-            await until(lambda: len(connections.open) == 2)
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            await _ended(reader)
-            writer.close()
-            reader, writer = open_ones[0]
-            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok")
-            assert (await reader.readuntil(b"\r\n\r\nok")).startswith(b"HTTP/1.1 200")
-            for _, writer in open_ones:
-                writer.close()
-            await until(lambda: not connections.open)
-
-    run(test())
+from tests.kube.harness import run
 
 
 def cluster() -> KnownCluster:

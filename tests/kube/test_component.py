@@ -150,31 +150,6 @@ def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyP
     run(test())
 
 
-def test_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoints, "MAX_CONNECTIONS", 3)
-
-    async def test() -> None:
-        async with serving(Metrics(), lambda: True, metrics_address="", health_address="127.0.0.1:0") as (
-            port,
-        ):
-            half = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
-            for _, writer in half:
-                writer.write(b"GET /healthz HTTP/1.1\r\n")
-            await until(lambda: len(_tasks_of("PageServer.answer")) == 3)
-            reader, refused = await asyncio.open_connection("127.0.0.1", port)
-            with suppress(ConnectionResetError):
-                assert await reader.read() == b""
-            refused.close()
-            # Each of the others is answered, and makes room for the next.
-            for reader, writer in half:
-                writer.write(b"\r\n")
-                assert (await reader.read()).startswith(b"HTTP/1.1 200")
-                writer.close()
-            assert (await fetched(port, "/healthz"))[0] == 200
-
-    run(test())
-
-
 def _tasks_of(name: str) -> list[asyncio.Task[Any]]:
     return [
         task for task in asyncio.all_tasks() if getattr(task.get_coro(), "__qualname__", "").endswith(name)

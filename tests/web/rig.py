@@ -17,10 +17,10 @@ from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
+from ringwise.metrics.connections import Connections
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
-from ringwise.web.connections import OpenConnections
 from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import FrameHistory
 from ringwise.web.guard import Guard
@@ -121,7 +121,7 @@ async def dashboard(
     read_interval: float = 0.01,
     idle_timeout: float = 60.0,
     history: Callable[[], FrameHistory] = FrameHistory,
-    connections: OpenConnections | None = None,
+    connections: Connections | None = None,
     **server: Any,
 ) -> AsyncIterator[Dashboard]:
     core = core or TestCore()

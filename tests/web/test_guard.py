@@ -9,8 +9,8 @@ import pytest
 
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.log import ERROR, Logger
+from ringwise.metrics.connections import Connections
 from ringwise.web.addresses import is_loopback
-from ringwise.web.connections import OpenConnections
 from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
 from tests.tools.schemas import check_document
 from tests.web.rig import TestCore, address_of, dashboard, raw_answer, run
@@ -142,7 +142,7 @@ def test_a_defect_is_told_without_its_traceback(
 
 def test_half_a_request_does_not_keep_its_connection() -> None:
     async def story() -> None:
-        async with dashboard(connections=OpenConnections(header_timeout=0.05)) as at:
+        async with dashboard(connections=Connections(header_timeout=0.05)) as at:
             host, port = address_of(at)
             assert await raw_answer(host, port, "GET / HTTP/1.1\r\nHost:") == b""
 

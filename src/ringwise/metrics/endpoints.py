@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ringwise.metrics.connections import Connections, Listener, listening_sockets
 from ringwise.metrics.families import CONTENT_TYPE
 from ringwise.topology.numbers import whole_number
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 #: Seconds within which a client must have sent its request, and read the answer.
 CLIENT_TIMEOUT = 10.0
-#: Connections at once. Each is a file descriptor that a connection to the API server may need.
+#: Connections at once. Each is a file descriptor that a connection to the API server may need. One more is
+#: always served: the pages are made at once, so there is one that waits for its client and gives way.
 MAX_CONNECTIONS = 64
 #: Bytes of a request; these pages need no body.
 MAX_REQUEST = 16 << 10
@@ -56,46 +58,40 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(
-    metrics: MetricsText,
+    metrics: MetricsText | None,
     ready: Callable[[], bool],
     *,
     healthy: Callable[[], bool] = lambda: True,
+    not_ready: str = "not all objects are read yet",
     metrics_address: str,
     health_address: str,
     health_tls: SSLContext | None = None,
 ) -> AsyncIterator[list[int]]:
     """Serve until the block ends; yields the ports. An empty address serves nothing, equal ones share one.
 
+    `not_ready` is what the readiness page says until then.
     With `health_tls` the health pages, and what shares their address, are served by HTTPS.
     """
     by_address: dict[str, dict[str, Callable[[], HttpPage]]] = {}
-    if metrics_address:
+    if metrics is not None and metrics_address:
         by_address.setdefault(metrics_address, {}).update(_metrics_pages(metrics))
     if health_address:
-        by_address.setdefault(health_address, {}).update(_health_pages(ready, healthy))
-    servers: list[asyncio.Server] = []
-    try:
+        by_address.setdefault(health_address, {}).update(_health_pages(ready, healthy, not_ready))
+    async with AsyncExitStack() as stack:
+        ports = []
         for address, pages in by_address.items():
             host, port = parse_address(address)
             try:
-                answer = PageServer(pages).answer
-                tls = health_tls if address == health_address else None
-                server = await asyncio.start_server(
-                    answer,
-                    host,
-                    port,
-                    limit=MAX_REQUEST,
-                    ssl=tls,
-                    ssl_handshake_timeout=CLIENT_TIMEOUT if tls else None,
-                    ssl_shutdown_timeout=CLIENT_TIMEOUT if tls else None,
-                )
+                sockets = await listening_sockets(host, port)
             except OSError as problem:
                 raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
-            servers.append(server)
-        yield [server.sockets[0].getsockname()[1] for server in servers]
-    finally:
-        for server in servers:
-            server.close()
+            tls = health_tls if address == health_address else None
+            # The one limit of time holds from the connection to the end of the answer.
+            connections = Connections(MAX_CONNECTIONS, header_timeout=CLIENT_TIMEOUT)
+            listener = Listener(sockets, PageServer(pages).protocol, connections, tls)
+            stack.push_async_callback(listener.close)
+            ports.append(listener.port)
+        yield ports
 
 
 class PageServer:
@@ -103,33 +99,28 @@ class PageServer:
 
     def __init__(self, pages: Pages) -> None:
         self._pages = pages
-        #: Connections that are open now.
-        self.open = 0
+
+    def protocol(self) -> asyncio.Protocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(MAX_REQUEST), self.answer)
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self.open >= MAX_CONNECTIONS:
-            writer.transport.abort()
-            return
-        self.open += 1
         try:
-            async with asyncio.timeout(CLIENT_TIMEOUT):
-                request = await reader.readuntil(b"\r\n\r\n")
-                page = _page(self._pages, request)
-                body = b"" if request.startswith(b"HEAD ") else page.body
-                head = (
-                    f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
-                    f"Content-Type: {page.content_type}\r\n"
-                    f"Content-Length: {len(page.body)}\r\n"
-                    "Connection: close\r\n\r\n"
-                )
-                writer.write(head.encode() + body)
-                writer.close()
-                await writer.wait_closed()
-        except (TimeoutError, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # The client is slow, has gone, or speaks no HTTP.
+            request = await reader.readuntil(b"\r\n\r\n")
+            page = _page(self._pages, request)
+            body = b"" if request.startswith(b"HEAD ") else page.body
+            head = (
+                f"HTTP/1.1 {page.status.value} {page.status.phrase}\r\n"
+                f"Content-Type: {page.content_type}\r\n"
+                f"Content-Length: {len(page.body)}\r\n"
+                "Connection: close\r\n\r\n"
+            )
+            writer.write(head.encode() + body)
+            writer.close()
+            await writer.wait_closed()
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            # The client was too slow, has gone, or speaks no HTTP.
             return
         finally:
-            self.open -= 1
             # Closing waits until everything is sent: a client that does not read would keep the connection.
             writer.transport.abort()
 
@@ -147,7 +138,7 @@ def _metrics_pages(metrics: MetricsText) -> Pages:
     return {"/metrics": lambda: HttpPage(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
 
 
-def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool]) -> Pages:
+def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool], not_ready: str) -> Pages:
     def alive() -> HttpPage:
         if healthy():
             return HttpPage(HTTPStatus.OK, b"ok")
@@ -156,7 +147,7 @@ def _health_pages(ready: Callable[[], bool], healthy: Callable[[], bool]) -> Pag
     def readiness() -> HttpPage:
         if not healthy() or ready():
             return alive()
-        return HttpPage(HTTPStatus.SERVICE_UNAVAILABLE, b"not all objects are read yet")
+        return HttpPage(HTTPStatus.SERVICE_UNAVAILABLE, not_ready.encode())
 
     # Probes of Huawei's components ask for the root.
     return {"/": alive, "/healthz": alive, "/livez": alive, "/readyz": readiness}

@@ -15,7 +15,7 @@ from ringwise.log import Logger
 from ringwise.topology.numbers import whole_number
 from ringwise.views.dashboard_details import job_document, node_document
 from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
-from ringwise.web.connections import OpenConnections, read_body
+from ringwise.web.connections import read_body
 from ringwise.web.core import NotLeadingError
 from ringwise.web.frames import Frame, GzipStream
 from ringwise.web.guard import SECURITY_HEADERS, Guard, Handler, RequestRefusedError
@@ -26,11 +26,11 @@ from ringwise.web.page_files import INDEX, PageFile, page_files
 _LOG = Logger()
 
 API = "/api/v1"
-#: Bytes of a manifest in a what-if.
+#: Bytes of a manifest in a what-if, and manifests at once, from their first byte until they are answered.
 MAX_BODY = 1 << 20
-#: Streams at once, and seconds in which a client must have read what it was sent.
+MAX_MANIFESTS = 8
+#: Streams at once.
 MAX_STREAMS = 256
-WRITE_TIMEOUT = 30.0
 #: Seconds after which the token of an open stream is checked again.
 TOKEN_INTERVAL = 60.0
 #: Bodies of fewer bytes are not packed.
@@ -59,7 +59,7 @@ class DashboardServer:
         *,
         files: Mapping[str, PageFile] | None = None,
         max_streams: int = MAX_STREAMS,
-        write_timeout: float = WRITE_TIMEOUT,
+        max_manifests: int = MAX_MANIFESTS,
         token_interval: float = TOKEN_INTERVAL,
     ) -> None:
         self._hub = hub
@@ -67,15 +67,14 @@ class DashboardServer:
         self._guard = guard
         self._files = page_files() if files is None else files
         self._max_streams = max_streams
-        self._write_timeout = write_timeout
+        self._max_manifests = max_manifests
         self._token_interval = token_interval
         self._streams = 0
+        self._manifests = 0
         self._documents: dict[str, tuple[bytes, bytes]] = {}
 
-    def application(self, connections: OpenConnections) -> web.Application:
-        app = web.Application(
-            client_max_size=MAX_BODY, middlewares=[connections.middleware, self._answer_safely]
-        )
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_BODY, middlewares=[self._answer_safely])
         app.router.add_get("/", self._index)
         app.router.add_get("/page/{path:.+}", self._page)
         app.router.add_get("/api/", self._api_page)
@@ -211,8 +210,13 @@ class DashboardServer:
         )
 
     async def _what_if(self, request: web.Request) -> web.Response:
-        body = await read_body(request)
-        return _document(request, await self._answers.what_if(body))
+        if self._manifests >= self._max_manifests:
+            raise RequestRefusedError(503, "busy", "too many manifests at once; ask again in some seconds")
+        self._manifests += 1
+        try:
+            return _document(request, await self._answers.what_if(await read_body(request)))
+        finally:
+            self._manifests -= 1
 
     # -- stream ----------------------------------------------------------------------------------
 
@@ -239,7 +243,7 @@ class DashboardServer:
         try:
             await response.prepare(request)
             await self._send(request, response, stream)
-        except (ConnectionError, TimeoutError):
+        except ConnectionError:
             # The client has gone, or reads too slowly: it comes back with its sequence.
             if request.transport is not None:
                 request.transport.abort()
@@ -250,15 +254,11 @@ class DashboardServer:
     async def _send(
         self, request: web.Request, response: web.StreamResponse, stream: GzipStream | None
     ) -> None:
-        async def write(data: bytes) -> None:
-            async with asyncio.timeout(self._write_timeout):
-                await response.write(data)
-
         epoch = request.query.get("epoch", "")
         since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE) or 0
         if stream is not None:
-            await write(GzipStream.HEADER)
-        await write(_part(_ALIVE, stream))
+            await response.write(GzipStream.HEADER)
+        await response.write(_part(_ALIVE, stream))
         clock = asyncio.get_running_loop().time
         checked = clock()
         async for frame in self._hub.stream(epoch, since):
@@ -266,9 +266,9 @@ class DashboardServer:
                 if not await self._may_still_read(request):
                     break
                 checked = clock()
-            await write(_part(frame or _ALIVE, stream))
+            await response.write(_part(frame or _ALIVE, stream))
         if stream is not None:
-            await write(stream.end())
+            await response.write(stream.end())
         with suppress(ConnectionError):
             await response.write_eof()
 

@@ -12,6 +12,7 @@ import base64
 import signal
 import ssl
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AsyncExitStack
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -57,11 +58,12 @@ from ringwise.log import Logger
 from ringwise.manifests.unknown_fields import manifest_notes
 from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.messages.events import Event
-from ringwise.metrics.endpoints import parse_address
+from ringwise.metrics.connections import listening_sockets
+from ringwise.metrics.endpoints import parse_address, serving
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.boards import shipped_catalog
-from ringwise.web.connections import LimitedSite, OpenConnections, read_body
+from ringwise.web.connections import read_body, serving_application
 from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
 
 _LOG = Logger()
@@ -70,6 +72,9 @@ _LOG = Logger()
 MAX_REVIEW_BYTES = 8 << 20
 #: Seconds that a review waits for its turn. The rest of the API server's time-out is for the check itself.
 _MAX_WAIT = TIMEOUT / 2
+#: Seconds that a connection stays open without a request. The API server, as programs in Go do, closes its
+#: own after 90: with fewer here a review could be sent just when its connection is closed, and fail.
+KEEP_ALIVE = 100.0
 #: Seconds between two checks of the certificates.
 CHECK_INTERVAL = 60.0
 #: Reasons in one response, and its longest message: it must stay readable in a terminal.
@@ -382,18 +387,8 @@ async def serve(
     )
     context: ssl.SSLContext | None = None
     ready = asyncio.Event()
-    runners: list[web.AppRunner] = []
+    servers = AsyncExitStack()
     reflectors = _reflectors(client, options, cluster, clock)
-
-    async def listen(app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> int:
-        host, port = parse_address(address)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=5)
-        connections = OpenConnections()
-        app.middlewares.append(connections.middleware)
-        await runner.setup()
-        runners.append(runner)
-        await LimitedSite(runner, host or None, port, tls, connections).start()
-        return int(runner.addresses[0][1])
 
     async def maintain_certificates() -> None:
         nonlocal context
@@ -404,7 +399,14 @@ async def serve(
                 pair = await certificates.check()
                 if context is None:
                     context = server_context(pair)
-                    started(await listen(application(cluster), options.address, context))
+                    site = serving_application(
+                        application(cluster),
+                        await listening_sockets(*parse_address(options.address)),
+                        context,
+                        keep_alive=KEEP_ALIVE,
+                        shutdown_timeout=5,
+                    )
+                    started(await servers.enter_async_context(site))
                     ready.set()
                 else:
                     server_context(pair, context)
@@ -416,8 +418,15 @@ async def serve(
 
     tasks: list[asyncio.Task[Any]] = []
     try:
-        if options.health_address:
-            await listen(_health(ready), options.health_address)
+        await servers.enter_async_context(
+            serving(
+                None,
+                ready.is_set,
+                not_ready="no certificate yet",
+                metrics_address="",
+                health_address=options.health_address,
+            )
+        )
         for reflector in reflectors:
             reflector.start()
         tasks = [
@@ -432,8 +441,7 @@ async def serve(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(reflector.stop() for reflector in reflectors))
-        for runner in runners:
-            await runner.cleanup()
+        await servers.aclose()
 
 
 def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: Clock) -> list[Reflector]:
@@ -448,20 +456,3 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
     watched = [(target, reader) for target, reader in kinds if target.title in _WATCHED]
     watched.append((WatchTarget(NAMESPACES), NamespaceReader(cluster.namespace_queues)))
     return [Reflector(client, target, reader, take, clock=clock) for target, reader in watched]
-
-
-def _health(ready: asyncio.Event) -> web.Application:
-    async def alive(_: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def is_ready(_: web.Request) -> web.Response:
-        return (
-            web.Response(text="ok\n")
-            if ready.is_set()
-            else web.Response(status=503, text="no certificate yet\n")
-        )
-
-    app = web.Application()
-    app.router.add_get("/healthz", alive)
-    app.router.add_get("/readyz", is_ready)
-    return app

@@ -8,19 +8,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from aiohttp import web
-
 from ringwise.apps.web.options import WebOptions
 from ringwise.kubeclient.config import load_pair
 from ringwise.log import Logger
+from ringwise.metrics.connections import Connections, listening_sockets
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
-from ringwise.web.connections import LimitedSite, OpenConnections
+from ringwise.web.connections import serving_application
 
 _LOG = Logger()
 
-#: Connections at once: a page has one stream and some requests.
-MAX_CONNECTIONS = 512
 #: Seconds between two looks at the files of the certificate.
 CERTIFICATE_INTERVAL = 60.0
 
@@ -32,36 +29,28 @@ async def listening(
     tls: ssl.SSLContext | None = None,
     *,
     or_any_port: bool = False,
-    connections: OpenConnections | None = None,
+    connections: Connections | None = None,
 ) -> AsyncIterator[str]:
     """Serve until the block ends; yields the URL of the page. Raises AddressError.
 
     `or_any_port`: where the port is taken, another one is used.
     """
     host, port = parse_address(address)
-    connections = connections or OpenConnections(MAX_CONNECTIONS)
-    runner = web.AppRunner(
-        # A client that goes away ends its stream at once.
-        server.application(connections),
-        access_log=None,
-        shutdown_timeout=1,
-        handler_cancellation=True,
-    )
-    await runner.setup()
     try:
-        for number in (port, 0) if or_any_port else (port,):
-            try:
-                await LimitedSite(runner, host, number, tls, connections).start()
-                break
-            except OSError as problem:
-                if number == 0 or not or_any_port:
-                    why = problem.strerror or problem
-                    raise AddressError(f"cannot listen on {address}: {why}") from None
-        bound = runner.addresses[0]
-        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+        try:
+            sockets = await listening_sockets(host, port)
+        except OSError:
+            if not or_any_port:
+                raise
+            sockets = await listening_sockets(host, 0)
+    except OSError as problem:
+        raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
+    bound = sockets[0].getsockname()
+    name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
+    # A client that goes away ends its stream at once.
+    app = server.application()
+    async with serving_application(app, sockets, tls, connections, handler_cancellation=True):
         yield f"{'http' if tls is None else 'https'}://{name}:{bound[1]}/"
-    finally:
-        await runner.cleanup()
 
 
 @asynccontextmanager
