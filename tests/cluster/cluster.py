@@ -60,10 +60,14 @@ class Component:
     def __init__(self, cluster: Cluster, kind: str, name: str, launch: Launch, more: Sequence[str]) -> None:
         self.kind = kind
         token = cluster.plane.account_token(VOLCANO_SYSTEM, f"ringwise-{kind}")
-        self._metrics, self._health = free_port(), free_port()
-        arguments = [*cluster.shipped_arguments[kind], f"--healthz-address=127.0.0.1:{self._health}", *more]
+        self.metrics_port, self.health_port = free_port(), free_port()
+        arguments = [
+            *cluster.shipped_arguments[kind],
+            f"--healthz-address=127.0.0.1:{self.health_port}",
+            *more,
+        ]
         if kind != "admission":
-            arguments.append(f"--metrics-address=127.0.0.1:{self._metrics}")
+            arguments.append(f"--metrics-address=127.0.0.1:{self.metrics_port}")
         self.process = launch(cluster.plane, name, arguments, token)
 
     @property
@@ -72,18 +76,18 @@ class Component:
 
     @property
     def ready(self) -> bool:
-        return (self._page(self._health, "/readyz") or "").strip() == "ok"
+        return (self._page(self.health_port, "/readyz") or "").strip() == "ok"
 
     @property
     def healthy(self) -> bool:
-        return (self._page(self._health, "/healthz") or "").strip() == "ok"
+        return (self._page(self.health_port, "/healthz") or "").strip() == "ok"
 
     @property
     def leads(self) -> bool:
-        return "\nringwise_leader 1.0" in (self._page(self._metrics, "/metrics") or "")
+        return "\nringwise_leader 1.0" in (self._page(self.metrics_port, "/metrics") or "")
 
     def metric(self, name: str) -> float:
-        for line in (self._page(self._metrics, "/metrics") or "").splitlines():
+        for line in (self._page(self.metrics_port, "/metrics") or "").splitlines():
             if line.startswith(f"{name} "):
                 return float(line.split()[1])
         return 0.0

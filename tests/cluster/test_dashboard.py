@@ -67,8 +67,8 @@ class Exposed:
         self._names = [one for one in arguments if one.startswith("--web-host=")]
         cluster.apply(self.access)
 
-    def start(self, *more: str) -> tuple[Component, Dashboard]:
-        port = free_port()
+    def start(self, *more: str, port: int = 0) -> tuple[Component, Dashboard]:
+        port = port or free_port()
         component = self._cluster.start(
             "scheduler",
             f"--web-address=:{port}",

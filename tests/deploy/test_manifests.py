@@ -349,6 +349,7 @@ def test_18_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_s
         ("ClusterRoleBinding", "ringwise-web"),
         ("Deployment", "ringwise-scheduler"),
         ("Service", "ringwise-web"),
+        ("Service", "ringwise-web-replicas"),
     }
     spec = made["Deployment", "ringwise-scheduler"]["spec"]["template"]["spec"]
     (container,) = spec["containers"]
@@ -372,6 +373,12 @@ def test_18_the_dashboard_is_served_by_the_scheduler_with_the_certificate_of_a_s
     assert options["--web-address"] == f":{ports[service['ports'][0]['targetPort']]}"
     labels = made["Deployment", "ringwise-scheduler"]["spec"]["template"]["metadata"]["labels"]
     assert service["selector"].items() <= labels.items()
+    # The name of the other Service has the addresses of all replicas.
+    replicas = made["Service", "ringwise-web-replicas"]["spec"]
+    assert (replicas["clusterIP"], replicas["selector"]) == ("None", service["selector"])
+    assert options["--web-replicas"] == f"ringwise-web-replicas.chips.svc:{replicas['ports'][0]['port']}"
+    alone = objects(Choices(shadow=True, dashboard=Dashboard("web-tls")))
+    assert not [one for one in alone if "ringwise-web-replicas" in json.dumps(one)]
 
 
 def _key(one: dict[str, Any]) -> tuple[str, str]:

@@ -71,3 +71,19 @@ def test_a_restart_loses_the_waiting_time_of_pending_jobs() -> None:
     rig.submit("waits", chips=8)
     rig.run()
     assert rig.machine.view.loses_by_restart()
+
+
+def test_objects_tell_all_until_something_is_remembered() -> None:
+    rig = Rig(2, actions=PLAIN, reservation_after=600)
+    rig.submit("small", chips=4)
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.submit("other", chips=1)
+    rig.run()
+    view = rig.machine.view
+    assert view.objects_tell_all("default", "big")
+    # Chips that are kept for one job are missing to all others.
+    rig.step(600)
+    assert list(view.reservations)
+    assert not view.objects_tell_all("default", "big")
+    assert not view.objects_tell_all("default", "other")

@@ -11,6 +11,7 @@ from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.log import ERROR, Logger
 from ringwise.metrics.connections import Connections
 from ringwise.web.addresses import is_loopback
+from ringwise.web.application import Asker
 from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
 from tests.tools.schemas import check_document
 from tests.web.rig import TestCore, address_of, dashboard, raw_answer, run
@@ -125,7 +126,7 @@ def test_a_defect_is_told_without_its_traceback(
     monkeypatch.setattr(Logger, "_written", frozenset({ERROR}))
 
     class Broken(SchedulerAnswers):
-        async def why(self, namespace: str, name: str) -> dict[str, Any]:
+        async def why(self, asker: Asker, namespace: str, name: str) -> dict[str, Any]:
             raise RuntimeError("secret")
 
     async def story() -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import ClientSession
 
+from ringwise.apps.control_plane import free_port
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
+from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.beside import BesideOptions, serve_beside
-from ringwise.apps.web.kube import serving_dashboard
+from ringwise.apps.web.kube import MEMORY, KubeCore, serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
@@ -23,7 +26,9 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.metrics.endpoints import AddressError
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.reservations import Reservation
 from ringwise.topology.boards import shipped_catalog
+from ringwise.web.core import WatchedScheduler
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
 from tests.web.client import Mirror
@@ -35,8 +40,11 @@ WEB = WebOptions("127.0.0.1:0")
 class Replica:
     """A scheduler with its dashboard."""
 
-    def __init__(self, runner: Runner, url: str, session: ClientSession) -> None:
+    def __init__(
+        self, runner: Runner, url: str, session: ClientSession, scheduler: Callable[[], Scheduler]
+    ) -> None:
         self.runner = runner
+        self.scheduler = scheduler
         self.url = url
         self.session = session
 
@@ -46,7 +54,9 @@ class Replica:
 
 
 @asynccontextmanager
-async def replica(client: Client, settings: RunnerSettings | None = None) -> AsyncIterator[Replica]:
+async def replica(
+    client: Client, settings: RunnerSettings | None = None, web: WebOptions = WEB
+) -> AsyncIterator[Replica]:
     current: list[Scheduler] = []
 
     def machines() -> list[MachineAdapter]:
@@ -54,10 +64,10 @@ async def replica(client: Client, settings: RunnerSettings | None = None) -> Asy
         return [SchedulerAdapter(current[0])]
 
     runner, stop = Runner(client, machines, settings), asyncio.Event()
-    async with serving_dashboard(runner, lambda: current[0], client, WEB) as url, ClientSession() as session:
+    async with serving_dashboard(runner, lambda: current[0], client, web) as url, ClientSession() as session:
         running = asyncio.create_task(runner.run(stop))
         try:
-            yield Replica(runner, url, session)
+            yield Replica(runner, url, session, lambda: current[0])
         finally:
             stop.set()
             await running
@@ -115,6 +125,11 @@ def test_a_standby_replica_says_who_leads() -> None:
                     # What it knows is enough for a question: the leader is left alone.
                     status, why = await second.get("api/v1/jobs/default/waits/why")
                     assert (status, why["outcome"]) == (200, "pending")
+                    # What it does not know it says.
+                    assert why["left_out"] == [MEMORY]
+                    # Its journal does not have what the leader decided.
+                    status, told = await second.get("api/v1/jobs/default/waits/story")
+                    assert (status, told["error"]["code"]) == (503, "not-leading")
                     _, of_leader = await first.get("api/v1/jobs/default/waits/why")
                     assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])
                     async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
@@ -122,6 +137,122 @@ def test_a_standby_replica_says_who_leads() -> None:
                     assert events == [("leader", {"leader": "first", "address": ""})]
                 _, document = await first.get("api/v1/snapshot")
                 assert document["source"]["leader"] == "first"
+
+    run(story())
+
+
+class Counted:
+    """Whose copies answered questions."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.schedulers: list[WatchedScheduler] = []
+        answer = SchedulerAnswers._answer
+
+        async def counted(answers: SchedulerAnswers, question: Any) -> Any:
+            found = await answer(answers, question)
+            core = answers._core
+            assert isinstance(core, KubeCore)
+            self.schedulers.append(core._scheduler())
+            return found
+
+        monkeypatch.setattr(SchedulerAnswers, "_answer", counted)
+
+    def taken(self) -> list[WatchedScheduler]:
+        found, self.schedulers = self.schedulers, []
+        return found
+
+
+@asynccontextmanager
+async def two_replicas(api: FakeApiServer, client: Client) -> AsyncIterator[tuple[Replica, Replica]]:
+    """One that leads, and a standby that it knows. A job waits on their cluster."""
+
+    def settings(name: str) -> RunnerSettings:
+        return RunnerSettings(lease=LeaseSettings(retry=1), identity=name)
+
+    with_nodes(api)
+    api.put(GROUPS, group("waits", 4))
+    for number in range(4):
+        api.put(PODS, pod(f"waits-{number}", 8, group="waits"))
+    known = f"127.0.0.1:{free_port()}"
+    async with replica(client, settings("first"), replace(WEB, replicas=known)) as first:
+        await first.runner.deciding.wait()
+        async with replica(client, settings("second"), replace(WEB, address=known)) as second:
+            await until(lambda: second.runner.ready)
+            yield first, second
+
+
+WAITS = "api/v1/jobs/default/waits/why"
+MANIFEST = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "later", "namespace": "default"},
+    "spec": {
+        "schedulerName": "volcano",
+        "containers": [{"name": "a", "resources": {"limits": {"huawei.com/Ascend910": "8"}}}],
+    },
+}
+
+
+def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counted = Counted(monkeypatch)
+
+    async def story() -> None:
+        async with server() as (api, client), two_replicas(api, client) as (first, second):
+            own = await second.get(WAITS)
+            assert counted.taken() == [second.scheduler()]
+            status, why = await first.get(WAITS)
+            assert (status, counted.taken()) == (200, [second.scheduler()])
+            # The leader has looked whether it remembers more, and it does not: nothing is left out.
+            assert "left_out" not in why
+            assert why["reason"] == own[1]["reason"]
+            async with first.session.post(f"{first.url}api/v1/what-if", json=MANIFEST) as response:
+                assert response.status == 200
+                assert [job["name"] for job in (await response.json())["jobs"]] == ["later"]
+            assert counted.taken() == [second.scheduler()]
+            # What is refused there is refused here.
+            async with first.session.post(f"{first.url}api/v1/what-if", data=b"[") as response:
+                assert (response.status, (await response.json())["error"]["code"]) == (400, "bad-manifest")
+            # Nobody has read about it yet: the leader looks itself.
+            assert (await first.get("api/v1/jobs/default/nobody/why"))[0] == 404
+
+    run(story())
+
+
+def test_the_leader_answers_what_only_it_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    async def story() -> None:
+        async with server() as (api, client), two_replicas(api, client) as (first, _):
+            leader = first.scheduler()
+            resource = "huawei.com/Ascend910"
+            kept = Reservation("default/other", resource, {0: 0xFF})
+            await first.runner.ask(lambda now: leader.view._reservations.make(kept))
+            assert (await first.get(WAITS))[0] == 200
+            assert counted.taken() == [leader]
+
+    run(story())
+
+
+def test_the_leader_answers_where_no_standby_replica_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = Counted(monkeypatch)
+
+    async def story() -> None:
+        async with server() as (api, client):
+            # A name that has the address of the leader alone, as where all others are gone.
+            own = replace(WEB, address=f"127.0.0.1:{free_port()}")
+            with_nodes(api)
+            api.put(GROUPS, group("waits", 4))
+            async with replica(client, None, replace(own, replicas=own.address)) as alone:
+                await alone.runner.deciding.wait()
+                assert (await alone.get(WAITS))[0] == 200
+                assert counted.taken() == [alone.scheduler()]
+            nobody = replace(WEB, replicas=f"127.0.0.1:{free_port()}")
+            async with replica(client, None, nobody) as alone:
+                await alone.runner.deciding.wait()
+                assert (await alone.get(WAITS))[0] == 200
+                assert counted.taken() == [alone.scheduler()]
 
     run(story())
 

@@ -9,16 +9,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientSession, TCPConnector
+from aiohttp import ClientConnectorCertificateError, ClientConnectorError, ClientSession, TCPConnector, web
 
 from ringwise.apps.admission.certificates import Pair, make_authority, make_server
+from ringwise.apps.admission.serving_certificate import server_context
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.web.kube import serving_dashboard
 from ringwise.apps.web.options import WebOptions
+from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CertificateFiles
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.runner import Runner
+from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import AddressError
+from ringwise.web.application import FORWARDED, Asker
+from ringwise.web.connections import serving_application
 from tests.web.reviews import GOOD, review_server
 from tests.web.rig import run
 
@@ -175,3 +180,30 @@ def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
             except ssl.SSLError:
                 return False
     return asking.version() is not None
+
+
+def test_a_question_is_passed_on_only_to_who_has_the_same_certificate(tmp_path: Path) -> None:
+    own, other = Issued("own"), Issued("other")
+    files = Files(tmp_path, own)
+    seen: list[str | None] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        seen.append(request.headers.get("Authorization"))
+        assert request.headers[FORWARDED]
+        return web.json_response({"answer": 1})
+
+    async def asked(issued: Issued) -> object:
+        app = web.Application()
+        app.router.add_get("/why", answer)
+        sockets = await listening_sockets("127.0.0.1", 0)
+        async with serving_application(app, sockets, server_context(issued.pair)) as port:
+            replicas = Replicas(f"127.0.0.1:{port}", files.certificate)
+            return await replicas.ask(Asker("Bearer secret"), "GET", "/why")
+
+    async def story() -> None:
+        assert await asked(other) is None
+        assert not seen
+        assert await asked(own) == {"answer": 1}
+        assert seen == ["Bearer secret"]
+
+    run(story())

@@ -34,15 +34,22 @@ WEB = (
     ),
     HOSTS,
     *CERTIFICATE,
+    click.option(
+        "--web-replicas",
+        default="",
+        metavar="NAME:PORT",
+        help="A name with the addresses of all replicas, and the port of their dashboards: the replica that "
+        "leads passes long questions on to another one. They have the same certificate.",
+    ),
 )
 
 
 def web_options(
-    address: str, hosts: tuple[str, ...], certificate: Path | None, key: Path | None
+    address: str, hosts: tuple[str, ...], certificate: Path | None, key: Path | None, replicas: str
 ) -> WebOptions | None:
     """None where no dashboard is wanted."""
     if not address:
         return None
     from ringwise.apps.web.options import WebOptions
 
-    return WebOptions(address, hosts, certificate, key)
+    return WebOptions(address, hosts, certificate, key, replicas)

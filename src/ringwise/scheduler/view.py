@@ -441,6 +441,27 @@ class SchedulerView:
         """Of how many owners the previous nodes are kept without a reservation."""
         return self._previous.preferred
 
+    def objects_tell_all(self, namespace: str, name: str) -> bool:
+        """Whether who knows the objects alone explains this job as this scheduler does.
+
+        Not while chips or a share are kept for a job, or a job is being rescheduled: that bears on every
+        other job, too. Of the job itself this one remembers how it got its nodes, and which chips broke it.
+        """
+        return not (
+            len(self._reservations)
+            or len(self._usage.kept)
+            or self._previous.rescheduling
+            or self._previous.preferred
+            or self.fault_jobs
+            or self.waiting_restarts
+            or self.clocks.by_job
+            or any(
+                (job.namespace, job.name) == (namespace, name)
+                and (job.cooling or self.plan_of(job.key) is not None)
+                for job in self._book.jobs.values()
+            )
+        )
+
     def loses_by_restart(self) -> bool:
         """Whether a restart now would lose waiting times, reservations or previous placements."""
         return bool(

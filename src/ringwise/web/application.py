@@ -6,7 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from aiohttp import web
@@ -35,17 +35,28 @@ MAX_STREAMS = 256
 TOKEN_INTERVAL = 60.0
 #: Bodies of fewer bytes are not packed.
 _SMALL = 1024
+#: Header of a question that the replica that leads has passed on.
+FORWARDED = "Ringwise-Forwarded"
 _LARGEST_SEQUENCE = 2**53
+
+
+class Asker(NamedTuple):
+    """Who asks a question."""
+
+    #: The header of that name.
+    authorization: str = ""
+    #: The replica that leads has passed the question on.
+    forwarded: bool = False
 
 
 class DashboardAnswers(Protocol):
     """The questions about one job or a manifest. They raise RequestRefusedError and NotLeadingError."""
 
-    async def why(self, namespace: str, name: str) -> Mapping[str, Any]: ...
+    async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
 
-    async def story(self, namespace: str, name: str) -> Mapping[str, Any]: ...
+    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
 
-    async def what_if(self, text: bytes) -> Mapping[str, Any]: ...
+    async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]: ...
 
 
 class DashboardServer:
@@ -200,21 +211,20 @@ class DashboardServer:
         return _document(request, found)
 
     async def _why(self, request: web.Request) -> web.Response:
-        return _document(
-            request, await self._answers.why(request.match_info["namespace"], request.match_info["name"])
-        )
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        return _document(request, await self._answers.why(_asker(request), namespace, name))
 
     async def _story(self, request: web.Request) -> web.Response:
-        return _document(
-            request, await self._answers.story(request.match_info["namespace"], request.match_info["name"])
-        )
+        namespace, name = request.match_info["namespace"], request.match_info["name"]
+        return _document(request, await self._answers.story(_asker(request), namespace, name))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._manifests >= self._max_manifests:
             raise RequestRefusedError(503, "busy", "too many manifests at once; ask again in some seconds")
         self._manifests += 1
         try:
-            return _document(request, await self._answers.what_if(await read_body(request)))
+            body = await read_body(request)
+            return _document(request, await self._answers.what_if(_asker(request), body))
         finally:
             self._manifests -= 1
 
@@ -303,6 +313,10 @@ def _part(frame: Frame, stream: GzipStream | None) -> bytes:
 async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(SECURITY_HEADERS)
     response.headers.popall("Server", None)
+
+
+def _asker(request: web.Request) -> Asker:
+    return Asker(request.headers.get("Authorization", ""), FORWARDED in request.headers)
 
 
 def _accepts_gzip(request: web.Request) -> bool:

@@ -10,6 +10,8 @@ from ringwise.records import dataclass
 
 #: Name of the Service, and of the right to check tokens.
 NAME = "ringwise-web"
+#: Name of the Service that has the addresses of all replicas: the one that leads passes questions on.
+REPLICAS = "ringwise-web-replicas"
 _FOLDER = "/etc/ringwise/web"
 _SERVICE_PORT = 443
 #: A name in DNS, as those of Secrets and hosts are.
@@ -25,7 +27,7 @@ class Dashboard:
     #: More names that the page is reached by.
     hosts: tuple[str, ...] = ()
 
-    def arguments(self, namespace: str) -> list[str]:
+    def arguments(self, namespace: str, replicas: int) -> list[str]:
         """Those of the scheduler."""
         service = f"{NAME}.{namespace}.svc"
         names = (NAME, f"{NAME}.{namespace}", service, f"{service}.cluster.local", *self.hosts)
@@ -34,6 +36,7 @@ class Dashboard:
             f"--web-cert-file={_FOLDER}/tls.crt",
             f"--web-key-file={_FOLDER}/tls.key",
             *(f"--web-host={name}" for name in dict.fromkeys(names)),
+            *([f"--web-replicas={REPLICAS}.{namespace}.svc:{DASHBOARD_PORT}"] if replicas > 1 else []),
         ]
 
     def give_certificate(self, template: dict[str, Any]) -> None:
@@ -50,6 +53,12 @@ class Dashboard:
 def dashboard_service(metadata: dict[str, Any], selector: dict[str, str]) -> dict[str, Any]:
     ports = [{"name": "https", "port": _SERVICE_PORT, "targetPort": "web"}]
     spec = {"selector": selector, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def replicas_service(metadata: dict[str, Any], selector: dict[str, str]) -> dict[str, Any]:
+    ports = [{"name": "https", "port": DASHBOARD_PORT, "targetPort": "web"}]
+    spec = {"clusterIP": "None", "selector": selector, "ports": ports}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 

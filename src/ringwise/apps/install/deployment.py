@@ -26,7 +26,8 @@ from ringwise.apps.admission.objects import (
 )
 from ringwise.apps.install.boards import Boards, board_config_map, give_boards
 from ringwise.apps.install.dashboard import NAME as DASHBOARD
-from ringwise.apps.install.dashboard import Dashboard, dashboard_service
+from ringwise.apps.install.dashboard import REPLICAS as DASHBOARD_REPLICAS
+from ringwise.apps.install.dashboard import Dashboard, dashboard_service, replicas_service
 from ringwise.apps.install.policies import policy_objects
 from ringwise.records import dataclass
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
@@ -321,11 +322,15 @@ def _workloads(choices: Choices) -> Iterator[Object]:
     # Where we run the controller it has an account of its own: the scheduler need not read Secrets.
     configured = f"--scheduler-configmap={choices.namespace}/{SCHEDULER_CONFIG_MAP}"
     arguments = ["scheduler", "--no-controller", configured, *pod_groups]
-    arguments += [] if choices.dashboard is None else choices.dashboard.arguments(choices.namespace)
+    if choices.dashboard is not None:
+        arguments += choices.dashboard.arguments(choices.namespace, _replicas(choices))
     arguments += ["--shadow"] if choices.shadow else []
     yield from _workload(choices, "scheduler", arguments, {"cpu": "500m", "memory": "512Mi"}, "2Gi")
     if choices.dashboard is not None:
         yield dashboard_service(_meta(DASHBOARD, choices.namespace, "scheduler"), _selected("scheduler"))
+        if _replicas(choices) > 1:
+            metadata = _meta(DASHBOARD_REPLICAS, choices.namespace, "scheduler")
+            yield replicas_service(metadata, _selected("scheduler"))
     if choices.with_controller:
         arguments = ["controller", *pod_groups, *_obeyed(choices)]
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
@@ -335,6 +340,10 @@ def _obeyed(choices: Choices) -> list[str]:
     """Arguments that name the namespaces of Commands for queues, where they are not the usual ones."""
     names = (ANY_NAMESPACE,) if choices.with_queue_command_policy else choices.queue_command_namespaces
     return [f"--queue-command-namespace={name}" for name in names] * (names != QUEUE_COMMAND_NAMESPACES)
+
+
+def _replicas(choices: Choices) -> int:
+    return 1 if choices.shadow else 2
 
 
 def _workload(
@@ -351,7 +360,7 @@ def _workload(
         "kind": "Deployment",
         "metadata": _meta(name, choices.namespace, component),
         "spec": {
-            "replicas": 1 if choices.shadow else 2,
+            "replicas": _replicas(choices),
             "selector": selector,
             "template": {
                 "metadata": {"labels": labels},

@@ -23,6 +23,7 @@ from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import ended_document, ended_sentence, explanation_document
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
+from ringwise.web.application import Asker
 from ringwise.web.core import Core, WatchedScheduler
 from ringwise.web.guard import RequestRefusedError
 
@@ -44,10 +45,10 @@ class SchedulerAnswers:
         self._journals = journals
         self._aside = aside or Aside()
 
-    async def why(self, namespace: str, name: str) -> Mapping[str, Any]:
+    async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name))
 
-    async def story(self, namespace: str, name: str) -> Mapping[str, Any]:
+    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
         if not journals:
             raise RequestRefusedError(
@@ -55,7 +56,7 @@ class SchedulerAnswers:
             )
         return await self._answer(lambda scheduler, now: _story(journals, namespace, name))
 
-    async def what_if(self, text: bytes) -> Mapping[str, Any]:
+    async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
         return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from ringwise import __version__
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
+from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
 from ringwise.kube.run.core_thread import CoreStoppedError
 from ringwise.kube.run.runner import Runner
@@ -16,11 +19,14 @@ from ringwise.kubeclient.client import Client
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
-from ringwise.web.application import DashboardServer
+from ringwise.web.application import API, Asker, DashboardServer
 from ringwise.web.core import Answer, NotLeadingError, WatchedScheduler
-from ringwise.web.guard import Guard
+from ringwise.web.guard import Guard, RequestRefusedError
 from ringwise.web.hub import Hub
 from ringwise.web.tokens import ApiServerTokens
+
+#: What the answer of a replica that does not lead, and was asked by itself, leaves out.
+MEMORY = "what only the leader remembers: reservations, waits after faults and failed bindings"
 
 
 class KubeCore:
@@ -31,12 +37,16 @@ class KubeCore:
         self._scheduler = scheduler
 
     @property
+    def leads(self) -> bool:
+        return self._runner.deciding.is_set()
+
+    @property
     def leader(self) -> str:
         return self._runner.leader
 
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
         """A replica that waits for the lease knows the objects, but not why jobs wait: the leader does."""
-        if not self._runner.deciding.is_set():
+        if not self.leads:
             raise NotLeadingError(self._runner.leader)
         return await self._run(work)
 
@@ -52,6 +62,60 @@ class KubeCore:
             return await self._runner.ask(lambda now: work(scheduler, now))
         except CoreStoppedError:
             raise NotLeadingError(self._runner.leader) from None
+
+
+class KubeAnswers:
+    """Questions on a cluster: the replica that leads passes them on to one that has nothing else to do.
+
+    It answers itself, by a copy of its process, where no other replica is there, and where the answer rests
+    on what it alone remembers.
+    """
+
+    def __init__(self, core: KubeCore, own: SchedulerAnswers, replicas: Replicas | None) -> None:
+        self._core = core
+        self._own = own
+        self._replicas = replicas
+
+    async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
+        self._check(asker)
+        if not self._core.leads:
+            answer = await self._own.why(asker, namespace, name)
+            return (
+                answer if asker.forwarded else {**answer, "left_out": [*answer.get("left_out", ()), MEMORY]}
+            )
+        if self._replicas is not None and await self._objects_tell_all(namespace, name):
+            path = f"{API}/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}/why"
+            found = await self._replicas.ask(asker, "GET", path)
+            if found is not None and not _may_start(found):
+                return found
+        return await self._own.why(asker, namespace, name)
+
+    async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
+        """What was decided is in the journal of the replica that decided it."""
+        if not self._core.leads:
+            raise NotLeadingError(self._core.leader)
+        return await self._own.story(asker, namespace, name)
+
+    async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
+        """It is answered from the objects alone, by whomever."""
+        self._check(asker)
+        if self._core.leads and self._replicas is not None:
+            found = await self._replicas.ask(asker, "POST", f"{API}/what-if", text)
+            if found is not None:
+                return found
+        return await self._own.what_if(asker, text)
+
+    def _check(self, asker: Asker) -> None:
+        if asker.forwarded and self._core.leads:
+            raise RequestRefusedError(503, "leading", "this replica leads: it answers no question of another")
+
+    async def _objects_tell_all(self, namespace: str, name: str) -> bool:
+        return await self._core.call(lambda scheduler, now: scheduler.view.objects_tell_all(namespace, name))
+
+
+def _may_start(answer: Mapping[str, Any]) -> bool:
+    """From the objects alone it could start; what it waits for then, if for anything, the leader knows."""
+    return answer.get("outcome") in ("pending", "starting") and answer.get("reason") is None
 
 
 def serving_dashboard(
@@ -81,5 +145,7 @@ def serving_dashboard(
 
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
     hub = Hub(core, source, written=written)
-    server = DashboardServer(hub, SchedulerAnswers(core, lambda: journals), guard)
+    replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
+    answers = KubeAnswers(core, SchedulerAnswers(core, lambda: journals), replicas)
+    server = DashboardServer(hub, answers, guard)
     return listening_with_files(server, options, certificate_interval)

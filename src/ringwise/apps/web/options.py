@@ -20,6 +20,8 @@ class WebOptions:
     hosts: tuple[str, ...] = ()
     certificate: Path | None = None
     key: Path | None = None
+    #: A name with the addresses of all replicas, and the port of their dashboards; empty: there are none.
+    replicas: str = ""
     #: Where the port is taken, another one is used.
     or_any_port: bool = False
 
@@ -30,6 +32,8 @@ class WebOptions:
 
     def check(self) -> None:
         """Raises AddressError. Tokens of the cluster are not sent in the clear."""
+        if self.replicas:
+            parse_address(self.replicas)
         if (self.certificate is None) != (self.key is None):
             raise AddressError("--web-cert-file and --web-key-file are given together")
         if not self.local and self.certificate is None:
