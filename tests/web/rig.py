@@ -17,7 +17,7 @@ from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
-from ringwise.metrics.connections import Connections
+from ringwise.metrics.connections import OpenConnections
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
@@ -121,7 +121,7 @@ async def dashboard(
     read_interval: float = 0.01,
     idle_timeout: float = 60.0,
     history: Callable[[], FrameHistory] = FrameHistory,
-    connections: Connections | None = None,
+    connections: OpenConnections | None = None,
     **server: Any,
 ) -> AsyncIterator[Dashboard]:
     core = core or TestCore()

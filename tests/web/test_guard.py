@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.log import ERROR, Logger
-from ringwise.metrics.connections import Connections
+from ringwise.metrics.connections import OpenConnections
 from ringwise.web.addresses import is_loopback
 from ringwise.web.application import Asker
 from ringwise.web.guard import CONTENT_SECURITY_POLICY, Guard
@@ -108,6 +109,29 @@ def test_a_huge_body_is_refused() -> None:
     run(story())
 
 
+def test_a_manifest_beyond_the_limit_is_refused_before_its_body_is_read() -> None:
+    async def story() -> None:
+        async with dashboard(max_manifests=1) as at:
+            host, port = address_of(at)
+            header = f"POST /api/v1/what-if HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1000\r\n\r\n"
+            _, writer = await asyncio.open_connection(host, port)
+            writer.write(header.encode())
+            while not at.server._manifests:
+                await asyncio.sleep(0.005)
+            reader, second = await asyncio.open_connection(host, port)
+            second.write(header.encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 503")
+            # Who goes makes room.
+            writer.close()
+            while at.server._manifests:
+                await asyncio.sleep(0.005)
+            second.close()
+            async with at.session.post(f"{at.url}api/v1/what-if", data=b"[") as response:
+                assert response.status == 400
+
+    run(story())
+
+
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "POST"])
 def test_nothing_can_be_changed(method: str) -> None:
     async def story() -> None:
@@ -143,7 +167,7 @@ def test_a_defect_is_told_without_its_traceback(
 
 def test_half_a_request_does_not_keep_its_connection() -> None:
     async def story() -> None:
-        async with dashboard(connections=Connections(header_timeout=0.05)) as at:
+        async with dashboard(connections=OpenConnections(header_timeout=0.05)) as at:
             host, port = address_of(at)
             assert await raw_answer(host, port, "GET / HTTP/1.1\r\nHost:") == b""
 

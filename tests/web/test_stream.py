@@ -10,7 +10,7 @@ import zlib
 import pytest
 from aiohttp import ClientSession
 
-from ringwise.metrics.connections import Connections
+from ringwise.metrics.connections import OpenConnections
 from ringwise.web.frames import FrameHistory
 from tests.scheduler.clusters import gang, node
 from tests.tools.schemas import check_document
@@ -234,7 +234,7 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_nothing() -> None:
     async def story() -> None:
         names = [f"{number}-" + "x" * 2000 for number in range(100)]
         core = TestCore(*map(node, names))
-        async with dashboard(core, connections=Connections(write_timeout=0.2)) as at:
+        async with dashboard(core, connections=OpenConnections(write_timeout=0.2)) as at:
             first = await at.snapshot()
             host, port = address_of(at)
             reader = socket.socket()

@@ -46,7 +46,7 @@ ProtocolFactory = Callable[[], asyncio.Protocol]
 class Connection(asyncio.Protocol):
     """Between a transport and the protocol that serves it."""
 
-    def __init__(self, connections: Connections, peer: str, accepted: socket.socket) -> None:
+    def __init__(self, connections: OpenConnections, peer: str, accepted: socket.socket) -> None:
         self.peer = peer
         self._connections = connections
         self._accepted = accepted
@@ -146,7 +146,7 @@ class Connection(asyncio.Protocol):
         return asyncio.get_running_loop().call_later(seconds, self.close)
 
 
-class Connections:
+class OpenConnections:
     """The connections of one listening address, and their limits."""
 
     def __init__(
@@ -234,7 +234,7 @@ class Listener:
         self,
         sockets: Sequence[socket.socket],
         make: ProtocolFactory,
-        connections: Connections,
+        connections: OpenConnections,
         tls: SSLContext | None = None,
     ) -> None:
         self.sockets = sockets

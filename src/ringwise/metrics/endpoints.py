@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ringwise.metrics.connections import Connections, Listener, listening_sockets
+from ringwise.metrics.connections import Listener, OpenConnections, listening_sockets
 from ringwise.metrics.families import CONTENT_TYPE
 from ringwise.topology.numbers import whole_number
 
@@ -87,7 +87,7 @@ async def serving(
                 raise AddressError(f"cannot listen on {address}: {problem.strerror or problem}") from None
             tls = health_tls if address == health_address else None
             # The one limit of time holds from the connection to the end of the answer.
-            connections = Connections(MAX_CONNECTIONS, header_timeout=CLIENT_TIMEOUT)
+            connections = OpenConnections(MAX_CONNECTIONS, header_timeout=CLIENT_TIMEOUT)
             listener = Listener(sockets, PageServer(pages).protocol, connections, tls)
             stack.push_async_callback(listener.close)
             ports.append(listener.port)

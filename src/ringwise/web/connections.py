@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from ringwise.metrics.connections import Connection, Connections, Listener
+from ringwise.metrics.connections import Connection, Listener, OpenConnections
 
 #: Seconds for the body of a request.
 BODY_TIMEOUT = 5.0
@@ -29,7 +29,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _CONNECTION: ContextVar[Connection | None] = ContextVar("connection", default=None)
 
 
-def _reporting(connections: Connections) -> Middleware:
+def _reporting(connections: OpenConnections) -> Middleware:
     """A middleware that tells the connection when a header is complete, and when its request is answered."""
 
     @web.middleware
@@ -49,14 +49,14 @@ async def serving_application(
     app: web.Application,
     sockets: Sequence[socket.socket],
     tls: ssl.SSLContext | None = None,
-    connections: Connections | None = None,
+    connections: OpenConnections | None = None,
     *,
     keep_alive: float = KEEP_ALIVE,
     shutdown_timeout: float = 1.0,
     handler_cancellation: bool = False,
 ) -> AsyncIterator[int]:
     """Serve until the block ends, and close the sockets then; yields the port."""
-    connections = connections or Connections()
+    connections = connections or OpenConnections()
     app.middlewares.insert(0, _reporting(connections))
     runner = web.AppRunner(
         app,

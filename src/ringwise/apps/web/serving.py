@@ -11,7 +11,7 @@ from pathlib import Path
 from ringwise.apps.web.options import WebOptions
 from ringwise.kubeclient.config import load_pair
 from ringwise.log import Logger
-from ringwise.metrics.connections import Connections, listening_sockets
+from ringwise.metrics.connections import OpenConnections, listening_sockets
 from ringwise.metrics.endpoints import AddressError, parse_address
 from ringwise.web.application import DashboardServer
 from ringwise.web.connections import serving_application
@@ -29,7 +29,7 @@ async def listening(
     tls: ssl.SSLContext | None = None,
     *,
     or_any_port: bool = False,
-    connections: Connections | None = None,
+    connections: OpenConnections | None = None,
 ) -> AsyncIterator[str]:
     """Serve until the block ends; yields the URL of the page. Raises AddressError.
 
