@@ -428,6 +428,9 @@ VENDOR_DEVICE_PLUGIN_PREFIX = "ascend-device-plugin"
 #: Priority classes of Kubernetes' own pods. API server.
 SYSTEM_CLUSTER_CRITICAL = "system-cluster-critical"
 SYSTEM_NODE_CRITICAL = "system-node-critical"
+#: They are for what the cluster itself needs, and mean nothing in other namespaces than these.
+SYSTEM_CLASSES = frozenset({SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL})
+SYSTEM_NAMESPACES = frozenset({KUBE_SYSTEM, VOLCANO_SYSTEM, MINDX_DL})
 
 # -- Labels of objects that Ringwise creates ---------------------------------------------------------
 

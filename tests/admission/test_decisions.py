@@ -12,9 +12,9 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.manifests.configuration import read_configuration
-from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen, QuotaGone, QuotaSeen
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import Queue
+from ringwise.state.model import ClassScope, Queue, ResourceQuota
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, deletion, group, pod, review, vcjob
 from tests.place.workloads import ascend_job, operator_job, replicated, role
@@ -82,6 +82,30 @@ def test_13_unknown_fields_are_warnings() -> None:
     assert "warnings" not in respond(vcjob(8, minAvailble=1), operation="UPDATE", old=vcjob(8))
     owner = [{"kind": "ReplicaSet", "name": "made", "uid": "1", "apiVersion": "apps/v1"}]
     assert "warnings" not in respond(pod(1, strange=1, ownerReferences=owner))
+
+
+def test_8_a_priority_class_that_the_namespace_may_not_use_is_a_warning() -> None:
+    only = "only the namespaces kube-system, mindx-dl, volcano-system may use it"
+    for made in (vcjob(8, priorityClassName="system-node-critical"), group()):
+        made["spec"]["priorityClassName"] = "system-node-critical"
+        response = respond(made)
+        assert response["allowed"] is True
+        (warning,) = response["warnings"]
+        assert f"priority class system-node-critical is not used: {only}" in warning
+        assert "warnings" not in respond({**made, "metadata": {"name": "x", "namespace": "kube-system"}})
+    cluster = world()
+    scope = (ClassScope("In", ("high",)),)
+    cluster.take(QuotaSeen(ResourceQuota("team", "none", {"pods": 0}, class_scopes=scope)))
+    cluster.take(QuotaSeen(ResourceQuota("other", "none", {"pods": 0}, class_scopes=scope)))
+    high = vcjob(8, priorityClassName="high")
+    answered = answer(review(high), cluster)
+    assert answered is not None
+    (warning,) = answered["response"]["warnings"]
+    assert "ResourceQuota team/none allows 0 of pods" in warning
+    cluster.take(QuotaGone("team", "none"))
+    answered = answer(review(high), cluster)
+    assert answered is not None
+    assert "warnings" not in answered["response"]
 
 
 def test_12_a_job_of_0_replicas_is_allowed_and_its_missing_replicas_are_told() -> None:

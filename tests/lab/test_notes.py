@@ -89,3 +89,31 @@ def test_the_configuration_of_the_input_is_used_unless_another_is_given(tmp_path
 def test_an_error_names_the_option_that_skips_it(tmp_path: Path) -> None:
     said = Terminal(tmp_path).refused("place -f -", text({"apiVersion": "v1", "kind": "Node", "metadata": 3}))
     assert said.splitlines()[-1].endswith(" (--keep-going goes on without it)")
+
+
+def test_8_a_priority_class_that_is_not_obeyed_is_told_by_place_why_describe_and_doctor(
+    tmp_path: Path,
+) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "none", "namespace": "vcjob"},
+        "spec": {
+            "hard": {"pods": "0"},
+            "scopeSelector": {
+                "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
+            },
+        },
+    }
+    job = vcjob("job", [("worker", 1, pod_spec(1))], priorityClassName="high")
+    told = "priority class high is not used: ResourceQuota vcjob/none allows 0 of pods for it"
+    terminal = Terminal(tmp_path)
+    assert told in terminal.run("place -f -", text(HIGH, quota, node("n1"), job)).stderr
+    with running(tmp_path, nodes(1)):
+        terminal.ok("submit -", text(HIGH, quota, job))
+        for command in ("why job", "describe job job", "doctor"):
+            shown = " ".join(terminal.run(command).stdout.split())
+            assert told in shown, command
+        document = json.loads(terminal.run("describe job job -o json").stdout)
+        assert document["priority"] == 0
+        assert document["notes"][0].startswith(told)

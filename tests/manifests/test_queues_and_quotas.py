@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.manifests.bundle import read_bundle
-from ringwise.state.model import NodeGroupAffinity, Queue
+from ringwise.state.model import ClassScope, NodeGroupAffinity, Queue
 
 QUEUE = """
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -55,6 +55,63 @@ def test_limits_that_cannot_be_read_are_a_problem_of_the_queue_and_no_error(text
     read = queue(text)
     assert read.node_group_limits == {}
     assert read.node_group_problem
+
+
+QUOTA = """
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: q, namespace: team}
+spec:
+  hard: {pods: "0"}
+  %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("spec", "scopes", "others", "limited"),
+    [
+        ("", (), False, ()),
+        ("scopes: [PriorityClass]", (ClassScope("Exists"),), False, ("high", "low")),
+        ("scopes: [BestEffort]", (), True, ()),
+        ("scopes: [PriorityClass, NotTerminating]", (ClassScope("Exists"),), True, ()),
+        (
+            "scopeSelector: {matchExpressions: "
+            "[{scopeName: PriorityClass, operator: In, values: [high, top]}]}",
+            (ClassScope("In", ("high", "top")),),
+            False,
+            ("high",),
+        ),
+        (
+            "scopeSelector: {matchExpressions: "
+            "[{scopeName: PriorityClass, operator: NotIn, values: [high]}]}",
+            (ClassScope("NotIn", ("high",)),),
+            False,
+            ("", "low"),
+        ),
+        (
+            "scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: DoesNotExist}]}",
+            (ClassScope("DoesNotExist"),),
+            False,
+            ("",),
+        ),
+    ],
+)
+def test_8_the_scopes_of_a_quota(
+    spec: str, scopes: tuple[ClassScope, ...], others: bool, limited: tuple[str, ...]
+) -> None:
+    bundle = read_bundle(["-"], stdin=(QUOTA % spec).encode())
+    assert bundle.errors == []
+    (quota,) = bundle.quotas
+    assert (quota.class_scopes, quota.other_scopes) == (scopes, others)
+    assert tuple(name for name in ("", "high", "low") if quota.limits_class(name)) == limited
+
+
+def test_8_an_unknown_operator_is_an_error_of_the_quota() -> None:
+    spec = "scopeSelector: {matchExpressions: [{scopeName: PriorityClass, operator: Is, values: [a]}]}"
+    bundle = read_bundle(["-"], stdin=(QUOTA % spec).encode())
+    (error,) = bundle.errors
+    assert "spec.scopeSelector.matchExpressions[0].operator" in str(error)
+    assert "In, NotIn, Exists, DoesNotExist" in str(error)
 
 
 CLUSTER = """

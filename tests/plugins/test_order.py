@@ -81,3 +81,21 @@ def test_conformance_spares_critical_pods_and_the_system_namespace(
     expected = [] if safe else ["p"]
     assert session.preemptable(lab["new"], lab.pod("new-0"), ["p"]) == expected
     assert session.reclaimable(lab["new"], lab.pod("new-0"), ["p"]) == expected
+
+
+@pytest.mark.parametrize(("namespace", "safe"), [("team", False), ("kube-system", True), ("mindx-dl", True)])
+def test_8_conformance_a_critical_class_makes_no_job_with_chips_safe_outside_the_system(
+    namespace: str, safe: bool
+) -> None:
+    lab = cluster().node("n1", chips=8).job("new")
+    critical = Pod(
+        "p",
+        namespace,
+        "p",
+        pod_class_of(chips=8),
+        phase="Running",
+        node="n1",
+        priority_class="system-node-critical",
+    )
+    session = lab.put(critical).session("conformance")
+    assert session.reclaimable(lab["new"], lab.pod("new-0"), ["p"]) == ([] if safe else ["p"])

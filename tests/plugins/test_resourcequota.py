@@ -9,7 +9,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import Node, Owner, PodClass, PodGroup, ResourceQuota
+from ringwise.state.model import ClassScope, Node, Owner, PodClass, PodGroup, ResourceQuota
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.builders import CHIP, Lab, cluster
 
@@ -48,6 +48,27 @@ def test_used_and_asked_stay_within_every_hard_limit(
     needs = {"cpu": 4_000, "limits.cpu": 8_000, CHIP: 16}
     lab.job("job", pods=2, min_resources=needs, cpu=2_000)
     assert verdict(lab, quota(hard, used))[0] is admitted
+
+
+@pytest.mark.parametrize(
+    ("scopes", "admitted"),
+    [
+        ((), False),
+        ((ClassScope("In", ("batch",)),), False),
+        ((ClassScope("In", ("high",)),), True),
+        ((ClassScope("NotIn", ("batch",)),), True),
+        ((ClassScope("Exists"), ClassScope("NotIn", ("high",))), False),
+        ((ClassScope("DoesNotExist"),), True),
+    ],
+)
+def test_a_quota_counts_only_pods_of_the_classes_in_its_scope(
+    scopes: tuple[ClassScope, ...], admitted: bool
+) -> None:
+    lab = cluster().node("n1", cpu=1).job("job", pods=2, min_resources={"cpu": 1}, cpu=1)
+    for name in ("job-0", "job-1"):
+        lab.change(name, priority_class="batch")
+    scoped = ResourceQuota("default", "q", {"pods": 0}, class_scopes=scopes)
+    assert verdict(lab, scoped)[0] is admitted
 
 
 def test_the_message_names_only_what_is_exceeded() -> None:

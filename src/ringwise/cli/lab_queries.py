@@ -173,6 +173,8 @@ def _job(live: LiveLab, key: str) -> QueryResult:
 
     def draw(console: Console) -> None:
         _facts(console, f"job {key} ({view.kind})", _job_facts(view))
+        for note in document.get("notes", ()):
+            print_line(console, f"  {escape(note)}", style="yellow")
         if view.reason is not None:
             print_line(console, f"  {escape(view.reason.message)}", style="yellow")
             if view.board is not None:

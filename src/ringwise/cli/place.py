@@ -70,6 +70,8 @@ def place_command(
     complain(*answer.errors)
     tell_notes(bundle)
     complain(*(f"note: {note}" for note in queue_notes(bundle)))
+    refused = [(job, why) for job in answer.view.jobs.values() for why in job.refused_classes.values()]
+    complain(*(f"note: job {job.namespace}/{job.name}: {why}" for job, why in refused))
     if answer.not_searched:
         complain(
             f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "

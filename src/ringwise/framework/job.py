@@ -92,6 +92,8 @@ class Job:
     group: PodGroup | None = None
     queue: str = "default"
     priority: int = 0
+    #: Priority classes that it names and may not use, each with the sentence that says why.
+    refused_classes: Mapping[str, str] = EMPTY
     #: Uids of pending pods with the preemptionPolicy Never.
     non_preempting: frozenset[str] = frozenset()
     created: int = 0
@@ -292,6 +294,18 @@ def is_awaiting_pods(job: Job) -> bool:
     if not job.inqueue or job.pods or group is None or group.phase == "Completed":
         return False
     return job.min_available > 0 or any(group.min_resources.values())
+
+
+def quota_names(job: Job) -> Amounts:
+    """What the job needs at once, under every name that a ResourceQuota may have for it.
+
+    Volcano writes most of these names into `minResources`; those that are missing follow from the others.
+    """
+    written: Mapping[str, int] = job.group.min_resources if job.group is not None else {}
+    names: Amounts = {"pods": job.min_available, "count/pods": job.min_available}
+    names.update((f"requests.{name}", amount) for name, amount in without_quota_names(written).items())
+    names.update(written)
+    return names
 
 
 def gated_pods(job: Job) -> int:

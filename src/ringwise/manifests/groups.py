@@ -28,11 +28,14 @@ from ringwise.manifests.wire import (
     ResourceQuotaSpecWire,
     ResourceQuotaStatusWire,
     ResourceQuotaWire,
+    ScopeExpressionWire,
+    ScopeSelectorWire,
 )
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.state.model import (
     DEFAULT_QUEUE,
     ROOT_QUEUE,
+    ClassScope,
     NodeGroupAffinity,
     PodGroup,
     PriorityClass,
@@ -47,6 +50,8 @@ from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
 _GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
 _QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
 _PRIORITIES = 2**31
+_CLASS_SCOPE = "PriorityClass"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
@@ -176,13 +181,37 @@ def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> Resour
     who = identity(wire.metadata, "ResourceQuota", found)
     spec = wire.spec or ResourceQuotaSpecWire()
     status = wire.status or ResourceQuotaStatusWire()
+    class_scopes, other_scopes = _scopes(spec, found)
     return ResourceQuota(
         namespace=who.namespace,
         name=who.name,
         hard=amounts(spec.hard, "spec.hard", found),
         used=amounts(status.used, "status.used", found),
         origin=found.origin,
+        class_scopes=class_scopes,
+        other_scopes=other_scopes,
     )
+
+
+def _scopes(spec: ResourceQuotaSpecWire, found: Findings) -> tuple[tuple[ClassScope, ...], bool]:
+    """What a quota says about priority classes, and whether it has other scopes.
+
+    A scope in the short list means that the pod has it: any priority class, for one.
+    """
+    selector = spec.scope_selector or ScopeSelectorWire()
+    wires = [
+        *(ScopeExpressionWire(scope, "Exists") for scope in spec.scopes or ()),
+        *(selector.match_expressions or ()),
+    ]
+    classes: list[ClassScope] = []
+    for position, wire in enumerate(wires):
+        if wire.scope_name != _CLASS_SCOPE:
+            continue
+        if wire.operator not in _OPERATORS:
+            path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
+            found.wrong(path, f"must be one of {', '.join(_OPERATORS)}, got {shown(wire.operator)}")
+        classes.append(ClassScope(shared(wire.operator or ""), tuple(map(shared, wire.values or ()))))
+    return tuple(classes), len(classes) < len(wires)
 
 
 def priority_class_from_wire(wire: PriorityClassWire, found: Findings) -> PriorityClass:

@@ -308,8 +308,20 @@ class PriorityClassWire(WireStruct):
     preemption_policy: str | None = None
 
 
+class ScopeExpressionWire(WireStruct):
+    scope_name: str | None = None
+    operator: str | None = None
+    values: list[str] | None = None
+
+
+class ScopeSelectorWire(WireStruct):
+    match_expressions: list[ScopeExpressionWire] | None = None
+
+
 class ResourceQuotaSpecWire(WireStruct):
     hard: Quantities | None = None
+    scopes: list[str] | None = None
+    scope_selector: ScopeSelectorWire | None = None
 
 
 class ResourceQuotaStatusWire(WireStruct):

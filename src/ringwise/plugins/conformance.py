@@ -8,9 +8,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod
-from ringwise.wellknown import KUBE_SYSTEM, SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL
-
-_CRITICAL_CLASSES = frozenset({SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL})
+from ringwise.wellknown import KUBE_SYSTEM, SYSTEM_CLASSES, SYSTEM_NAMESPACES
 
 
 class Conformance:
@@ -28,7 +26,11 @@ class Conformance:
 
 
 def _critical(pod: Pod) -> bool:
-    return pod.namespace == KUBE_SYSTEM or pod.priority_class in _CRITICAL_CLASSES
+    if pod.priority_class in SYSTEM_CLASSES:
+        # Kubernetes lets every namespace use these classes. What a cluster needs, an agent on each node for
+        # one, asks for no chips; a job with chips that nobody can evict would be a tenant's.
+        return not pod.cls.chips or pod.namespace in SYSTEM_NAMESPACES
+    return pod.namespace == KUBE_SYSTEM
 
 
 SPEC = PluginSpec("conformance", "never evicts what the cluster itself needs", Conformance)

@@ -6,12 +6,10 @@ be enqueued, get some of its pods and never the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_ENQUEUEABLE, JOB_ENQUEUED, Vote
-from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.framework.job import Job, is_awaiting_pods, quota_names
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason, ReasonKind, Stage, Trigger
@@ -24,8 +22,6 @@ QUOTA_INSUFFICIENT = ReasonKind(
     ("raise the ResourceQuota {quota}",),
     frozenset({Trigger.QUOTA_CHANGED, Trigger.JOB_CHANGED, Trigger.JOB_ENDED, Trigger.CLAIM_FELL}),
 )
-
-_REQUESTS, _LIMITS, _COUNT = "requests.", "limits.", "count/"
 
 
 class ResourceQuotas:
@@ -47,6 +43,8 @@ class ResourceQuotas:
         promised = self._promises(job.namespace)
         for name in sorted(quotas):
             quota = quotas[name]
+            if not quota.counts_class(_class_of_pods(job)):
+                continue
             used = {key: quota.used.get(key, 0) + promised.get(key, 0) for key in quota.hard}
             over = [
                 key
@@ -78,18 +76,10 @@ class ResourceQuotas:
         return found
 
 
-def quota_names(job: Job) -> Mapping[str, int]:
-    """What the job needs at once, under every name that a quota may have for it.
-
-    Volcano writes most of these names into `minResources`; those that are missing follow from the others.
-    """
-    written = job.group.min_resources if job.group is not None else {}
-    names: Amounts = {"pods": job.min_available, "count/pods": job.min_available}
-    for name, amount in written.items():
-        if not name.startswith((_REQUESTS, _LIMITS, _COUNT)) and name != "pods":
-            names[f"{_REQUESTS}{name}"] = amount
-    names.update(written)
-    return names
+def _class_of_pods(job: Job) -> str:
+    """By it the API server finds the quotas of a pod. Before any is known: what the PodGroup names."""
+    first = next(iter(job.in_order), None)
+    return first.priority_class if first is not None else job.group.priority_class if job.group else ""
 
 
 SPEC = PluginSpec(

@@ -520,6 +520,27 @@ class Queue:
     missing: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ClassScope:
+    """One expression about the priority class of pods: In, NotIn, Exists or DoesNotExist."""
+
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, name: str) -> bool:
+        """As the API server matches a pod with this class; empty: with none."""
+        match self.operator:
+            case "In":
+                return name in self.values
+            case "NotIn":
+                return name not in self.values
+            case "Exists":
+                return bool(name)
+            case "DoesNotExist":
+                return not name
+        return False
+
+
 @dataclass(slots=True)
 class ResourceQuota:
     """What the pods of a namespace may use together, and use. Names as written: `requests.cpu`, `pods`."""
@@ -529,10 +550,22 @@ class ResourceQuota:
     hard: Mapping[str, int] = field(default_factory=dict)
     used: Mapping[str, int] = field(default_factory=dict)
     origin: str = ""
+    #: It counts pods whose class all of these match.
+    class_scopes: tuple[ClassScope, ...] = ()
+    #: It counts only a part of those: best-effort pods, pods with a deadline and the like.
+    other_scopes: bool = False
 
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    def counts_class(self, name: str) -> bool:
+        """Whether pods of this priority class are in its scope; empty: pods without one."""
+        return all(scope.matches(name) for scope in self.class_scopes)
+
+    def limits_class(self, name: str) -> bool:
+        """Whether it says how much all pods of this priority class together may use."""
+        return bool(self.class_scopes) and not self.other_scopes and self.counts_class(name)
 
 
 @dataclass(slots=True)

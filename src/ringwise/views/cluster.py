@@ -131,7 +131,7 @@ class JobView:
 
     def document(self) -> JobFields:
         """The job in `get jobs -o json`, `describe job` and `top`."""
-        return {
+        document: JobFields = {
             "namespace": self.namespace,
             "name": self.name,
             "kind": self.kind,
@@ -149,6 +149,9 @@ class JobView:
             "reason": None if self.reason is None else self.reason.as_json(),
             "board_reason": self.board,
         }
+        if self.job is not None and self.job.refused_classes:
+            document["notes"] = list(self.job.refused_classes.values())
+        return document
 
 
 def job_views(objects: ClusterObjects) -> list[JobView]:
@@ -293,7 +296,7 @@ def pod_view(view: SchedulerView, pod: Pod, job: Job | None) -> JobView:
         pod.name,
         "Pod",
         "default" if job is None else job.queue,
-        pod.priority,
+        pod.priority if job is None else job.priority,
         pod_phase(pod),
         [pod],
         1,

@@ -68,6 +68,8 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
         "pods": [_location(location) for location in explanation.locations],
         "plan": list(explanation.plan),
     }
+    if explanation.notes:
+        document["notes"] = list(explanation.notes)
     if explanation.left_out:
         document["left_out"] = list(explanation.left_out)
     return document

@@ -7,7 +7,7 @@ queue must be created. Every other obstacle is a warning, and the job may wait f
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -59,6 +59,7 @@ from ringwise.manifests.workloads import (
     replicated_from_wire,
 )
 from ringwise.messages import events as ev
+from ringwise.messages.containment import object_of
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.messages.workload_expansion import workload_group, workload_pods
@@ -68,7 +69,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import ROOT_QUEUE, Pod, PodGroup, Queue
+from ringwise.state.model import ROOT_QUEUE, Pod, PodGroup, Queue, ResourceQuota
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import Workload
@@ -114,6 +115,8 @@ class KnownCluster:
     #: Whether a queue with pods is protected also when it is Closed.
     protect_used_queues: bool = False
     topology: ev.TopologySeen | None = None
+    #: ResourceQuotas by namespace and name.
+    quotas: dict[str, dict[str, ResourceQuota]] = field(default_factory=dict)
     #: The queues that namespaces name for their PodGroups.
     namespace_queues: dict[str, str] = field(default_factory=dict)
 
@@ -123,6 +126,13 @@ class KnownCluster:
                 self.queues = {**(self.queues or {}), event.queue.name: event.queue}
             case ev.QueueGone():
                 (self.queues or {}).pop(event.name, None)
+            case ev.QuotaSeen(quota):
+                named = self.quotas.get(quota.namespace, {})
+                self.quotas[quota.namespace] = {**named, quota.name: quota}
+            case ev.QuotaGone(namespace, name):
+                self.quotas.get(namespace, {}).pop(name, None)
+                if not self.quotas.get(namespace, True):
+                    del self.quotas[namespace]
             case ev.ConfigurationSeen():
                 self.configuration = event.configuration
             case ev.TopologySeen():
@@ -135,6 +145,8 @@ class Verdict:
     refusals: tuple[Reason, ...] = ()
     #: Why it will wait at first.
     warnings: tuple[Reason, ...] = ()
+    #: What of it is not obeyed, and why.
+    notes: tuple[str, ...] = ()
 
 
 ALLOWED = Verdict()
@@ -304,7 +316,8 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     if found.errors:
         return Verdict(_malformed(found.errors))
     view = _scheduler(cluster, [ev.PodGroupSeen(group)]).view
-    return _verdict(_before_plugins(view, view.jobs[group.key], cluster))
+    job = view.jobs[group.key]
+    return _verdict(_before_plugins(view, job, cluster), job)
 
 
 def _pod_group(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodGroupWire, PodGroup]:
@@ -489,14 +502,17 @@ def _judged(cluster: KnownCluster, events: list[ev.Event]) -> Verdict:
     view = _scheduler(cluster, events).view
     job = next(iter(view.jobs.values()))
     reason = _before_plugins(view, job, cluster) or view.what_if.job_valid(job, 0)
-    return _verdict(reason)
+    return _verdict(reason, job)
 
 
-def _scheduler(cluster: KnownCluster, events: Iterable[ev.Event]) -> Scheduler:
+def _scheduler(cluster: KnownCluster, events: Sequence[ev.Event]) -> Scheduler:
     scheduler = new_scheduler(cluster.configuration, cluster.catalog, cluster.scheduler_names)
     known: list[ev.Event] = [ev.QueueSeen(queue) for queue in (cluster.queues or {}).values()]
     if cluster.topology is not None:
         known.append(cluster.topology)
+    # All are of one job. The quotas are taken on another thread than this.
+    namespace = next(object_of(event)[1] for event in events).partition("/")[0]
+    known += map(ev.QuotaSeen, list(cluster.quotas.get(namespace, {}).values()))
     scheduler.handle([*known, *events], 0, Decide.NOTHING)
     return scheduler
 
@@ -512,10 +528,11 @@ def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Rea
     return None if queue.state == "Open" else QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
 
 
-def _verdict(reason: Reason | None) -> Verdict:
+def _verdict(reason: Reason | None, job: Job) -> Verdict:
+    notes = tuple(job.refused_classes.values())
     if reason is None:
-        return ALLOWED
-    return Verdict((reason,)) if _is_final(reason) else Verdict(warnings=(reason,))
+        return Verdict(notes=notes) if notes else ALLOWED
+    return Verdict((reason,), notes=notes) if _is_final(reason) else Verdict(warnings=(reason,), notes=notes)
 
 
 def _not_ours(cluster: KnownCluster, name: str) -> Verdict:

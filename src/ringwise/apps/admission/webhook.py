@@ -83,7 +83,7 @@ _MAX_MESSAGE = 3000
 #: The API server truncates longer warnings.
 _MAX_WARNING = 250
 #: Watched kinds.
-_WATCHED = ("queues", "topology", "configuration")
+_WATCHED = ("queues", "resourcequotas", "topology", "configuration")
 
 
 class _Kind(msgspec.Struct):
@@ -177,7 +177,7 @@ def _checked(request: _Request, cluster: KnownCluster, excess: str = "") -> dict
         more = len(verdict.refusals) - len(shown)
         message = "; also: ".join(shown) + (f"; and {more} more" if more else "")
         response["status"] = {"code": 400, "reason": "BadRequest", "message": message[:_MAX_MESSAGE]}
-    warnings = [] if verdict.refusals else [_warning(reason) for reason in verdict.warnings]
+    warnings = [] if verdict.refusals else [*map(_warning, verdict.warnings), *verdict.notes]
     warnings += _notes(request)
     if warnings:
         response["warnings"] = [text[:_MAX_WARNING] for text in warnings]

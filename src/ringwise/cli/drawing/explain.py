@@ -38,7 +38,7 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
     title = f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{answer.outcome}[/]"
     print_line(console, title)
     print_line(console, f"  {escape(answer.sentence)}")
-    for line in (*answer.faults, *filter(None, (answer.board,)), *answer.plan):
+    for line in (*answer.notes, *answer.faults, *filter(None, (answer.board,)), *answer.plan):
         print_line(console, f"  {escape(line)}")
     _print_refusals(console, answer)
     _print_misses(console, source, answer)

@@ -14,6 +14,7 @@ from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
 from ringwise.reasons import Reason
+from ringwise.scheduler.core.priority_rights import PriorityRights
 from ringwise.scheduler.core.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
@@ -62,6 +63,9 @@ class JobBook:
         self._unread: dict[str, None] = {}
         #: The setting `visible-devices`.
         self.visible_devices = "refused"
+        self._rights = PriorityRights()
+        #: Jobs of which only what quotas count may have changed.
+        self._uncounted: dict[str, None] = {}
 
     # -- pods -----------------------------------------------------------------------------
 
@@ -202,6 +206,8 @@ class JobBook:
         ends = old and job.sources and (old.deleting, old.phase) != (pod.deleting, pod.phase)
         if old is None or ends or differs_for_job(old, pod):
             self._touch(job)
+        elif (old.live, old.deleting) != (pod.live, pod.deleting) and self._rights.has_quotas(job.namespace):
+            self._uncounted[job.key] = None
 
     def drop_pod(self, uid: str) -> Job | None:
         job = self.job_of(uid)
@@ -226,6 +232,7 @@ class JobBook:
         if job.pods or job.group is not None or job.key in self._invalid:
             return False
         del self.jobs[job.key]
+        self._rights.forget(job)
         self._state.changes.job(job.key)
         return True
 
@@ -336,13 +343,39 @@ class JobBook:
         quotas = self.quotas.setdefault(quota.namespace, {})
         known = quotas.get(quota.name)
         quotas[quota.name] = quota
-        return known is None or (known.hard, known.used) != (quota.hard, quota.used)
+        self._count_anew(quota.namespace)
+        return known is None or replace(known, origin=quota.origin) != quota
 
     def drop_quota(self, namespace: str, name: str) -> None:
         quotas = self.quotas.get(namespace, {})
         quotas.pop(name, None)
         if not quotas:
             self.quotas.pop(namespace, None)
+        self._count_anew(namespace)
+
+    def _count_anew(self, namespace: str) -> None:
+        """A quota of the namespace came, changed or went."""
+        if self._rights.put_quotas(namespace, self.quotas.get(namespace, {})):
+            self._uncounted.update(
+                (job.key, None) for job in self.jobs.values() if job.namespace == namespace
+            )
+
+    def review_priorities(self) -> list[Job]:
+        """Called after `read_changed`. Returns jobs whose priority class is in force now, or no longer."""
+        found: dict[str, Job] = {}
+        for key in self._uncounted:
+            job = self.jobs.get(key)
+            if job is not None:
+                before = job.refused_classes
+                self._rights.put(job, over=self.is_over(job))
+                if job.refused_classes != before:
+                    found[key] = job
+        self._uncounted.clear()
+        found.update((job.key, job) for job in self._rights.review(self.jobs))
+        for job in found.values():
+            self._weigh(job)
+            self._state.changes.job(job.key)
+        return list(found.values())
 
     def put_queue(self, queue: Queue) -> None:
         self.queues[queue.name] = queue
@@ -424,6 +457,7 @@ class JobBook:
             job.labels, job.annotations = vcjob.labels, vcjob.annotations
         if vcjob is not None and vcjob.problems:
             job.defects = tuple(MALFORMED_JOB(problem=problem) for problem in vcjob.problems)
+        self._rights.put(job, over=self.is_over(job))
         self._weigh(job)
         job.expected = _expected(job, vcjob)
         if job.queue != queue:
@@ -486,12 +520,13 @@ class JobBook:
         )
 
     def _priority(self, job: Job) -> int:
-        group = job.group
-        if group is not None and group.priority_class:
+        group, refused = job.group, job.refused_classes
+        if group is not None and group.priority_class and group.priority_class not in refused:
             return self._value(group.priority_class)
         values = [
             self._value(pod.priority_class) if pod.priority_class and not pod.priority else pod.priority
             for pod in job.in_order[:1]
+            if pod.priority_class not in refused
         ]
         if value := max(values, default=0):
             return value

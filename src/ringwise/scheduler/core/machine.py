@@ -250,6 +250,10 @@ class Scheduler:
         for job in self._book.read_changed():
             self._note_claim(job)
             self._limits.touch(job)
+        for job in self._book.review_priorities():
+            # It may be served first now, or preempt others.
+            self._pending.activate(job.key)
+            self._reporter.job_changed(job)
         if decide is Decide.NOTHING:
             return []
         self._contained("reservations", lambda: self._expire_reservations(now))

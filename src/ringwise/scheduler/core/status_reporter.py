@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellPod
+from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellJob, TellPod
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
@@ -14,6 +14,9 @@ from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
+
+#: Word of the event that says why a priority class is not obeyed.
+CLASS_IGNORED = "PriorityClassIgnored"
 
 
 class StatusReporter:
@@ -39,6 +42,8 @@ class StatusReporter:
         #: What was reported last, by PodGroup and by pod.
         self._groups: dict[str, SetGroupStatus] = {}
         self._pods: dict[str, tuple[Reason, str]] = {}
+        #: By job: priority classes of which was told that it may not use them.
+        self._refused: dict[str, frozenset[str]] = {}
         #: Pods whose queue gate was removed.
         self._ungated: set[str] = set()
         self.queues = QueueStatusReporter(book.queues, usage)
@@ -50,6 +55,7 @@ class StatusReporter:
     def forget(self, key: str) -> None:
         self._changed.pop(key, None)
         self._groups.pop(key, None)
+        self._refused.pop(key, None)
         self.queues.forget(key)
         self._awaited.forget(key)
 
@@ -81,6 +87,7 @@ class StatusReporter:
         if self._book.serves(job):
             self._report_group(job, commands)
             self._report_pods(job, commands)
+            self._tell_refused_classes(job, commands)
             if job.inqueue:
                 self._remove_gates(job, commands)
         elif job.group is not None:
@@ -103,7 +110,7 @@ class StatusReporter:
             commands.append(status)
 
     def _report_pods(self, job: Job, commands: list[Command]) -> None:
-        reason = job.reason
+        reason = _told(job)
         if reason is None or not self._awaited.is_told(job):
             for uid in job.pods:
                 self._pods.pop(uid, None)
@@ -124,6 +131,24 @@ class StatusReporter:
                 told_before = before[1] if before is not None else pod.nominated
                 told_node = node if node or told_before else None
                 commands.append(TellPod(uid, pod.namespace, pod.name, reason, told_node))
+
+    def _tell_refused_classes(self, job: Job, commands: list[Command]) -> None:
+        """Once for each class, also where the job starts at once and so has no reason to wait."""
+        refused = frozenset(job.refused_classes)
+        before = self._refused.get(job.key, frozenset())
+        if refused == before:
+            return
+        if refused:
+            self._refused[job.key] = refused
+        else:
+            self._refused.pop(job.key, None)
+        # Of a job that runs it was told before it started: a scheduler that starts does not tell it again.
+        placements = self._state.pods
+        waits = not job.pods or any(placements[uid].node < 0 or placements[uid].assumed for uid in job.pods)
+        if refused - before and waits:
+            commands.append(
+                TellJob.about(job, CLASS_IGNORED, "; ".join(job.refused_classes.values()), warning=True)
+            )
 
     def _remove_gates(self, job: Job, commands: list[Command]) -> None:
         """The job is admitted to its queue, and what it needs is kept for it there."""
@@ -175,4 +200,10 @@ class StatusReporter:
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
         told = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_told(job)
-        return SetGroupStatus(job.key, phase, job.reason if told else None, running, succeeded, failed)
+        return SetGroupStatus(job.key, phase, _told(job) if told else None, running, succeeded, failed)
+
+
+def _told(job: Job) -> Reason | None:
+    """Why it waits, with what else its owner has to know."""
+    reason = job.reason
+    return reason.with_hints(job.refused_classes.values()) if reason and job.refused_classes else reason

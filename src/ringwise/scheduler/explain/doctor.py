@@ -60,6 +60,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _racks,
         _queues,
         _jobs,
+        _priority_classes,
         fault_findings,
         _configuration,
         _incidents,
@@ -75,6 +76,18 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
 
 def of_reason(severity: str, where: str, reason: Reason) -> Finding:
     return Finding(severity, reason.code, where, reason.message, reason.cures[0] if reason.cures else "")
+
+
+def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
+    for job in view.jobs.values():
+        for why in job.refused_classes.values():
+            yield Finding(
+                NOTE,
+                "priority-class-ignored",
+                f"job {job.namespace}/{job.name}",
+                why,
+                "name a class that the namespace may use, see docs/scheduling.md",
+            )
 
 
 def _configuration(view: SchedulerView) -> Iterator[Finding]:

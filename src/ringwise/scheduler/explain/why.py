@@ -89,6 +89,8 @@ class Explanation:
     plan: tuple[str, ...] = ()
     #: What it waits for because of a fault, and until when.
     faults: tuple[str, ...] = ()
+    #: What of its objects is not obeyed, and why.
+    notes: tuple[str, ...] = ()
     #: What was not looked at because the budget was used up, as sentences.
     left_out: list[str] = field(default_factory=list)
 
@@ -118,6 +120,12 @@ def find_job(view: SchedulerView, name: str) -> Job:
 
 def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
+    answer = _explain(view, job, now)
+    answer.notes = tuple(job.refused_classes.values())
+    return answer
+
+
+def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     if job.reason is not None and _all_gated(view, job):

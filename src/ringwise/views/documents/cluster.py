@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -61,6 +61,7 @@ class JobFields(TypedDict):
     nodes: list[str]
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
+    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
 
 
 class QueueFields(TypedDict):

@@ -78,6 +78,7 @@ class WhyDocument(WithClass):
     cures: list[CureFields]
     pods: list[PodLocationFields]
     plan: list[str]
+    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
     left_out: NotRequired[LeftOut]
 
 

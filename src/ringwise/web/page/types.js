@@ -145,6 +145,7 @@
  * @property {{starts: number, after: string[], time: string} | null} expected_start
  * @property {{kind: string, text: string, contested_by: number}[]} cures
  * @property {string[]} plan
+ * @property {string[]} [notes]
  */
 
 /**

@@ -80,6 +80,7 @@ function Why({ path, version, job: row }) {
   return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
     ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason}</code> <bdi>${row.message}</bdi></p>`}
+    ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.cures.length > 0 && html`<h3>It would start</h3>
       <ul class="cures" aria-label="Cures">${why.cures.map((cure) => html`<li key=${cure.text}><bdi>${cure.text}</bdi>
