@@ -128,6 +128,10 @@ class Reason:
         """The same reason with more that is known about this case."""
         return replace(self, hints=(*self.hints, *hints))
 
+    def with_details(self, details: Mapping[str, Any]) -> Reason:
+        """The same reason with other details."""
+        return replace(self, details=details)
+
     def suggesting(self, word: str | None) -> Reason:
         """The same reason with the word that was probably meant, if there is one."""
         return self.with_hints([f"did you mean {word}?"] if word else ())
@@ -151,6 +155,10 @@ _AMOUNTS = frozenset(
         *("taken", "used"),
     }
 )
+
+
+#: Items of one list that a message names; the details have all.
+_LISTED = 50
 
 
 class _Readable(dict[str, Quantity]):
@@ -190,7 +198,8 @@ def _text(value: Any) -> str:
     if isinstance(value, (set, frozenset)):
         value = sorted(value)
     if isinstance(value, (list, tuple)):
-        return ", ".join(str(item) for item in value) if value else "none"
+        more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+        return ", ".join(str(item) for item in value[:_LISTED]) + more if value else "none"
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {_entry(key, item)}" for key, item in value.items()) if value else "none"
     return str(value)

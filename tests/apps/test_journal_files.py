@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import resource
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -287,6 +288,32 @@ def test_a_folder_that_cannot_be_written_costs_no_decision(
         "submitted",
         "found",
     ]
+
+
+@pytest.mark.parametrize("what", ["folder", "file", "replaced"])
+def test_11_a_journal_that_is_deleted_is_told_and_made_anew(
+    what: str, tmp_path: Path, component: Callable[..., Component], log: io.StringIO
+) -> None:
+    path = tmp_path / "folder" / "journal.jsonl"
+    one = component(path)
+    assert one.run_job("first").node
+    one.written()
+    if what == "folder":
+        shutil.rmtree(path.parent)
+    else:
+        path.unlink()
+        if what == "replaced":
+            path.write_bytes(b"")
+    one.turn(*job("long", one.now))
+    one.turn()
+    one.turn()
+    one.written()
+    assert one.dropped.turns == 2
+    assert log.getvalue().count("it was deleted while it was written; it is begun anew") == 1
+    assert log.getvalue().count("the journal is written again") == 1
+    one.journal.close()
+    assert "long" in path.read_text()
+    assert [entry.kind for entry in story_of("long", [path]).story.entries] == ["submitted", "found"]
 
 
 def test_of_two_processes_with_one_file_one_writes_and_the_other_takes_over(

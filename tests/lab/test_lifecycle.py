@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import socket
 import stat
 import threading
@@ -18,7 +20,9 @@ from ringwise.apps.lab.lab import LabSettings, LiveLab
 from ringwise.apps.lab.submission import submission_of
 from ringwise.cli.commands import cli
 from ringwise.embed.clock import ScaledClock
+from ringwise.log import Logger
 from ringwise.manifests.bundle import read_bundle
+from ringwise.state.model import Node
 from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
 
 
@@ -311,4 +315,30 @@ def test_what_a_person_does_happens_now(tmp_path: Path, monkeypatch: pytest.Monk
     live.change_node("node-0", "cordon")
     assert live.cluster.now == live.now == began + 60_000_000_000
     live.close()
+    folder.leave()
+
+
+def test_11_a_folder_that_is_deleted_is_told_and_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(Logger, "_stream", log)
+    folder = LabFolder(tmp_path / "lab")
+    folder.take()
+    live = LiveLab(folder, LabSettings(fleet=SMALL.fleet))
+    live.turn()
+    count = len(list(live.cluster.all(Node)))
+    shutil.rmtree(folder.path)
+    live.turn()
+    live.turn()
+    assert log.getvalue().count("the journal was deleted while the lab runs; it is begun anew") == 1
+    assert log.getvalue().count("the objects of the lab are stored anew") == 1
+    live.close()
+    folder.leave()
+    assert identical(folder.journal)
+    folder.take()
+    again = LiveLab(folder, LabSettings(fleet=SMALL.fleet))
+    assert again.continued
+    assert len(list(again.cluster.all(Node))) == count > 0
+    again.close()
     folder.leave()

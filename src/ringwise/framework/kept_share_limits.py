@@ -8,6 +8,7 @@ from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
 from ringwise.framework.session import Session
+from ringwise.grammar import counted
 from ringwise.reasons import Reason
 
 #: Jobs that one reason names.
@@ -47,8 +48,10 @@ def no_room_beside(
         return None
     name = over[0]
     keys = [key for queue in queues for key in session.usage.kept.jobs_in(queue, name) if key != job]
-    named = [_named(session.jobs.get(key), key) for key in keys[:_NAMED]]
-    more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+    # The reason becomes a condition of the job: it names jobs of its own namespace, and counts the others.
+    own = f"{job.partition('/')[0]}/"
+    named = [_named(session.jobs.get(key), key) for key in keys if key.startswith(own)][:_NAMED]
+    more = f" and {len(keys) - len(named)} more" if len(keys) > len(named) else ""
     return QUEUE_SHARE_KEPT(
         queue=queues[0],
         resource=name,
@@ -56,8 +59,10 @@ def no_room_beside(
         kept=kept.get(name, 0),
         asked=asked[name],
         limit=limit[name],
-        jobs=", ".join(named) + more,
-        first=named[0] if named else "the job",
+        jobs=", ".join(named) + more
+        if named
+        else counted(keys, "job of another namespace", "jobs of other namespaces"),
+        first=named[0] if named else "such a job",
         count=len(keys),
         seconds=session.settings.hold_healthy_nodes,
     )

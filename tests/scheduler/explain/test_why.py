@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.kube.write.event_recorder import reason_text
+from ringwise.kube.write.tenant_text import problem_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.job_expansion import pod_group_of
@@ -337,4 +337,4 @@ def test_10_no_cure_is_named_that_was_not_tried() -> None:
     assert reason.kind.cures
     assert all("would" not in text for text in reason.kind.cures)
     assert not {general_form(text) for text in reason.kind.cures} & set(reason.cures)
-    assert reason_text(reason.kind(**reason.details)) == reason.message
+    assert problem_text(reason.kind(**reason.details)) == reason.message

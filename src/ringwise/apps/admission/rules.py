@@ -32,7 +32,7 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.visible_devices import refused_choice
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
-from ringwise.kube.write.event_recorder import reason_text
+from ringwise.kube.write.tenant_text import problem_text
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
@@ -304,7 +304,7 @@ def refusal_text(reason: Reason, kind: str) -> str:
     words = _VOLCANO_WORDS.get(reason.code, ("", ""))[kind == "PodGroup"]
     if reason.code == QUEUE_NOT_A_LEAF.code and reason.details["queue"] == ROOT_QUEUE:
         words = _OF_ROOT
-    text = reason_text(reason)
+    text = problem_text(reason)
     return f"{words}: {text}" if words else text
 
 

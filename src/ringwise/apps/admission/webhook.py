@@ -47,7 +47,7 @@ from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import WatchTarget, watched_kinds
 from ringwise.kube.watch.reflector import Reflector
-from ringwise.kube.write.event_recorder import reason_text
+from ringwise.kube.write.tenant_text import problem_text
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access, find_access
@@ -204,8 +204,8 @@ def _notes(request: _Request) -> list[str]:
 
 def _warning(reason: Reason) -> str:
     if reason.code == OTHER_SCHEDULER.code:
-        return reason_text(reason)
-    return f"it will wait: {reason_text(reason)}"
+        return problem_text(reason)
+    return f"it will wait: {problem_text(reason)}"
 
 
 def _of_sizes(request: _Request, cluster: KnownCluster) -> Verdict:

@@ -104,6 +104,10 @@ class _Recording:
         self._files.queue.put((self, item))
 
 
+class _DeletedError(OSError):
+    """The file is no longer where it was opened: what is written to it is lost."""
+
+
 class JournalFiles:
     """Follows one scheduler after the other. `close` writes what still waits."""
 
@@ -161,6 +165,9 @@ class JournalFiles:
             recording, item = entry
             try:
                 self._write(recording, item)
+            except _DeletedError as problem:
+                # File and folder are made anew with the next turn.
+                self._failed(recording, item, str(problem), deleted=True)
             except OSError as problem:
                 self._failed(recording, item, problem.strerror or str(problem))
             except Exception as defect:
@@ -176,16 +183,19 @@ class JournalFiles:
                 _LOG.info("the journal is written again", file=str(self._output.path), missing=self._dropped)
             self._failing, self._dropped = "", 0
         elif self._output.is_open:
+            self._output.check_present()
             self._output.write(batch_line(item))
             recording.wants_section = self._output.is_full
         else:
             self.drop()
 
-    def _failed(self, recording: _Recording, item: _Start | Batch, why: str) -> None:
+    def _failed(
+        self, recording: _Recording, item: _Start | Batch, why: str, *, deleted: bool = False
+    ) -> None:
         if isinstance(item, Batch):
             self.drop()
         self._output.give_up()
-        self._retry_at = self._monotonic() + RETRY_SECONDS
+        self._retry_at = self._monotonic() + (0.0 if deleted else RETRY_SECONDS)
         recording.missing = True
         if why != self._failing:
             self._failing = why
@@ -249,8 +259,20 @@ class _Output:
         if not HEADER_START.startswith(begin):
             raise JournalError(f"{self.path}: is no journal, and is not overwritten: give another file")
 
+    def check_present(self) -> None:
+        """Raises _DeletedError where somebody deleted or replaced the file, or its folder."""
+        if self._file is None:
+            return
+        try:
+            present = os.path.samestat(os.stat(self.path), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            present = False
+        if not present:
+            raise _DeletedError("it was deleted while it was written; it is begun anew")
+
     def begin(self, lines: Iterator[bytes], *, with_snapshot: bool) -> None:
         """Begin a section: in a new file where the present one is full."""
+        self.check_present()
         self._take_lock()
         if self._file is None:
             self._open()

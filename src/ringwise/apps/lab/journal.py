@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import BinaryIO
 
 from ringwise.apps.journal.format import JournalWriter
@@ -36,12 +37,23 @@ class LabJournal:
             return False
         return not view.loses_by_restart() or size > self._most_bytes * _PATIENCE
 
+    @property
+    def is_deleted(self) -> bool:
+        """Whether somebody deleted the file, or the folder, in which it is written."""
+        if self._file is None:
+            return False
+        try:
+            return not os.path.samestat(os.stat(self._folder.journal), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            return True
+
     def follow(self, scheduler: Scheduler) -> None:
         """Start a file with this scheduler, which must not have received any event yet."""
         if self._most_bytes <= 0:
             return
         self.close()
         folder = self._folder
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.journal.exists():
             folder.journal.replace(folder.older_journal)
         self._file = folder.journal.open("wb")

@@ -28,6 +28,7 @@ from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefus
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
+from ringwise.log import Logger
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.records import dataclass
@@ -45,6 +46,8 @@ from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCA
 
 if TYPE_CHECKING:
     from ringwise.apps.lab.device_plugins import DevicePlugins
+
+_LOG = Logger()
 
 #: Where the lab keeps the configuration it was given, as a cluster would.
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
@@ -153,10 +156,24 @@ class LiveLab:
 
     def turn(self) -> None:
         """Process everything that is due, and store the result."""
-        if self.journal.wants_a_new_file(self.view):
+        if self.journal.is_deleted:
+            self._make_folder_anew()
+        elif self.journal.wants_a_new_file(self.view):
             self.restart_scheduler()
         self.lab.step()
         self.store.save(self.cluster.table, self.cluster.now)
+
+    def _make_folder_anew(self) -> None:
+        """Somebody deleted files of the running lab: what would be written to them would be lost."""
+        folder = self.folder
+        _LOG.warning("the journal was deleted while the lab runs; it is begun anew", file=str(folder.journal))
+        self.restart_scheduler()
+        if not folder.database.exists():
+            _LOG.warning("the objects of the lab are stored anew", file=str(folder.database))
+            self.store.close()
+            self.store = Store(folder.database)
+        if not folder.socket.exists():
+            _LOG.warning("no command reaches this lab: start it again", socket=str(folder.socket))
 
     def restart_scheduler(self) -> None:
         """Go on with a new scheduler, which knows what the objects tell, and nothing else."""

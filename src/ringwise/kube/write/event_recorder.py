@@ -10,6 +10,7 @@ from typing import Any
 from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.watch.malformed import BadObject
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
+from ringwise.kube.write.tenant_text import cut_text, reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
@@ -30,7 +31,6 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import one_line
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind, TellPod
-from ringwise.reasons import Reason
 from ringwise.records import dataclass
 
 COMPONENT = "ringwise"
@@ -42,8 +42,6 @@ EVENT_PAUSE = 4.0
 EVENT_WORKERS = 32
 #: Events on one object that cannot be read; `doctor` lists all its problems.
 MAX_PROBLEM_EVENTS = 5
-#: The API server rejects longer messages.
-_MAX_MESSAGE = 1000
 
 _READ = (CONFIG_MAPS, JOB_COMMANDS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, VCJOBS)
 _VERSIONS = {resource.kind: resource.version for resource in _READ}
@@ -97,7 +95,7 @@ class ObjectEvent:
             },
             "type": "Warning" if self.warning else "Normal",
             "reason": self.reason,
-            "message": self.message[:_MAX_MESSAGE],
+            "message": cut_text(self.message),
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": COMPONENT,
@@ -201,18 +199,8 @@ class EventRecorder:
 
 def _failed_scheduling(command: TellPod) -> ObjectEvent:
     pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-    return ObjectEvent(pod, "FailedScheduling", reason_text(command.reason), warning=True)
+    return ObjectEvent(pod, "FailedScheduling", reason_text(command.reason, command.namespace), warning=True)
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-
-
-def reason_text(reason: Reason) -> str:
-    """The text of a condition, an event or an answer of the webhook: the problem.
-
-    With it the cures that the rules tried when they decided; what helps in general is not named, because
-    it was not tried.
-    """
-    cures = reason.found_cures
-    return f"{reason.message}. What would help now: {'; '.join(cures)}" if cures else reason.message

@@ -31,6 +31,7 @@ from ringwise.kube.write.pod_group_objects import group_body
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
+from ringwise.kube.write.tenant_text import cut_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, POD_GROUPS, PODS, QUEUES, VCJOBS
@@ -387,7 +388,8 @@ class Executor:
 
     async def _patch_annotations(self, command: AnnotatePod) -> None:
         """With the uid: the API server refuses it for a pod that was recreated meanwhile."""
-        annotations = {**dict.fromkeys(command.remove), **command.annotations}
+        told = {name: cut_text(text) for name, text in command.annotations.items() if name == RESTART_REFUSED}
+        annotations = {**dict.fromkeys(command.remove), **command.annotations, **told}
         body = {"metadata": {"uid": command.uid, "annotations": annotations}}
         await self._client.patch(PODS, command.namespace, command.pod, body)
 
@@ -572,7 +574,7 @@ def job_status(command: SetJobStatus) -> dict[str, Any]:
     state = {
         "phase": command.phase,
         "reason": command.reason,
-        "message": command.message,
+        "message": cut_text(command.message),
         # With nanoseconds: a controller that restarts must read the exact time it wrote.
         "lastTransitionTime": rfc3339(command.since, exact=True),
     }

@@ -15,10 +15,11 @@ from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
-from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference, reason_text
+from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import QueueStatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
+from ringwise.kube.write.tenant_text import reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
@@ -96,7 +97,7 @@ class StatusWriter:
             urgent=command.phase == "Inqueue" and shown != "Inqueue",
         )
         if command.reason is not None:
-            text = reason_text(command.reason)
+            text = reason_text(command.reason, namespace)
             uid = observed.uid if observed is not None else ""
             group = ObjectReference.to(POD_GROUPS, namespace, name, uid)
             self.events.record(group, "Unschedulable", text, warning=True)
@@ -114,7 +115,8 @@ class StatusWriter:
         self.events.unschedulable(command)
 
     async def _write_reason(self, command: TellPod, now: int) -> None:
-        condition = {"status": "False", "reason": "Unschedulable", "message": reason_text(command.reason)}
+        text = reason_text(command.reason, command.namespace)
+        condition = {"status": "False", "reason": "Unschedulable", "message": text}
         more: dict[str, str | None] = {}
         if command.nominated is not None:
             more["nominatedNodeName"] = command.nominated or None
@@ -216,7 +218,7 @@ def _condition(command: SetGroupStatus) -> dict[str, str] | None:
             "type": "Unschedulable",
             "status": "True",
             "reason": command.reason.kind.stage.value,
-            "message": reason_text(command.reason),
+            "message": reason_text(command.reason, command.key.partition("/")[0]),
         }
     if command.phase in ("Running", "Completed"):
         return {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
