@@ -272,3 +272,81 @@ def test_pods_that_choose_their_chips_are_not_placed_and_doctor_names_those_that
     }
     assert f"pod {NAMESPACE}/bound-0/main" in places
     assert not any("usual" in place for place in places)
+
+
+# -- number 8: priorities that a tenant gives itself
+
+
+def priority_class(name: str, value: int) -> Object:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def quota_for_class(name: str, hard: dict[str, str]) -> Object:
+    scope = {"scopeName": "PriorityClass", "operator": "In", "values": [name]}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": f"for-{name}", "namespace": NAMESPACE},
+        "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [scope]}},
+    }
+
+
+def of_class(thing: Object, name: str) -> Object:
+    thing["spec"]["priorityClassName"] = name
+    return thing
+
+
+def test_8_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(cluster: Cluster) -> None:
+    """Four tricks and an honest job compete for the only node; the honest one is the youngest."""
+    made = [
+        priority_class("high", 1000),
+        priority_class("low", 10),
+        quota_for_class("high", {"pods": "0"}),
+    ]
+    tricks = [
+        pod("climber-0", 8, annotations={"volcano.sh/task-priority": "2000000000"}),
+        of_class(pod_group("critical", 1), "system-node-critical"),
+        pod("critical-0", 8, group="critical"),
+        of_class(pod_group("forbidden", 1), "high"),
+        pod("forbidden-0", 8, group="forbidden"),
+        of_class(vcjob("batch", 1, 8), "system-cluster-critical"),
+    ]
+    honest = [of_class(pod_group("honest", 1), "low"), of_class(pod("honest-0", 8, group="honest"), "low")]
+    try:
+        cluster.apply([*nodes(1), *made, *tricks])
+        # Ages are counted in seconds, and it is to be the youngest by its name, too.
+        cluster.apply(honest)
+        cluster.run("controller", "scheduler")
+        cluster.wait_running("honest", 1)
+        for name, words in (
+            ("critical", "only the namespaces kube-system, mindx-dl, volcano-system may use it"),
+            ("forbidden", f"ResourceQuota {NAMESPACE}/for-high allows 0 of pods for it"),
+            ("batch", "priority class system-cluster-critical is not used"),
+        ):
+            condition = cluster.wait(partial(cluster.condition, name), f"{name} has a condition")
+            assert words in condition["message"], condition
+            group = cluster.group_of(name)
+            assert group is not None
+            found = cluster.wait(
+                partial(named, cluster, "PodGroup", group["metadata"]["name"], NAMESPACE),
+                f"an event tells {name}",
+                20,
+            )
+            assert any(words in message for message in found), found
+        placed = {one["metadata"]["name"] for one in cluster.pods() if node_of(one)}
+        assert placed == {"honest-0"}
+        why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/forbidden").stdout
+        assert "priority class high is not used" in " ".join(why.split())
+        # A quota with room lets the job use the class: it is the next to start.
+        cluster.apply([quota_for_class("high", {"pods": "1"})])
+        cluster.kubectl("delete", "pod", "honest-0", "-n", NAMESPACE, "--wait=false")
+        cluster.wait_running("forbidden", 1)
+    finally:
+        cluster.stop_components()
+        cluster.kubectl("delete", "priorityclass", "high", "low")
+        cluster.kubectl("delete", "resourcequota", "for-high", "-n", NAMESPACE)
