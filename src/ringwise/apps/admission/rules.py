@@ -528,8 +528,8 @@ def _before_plugins(view: SchedulerView, job: Job, cluster: KnownCluster) -> Rea
     return None if queue.state == "Open" else QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
 
 
-def _verdict(reason: Reason | None, job: Job) -> Verdict:
-    notes = tuple(job.refused_classes.values())
+def _verdict(reason: Reason | None, job: Job | None = None) -> Verdict:
+    notes = tuple(job.refused_classes.values()) if job is not None else ()
     if reason is None:
         return Verdict(notes=notes) if notes else ALLOWED
     return Verdict((reason,), notes=notes) if _is_final(reason) else Verdict(warnings=(reason,), notes=notes)
