@@ -251,6 +251,7 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
             reads = {
                 ("list", "scheduling.volcano.sh", "queues"),
                 ("list", "", "namespaces"),
+                ("list", "", "resourcequotas"),
                 ("list", "", "configmaps"),
             }
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
