@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
+from ringwise.scheduler.core import priority_rights
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import ClassScope, Pod, PodClass, PodGroup, ResourceQuota
@@ -268,3 +270,46 @@ def test_8_what_the_quota_counts_as_used_changes_nothing() -> None:
     lab.tell(ev.QuotaSeen(ResourceQuota("default", "q", {"pods": 1}, {"pods": 1}, class_scopes=HIGH)))
     lab.run()
     assert priorities(lab) == {"a": 1000}
+
+
+def test_8_after_any_changes_the_quotas_are_shared_as_by_a_scheduler_that_starts() -> None:
+    rng = random.Random(5)
+    lab = rig()
+    lab.tell(quota({"pods": 4}), quota({"count/pods": 6}, (ClassScope("Exists"),), name="all"))
+    present: dict[str, PodGroup] = {}
+    for turn in range(150):
+        name = f"j{rng.randrange(8)}"
+        if name in present and rng.random() < 0.5:
+            lab.tell(ev.PodGroupGone(present.pop(name).key))
+        else:
+            # The age of an object does not change; one that is made again is younger, or has the same second.
+            age = present[name].created if name in present else turn // 2 + 1
+            present[name] = group(name, rng.choice(("high", "low")), pods=rng.randrange(1, 4), created=age)
+            lab.tell(ev.PodGroupSeen(present[name]))
+        lab.step()
+        fresh = rig()
+        fresh.tell(quota({"pods": 4}), quota({"count/pods": 6}, (ClassScope("Exists"),), name="all"))
+        fresh.tell(*map(ev.PodGroupSeen, present.values()))
+        fresh.step()
+        assert priorities(lab) == priorities(fresh), turn
+
+
+def test_8_a_job_that_waits_in_vain_costs_no_look_at_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = 0
+    judge = priority_rights._Namespace._judge
+
+    def counting(*arguments: Any) -> Any:
+        nonlocal judged
+        judged += 1
+        return judge(*arguments)
+
+    monkeypatch.setattr(priority_rights._Namespace, "_judge", counting)
+    lab = rig()
+    lab.tell(quota({"pods": 1}))
+    for number in range(100):
+        lab.tell(ev.PodGroupSeen(group(f"j{number}", "high", created=number + 1)))
+        lab.step()
+    for number in range(50, 100):
+        lab.tell(ev.PodGroupGone(f"default/j{number}"))
+        lab.step()
+    assert judged == 100

@@ -9,7 +9,7 @@ the objects count, so that the answer is the same on any machine and after a res
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
@@ -33,66 +33,150 @@ class _Claim(NamedTuple):
     amounts: Mapping[str, int]
 
 
+class _Refusal(NamedTuple):
+    """Why a quota leaves a class not to a job; put into words only where it is new."""
+
+    quota: ResourceQuota
+    resource: str
+    asked: int
+
+    @property
+    def why(self) -> str:
+        """What the others use is not named: the sentence changes with the job and the quota only."""
+        limit, needs = self.quota.hard[self.resource], f"and the job needs {self._text(self.asked)}"
+        if self.asked <= limit:
+            needs = f"of which older jobs of the namespace leave too little, {needs}"
+        return f"ResourceQuota {self.quota.key} allows {self._text(limit)} of {self.resource} for it, {needs}"
+
+    def _text(self, amount: int) -> str:
+        return amount_text(self.resource, amount)
+
+
+class _Namespace:
+    """The quotas for priority classes of one namespace, and how its jobs share them."""
+
+    def __init__(self, quotas: list[ResourceQuota]) -> None:
+        self.quotas = quotas
+        self.claims: dict[str, _Claim] = {}
+        #: By job: the classes that it does not get.
+        self.refused: dict[str, dict[str, _Refusal]] = {}
+        self._used: dict[str, Amounts] = {quota.name: {} for quota in quotas}
+        #: Age and key of the youngest job that was shared out.
+        self._last: tuple[int, str] = (-1, "")
+        #: Jobs that are younger than all others, in the order of their coming; or everything is shared anew.
+        self._younger: dict[str, None] = {}
+        self._anew = True
+
+    def put(self, job: str, claim: _Claim | None) -> bool:
+        """Returns whether anything is to be shared out."""
+        before = self.claims.get(job)
+        if claim == before:
+            return False
+        refused = self.refused.get(job, {})
+        if before is not None and job not in self._younger and len(refused) < len(before.classes):
+            # What it used is free again.
+            self._anew = True
+        self._younger.pop(job, None)
+        if claim is None:
+            del self.claims[job]
+            self.refused.pop(job, None)
+        else:
+            self.claims[job] = claim
+            if (claim.created, job) > self._last:
+                self._younger[job] = None
+            else:
+                self._anew = True
+        return True
+
+    def share(self) -> list[str]:
+        """Returns the jobs whose refusals may be others now."""
+        if self._anew:
+            self._used = {quota.name: {} for quota in self.quotas}
+            claims = sorted(self.claims.values(), key=_age)
+        else:
+            # Many jobs may wait in vain for a quota: one more is no reason to look at all of them again.
+            claims = sorted(map(self.claims.__getitem__, self._younger), key=_age)
+        self._anew = False
+        self._younger.clear()
+        limiting: dict[str, list[ResourceQuota]] = {}
+        changed = []
+        for claim in claims:
+            refused = self._judge(claim, limiting)
+            if refused != self.refused.get(claim.job, {}):
+                self.refused[claim.job] = refused
+                changed.append(claim.job)
+        if claims:
+            self._last = max(self._last, _age(claims[-1]))
+        return changed
+
+    def _judge(self, claim: _Claim, limiting: dict[str, list[ResourceQuota]]) -> dict[str, _Refusal]:
+        """Of the classes that it names it uses the first that it gets."""
+        refused: dict[str, _Refusal] = {}
+        for name in claim.classes:
+            quotas = limiting.get(name)
+            if quotas is None:
+                quotas = limiting[name] = [quota for quota in self.quotas if quota.limits_class(name)]
+            excess = next(filter(None, (_excess(one, self._used[one.name], claim) for one in quotas)), None)
+            if excess is None:
+                for quota in quotas:
+                    add(self._used[quota.name], {one: claim.amounts.get(one, 0) for one in quota.hard})
+                break
+            refused[name] = excess
+        return refused
+
+
+def _age(claim: _Claim) -> tuple[int, str]:
+    return claim.created, claim.job
+
+
 class PriorityRights:
     """Follows the jobs of namespaces that have quotas for priority classes; all others cost nothing."""
 
     def __init__(self) -> None:
-        #: By namespace; only namespaces that have some.
-        self._quotas: dict[str, list[ResourceQuota]] = {}
-        self._claims: dict[str, dict[str, _Claim]] = {}
-        #: By job: classes that quotas do not leave to it.
-        self._refused: dict[str, Mapping[str, str]] = {}
+        #: Only namespaces that have such quotas.
+        self._namespaces: dict[str, _Namespace] = {}
         self._changed: set[str] = set()
 
     def has_quotas(self, namespace: str) -> bool:
         """Whether some of its quotas are for priority classes."""
-        return namespace in self._quotas
+        return namespace in self._namespaces
 
     def put_quotas(self, namespace: str, quotas: Mapping[str, ResourceQuota]) -> bool:
-        """All quotas of a namespace. Returns whether those for priority classes changed."""
-        before = self._quotas.get(namespace, [])
+        """All quotas of a namespace. Returns whether those for priority classes changed.
+
+        Then all its jobs are to be put again.
+        """
+        known = self._namespaces.get(namespace)
         found = [quotas[name] for name in sorted(quotas) if quotas[name].class_scopes]
-        if [*map(_limits, before)] == [*map(_limits, found)]:
+        if [*map(_limits, known.quotas if known is not None else ())] == [*map(_limits, found)]:
             return False
         if found:
-            self._quotas[namespace] = found
+            self._namespaces[namespace] = _Namespace(found)
         else:
-            self._quotas.pop(namespace, None)
-            for key in self._claims.pop(namespace, ()):
-                self._refused.pop(key, None)
-        self._changed.add(namespace)
+            del self._namespaces[namespace]
         return True
 
     def put(self, job: Job, *, over: bool) -> None:
         """The job as it is now; `over`: nothing of it runs again."""
-        claims = self._claims.get(job.namespace)
-        if job.namespace in self._quotas:
+        namespace = self._namespaces.get(job.namespace)
+        if namespace is not None:
             classes = _usable(job)
             claim = None if over or not classes else _claim(job, classes)
-            if claim != (None if claims is None else claims.get(job.key)):
+            if namespace.put(job.key, claim):
                 self._changed.add(job.namespace)
-                if claim is None:
-                    self.forget(job)
-                else:
-                    self._claims.setdefault(job.namespace, {})[job.key] = claim
         job.refused_classes = self._of(job)
 
     def forget(self, job: Job) -> None:
-        claims = self._claims.get(job.namespace)
-        if claims is not None and claims.pop(job.key, None) is not None:
+        namespace = self._namespaces.get(job.namespace)
+        if namespace is not None and namespace.put(job.key, None):
             self._changed.add(job.namespace)
-            self._refused.pop(job.key, None)
 
     def review(self, jobs: Mapping[str, Job]) -> list[Job]:
-        """Share the quotas that changed, or whose jobs did, anew. Returns the jobs for which that matters."""
+        """Share out the quotas whose jobs changed. Returns the jobs for which that matters."""
         affected: list[Job] = []
-        for namespace in sorted(self._changed):
-            claims = self._claims.get(namespace, {})
-            for key, refused in _shared_out(self._quotas.get(namespace, ()), claims.values()):
-                if refused:
-                    self._refused[key] = refused
-                else:
-                    self._refused.pop(key, None)
+        for name in sorted(self._changed):
+            namespace = self._namespaces.get(name)
+            for key in namespace.share() if namespace is not None else ():
                 job = jobs.get(key)
                 if job is not None and (found := self._of(job)) != job.refused_classes:
                     job.refused_classes = found
@@ -101,11 +185,16 @@ class PriorityRights:
         return affected
 
     def _of(self, job: Job) -> Mapping[str, str]:
-        refused = self._refused.get(job.key, EMPTY)
-        if job.namespace in SYSTEM_NAMESPACES:
-            return refused
-        system = [name for name in _named(job) if name in SYSTEM_CLASSES]
-        return {**{name: _sentence(name, _SYSTEM_ONLY) for name in system}, **refused} if system else refused
+        namespace = self._namespaces.get(job.namespace)
+        by_quotas = namespace.refused.get(job.key) if namespace is not None else None
+        system = []
+        if job.namespace not in SYSTEM_NAMESPACES:
+            system = [name for name in _named(job) if name in SYSTEM_CLASSES]
+        if not by_quotas and not system:
+            return EMPTY
+        whys = dict.fromkeys(system, _SYSTEM_ONLY)
+        whys |= {name: refusal.why for name, refusal in (by_quotas or {}).items()}
+        return {name: f"priority class {name} is not used: {why}; {_INSTEAD}" for name, why in whys.items()}
 
 
 def _limits(quota: ResourceQuota) -> tuple[object, ...]:
@@ -141,37 +230,9 @@ def _claim(job: Job, classes: tuple[str, ...]) -> _Claim | None:
     return _Claim(job.created, job.key, classes, names)
 
 
-def _shared_out(
-    quotas: Sequence[ResourceQuota], claims: Iterable[_Claim]
-) -> Iterable[tuple[str, Mapping[str, str]]]:
-    """Each job and the classes that it does not get; of those that it names it uses the first it gets."""
-    used: dict[str, Amounts] = {quota.name: {} for quota in quotas}
-    limiting: dict[str, list[ResourceQuota]] = {}
-    for claim in sorted(claims, key=lambda claim: (claim.created, claim.job)):
-        refused: dict[str, str] = {}
-        for name in claim.classes:
-            if name not in limiting:
-                limiting[name] = [quota for quota in quotas if quota.limits_class(name)]
-            why = next(filter(None, (_excess(one, used[one.name], claim) for one in limiting[name])), None)
-            if why is None:
-                for quota in limiting[name]:
-                    add(used[quota.name], {one: claim.amounts.get(one, 0) for one in quota.hard})
-                break
-            refused[name] = _sentence(name, why)
-        yield claim.job, refused
-
-
-def _excess(quota: ResourceQuota, used: Mapping[str, int], claim: _Claim) -> str | None:
-    """Why the job does not fit. What the others use is not named: the sentence changes with the job only."""
+def _excess(quota: ResourceQuota, used: Mapping[str, int], claim: _Claim) -> _Refusal | None:
     for name, limit in quota.hard.items():
         asked = claim.amounts.get(name, 0)
         if asked and used.get(name, 0) + asked > limit:
-            needs = f"and the job needs {amount_text(name, asked)}"
-            if asked <= limit:
-                needs = f"of which older jobs of the namespace leave too little, {needs}"
-            return f"ResourceQuota {quota.key} allows {amount_text(name, limit)} of {name} for it, {needs}"
+            return _Refusal(quota, name, asked)
     return None
-
-
-def _sentence(name: str, why: str) -> str:
-    return f"priority class {name} is not used: {why}; {_INSTEAD}"
