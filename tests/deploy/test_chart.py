@@ -428,6 +428,7 @@ def test_the_device_plugin_writes_in_few_folders_of_the_host() -> None:
         "/var/lib/kubelet/device-plugins": True,
         "/var/lib/kubelet/pod-resources": False,
         "/dev": False,
+        "/sys/fs/cgroup": False,
         "/usr/local/Ascend/driver": False,
         "/usr/local/dcmi": False,
     }

@@ -132,6 +132,7 @@ async def rig(
             state_folder=folder / "p" / "ringwise",
             cdi_folder=folder / "cdi",
             host_root=folder / "host",
+            control_groups=folder / "groups",
             period=0.05,
             report_interval=0.01,
             look_period=0.05,
@@ -139,6 +140,8 @@ async def rig(
         ),
         **settings,
     )
+    # Seen, and no pod has processes.
+    (folder / "groups" / "kubepods").mkdir(parents=True)
     try:
         async with FakeApiServer() as api:
             api.put(

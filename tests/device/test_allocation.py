@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -50,7 +51,7 @@ def waiting_pod(name: str, wanted: str, time: str | None = "1", **more: Any) -> 
 
 def allocator(*pods: NodePod, count: int = 8, match_pods: bool = True) -> Allocator:
     made = Allocator(RESOURCE, chips(count), Ledger(), match_pods=match_pods)
-    made.replace_pods(pods)
+    made.replace_pods(pods, 0)
     return made
 
 
@@ -295,7 +296,7 @@ def test_d2_a_chip_that_only_looks_held_passes_nobody_over() -> None:
     machine = allocator(holder, waiting_pod("p", "Ascend910-4", "2"), waiting_pod("q", "Ascend910-5", "9"))
     with pytest.raises(AllocationError, match="held by pod default/holder"):
         machine.allocate(["Ascend910-7"], 0, healthy, fresh=False)
-    machine.drop_pod(holder.uid)
+    machine.drop_pod(holder.uid, 0, replace(holder, phase="Failed"))
     assert machine.allocate(["Ascend910-7"], 0, healthy, fresh=False).chips == ("Ascend910-4",)
 
 

@@ -38,7 +38,7 @@ def running(name: str, bound: str, real: str = "", time: str = CONSUMED, **more:
 
 def migrated(*pods: NodePod, **ids: list[str]) -> Allocator:
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods(pods)
+    machine.replace_pods(pods, 0)
     machine.listed({f"default/{name}": [listed] for name, listed in ids.items()}, 0)
     return machine
 
@@ -108,9 +108,9 @@ def test_n8_a_later_edit_neither_frees_nor_takes_chips() -> None:
     # Nor does it after a restart.
     again = Allocator(RESOURCE, ALL, Ledger())
     again.doubts.restore(machine.doubtful_chips())
-    again.replace_pods([pod.annotated({RESOURCE: "Ascend910-4"})])
+    again.replace_pods([pod.annotated({RESOURCE: "Ascend910-4"})], 0)
     assert again.doubtful_chips() == {pod.uid: names(0, 1, 4, 5)}
-    again.drop_pod(pod.uid)
+    again.drop_pod(pod.uid, 0, replace(pod, phase="Failed"))
     assert again.used() == set()
 
 
@@ -141,7 +141,7 @@ def test_n8_kubelet_starts_and_lists_nothing_for_a_while() -> None:
 def test_n8_kubelet_s_ids_are_chips_where_pods_are_not_matched() -> None:
     pod = running("p", "Ascend910-0")
     machine = Allocator(RESOURCE, ALL, Ledger(), match_pods=False)
-    machine.replace_pods([pod])
+    machine.replace_pods([pod], 0)
     machine.listed({"default/p": [["Ascend910-5"]]}, 0)
     assert machine.chips_of_pods() == {pod.uid: names(5)}
     assert machine.doubtful_chips() == {}
@@ -313,7 +313,7 @@ class Migration(RuleBasedStateMachine):
         again = Allocator(RESOURCE, ALL, self.allocator.ledger)
         doubtful = self.report_now.doubtful
         again.doubts.restore({uid: _names(mask) for uid, mask in doubtful.items()})
-        again.replace_pods(self.pods.values())
+        again.replace_pods(self.pods.values(), self.now)
         self.allocator = again
         self.report()
 
@@ -371,7 +371,7 @@ class Migration(RuleBasedStateMachine):
         del self.truth[uid]
         pod = self.pods.pop(uid)
         del self.ids[pod.key]
-        self.allocator.drop_pod(uid)
+        self.allocator.drop_pod(uid, self.now, replace(pod, phase="Succeeded"))
         # Kubelet has taken its ids back, and what it never listed is forgotten.
         self.now += 20 * SECOND
         self.allocator.listed(self._listing(), self.now, during_call=True)

@@ -59,7 +59,7 @@ class Node(RuleBasedStateMachine):
         made = Allocator(
             RESOURCE, ALL, ledger, rank_table=rank_table, mounts_by_environment=self.by_environment
         )
-        made.replace_pods(self.pods.values())
+        made.replace_pods(self.pods.values(), 0)
         return made
 
     def _listing(self) -> dict[str, list[tuple[str, ...]]]:
@@ -177,7 +177,7 @@ class Node(RuleBasedStateMachine):
         del self.pods[uid]
         self.ids.pop(uid, None)
         self.containers.pop(uid, None)
-        self.allocator.drop_pod(uid)
+        self.allocator.drop_pod(uid, 0)
 
     @rule()
     def report(self) -> None:
@@ -246,7 +246,7 @@ for case in (TestExchanges, TestByEnvironment, TestWithoutListing):
 def test_d2_calls_in_the_order_of_predicate_time_get_exactly_their_chips(order: tuple[int, ...]) -> None:
     pods = [waiting_pod(f"p{at}", f"Ascend910-{at}", str(time)) for at, time in enumerate((10, 20, 30))]
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods([pods[at] for at in order])
+    machine.replace_pods([pods[at] for at in order], 0)
     for at, pod in enumerate(pods):
         allocation = machine.allocate([f"Ascend910-{5 - at}"], at, healthy)
         machine.commit(allocation)
@@ -258,7 +258,7 @@ def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
     """Kubelet asks for b first: it gets a's chip. a then gets b's, also after a restart in between."""
     a, b = waiting_pod("a", "Ascend910-0", "10"), waiting_pod("b", "Ascend910-1", "20")
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods([a, b])
+    machine.replace_pods([a, b], 0)
     machine.commit(machine.allocate(["Ascend910-5"], 0, healthy))
     machine.listed({"default/b": [["Ascend910-5"]]}, SECOND)
     changes = {one.pod.name: dict(one.annotations) for one in machine.corrections()}
@@ -277,7 +277,7 @@ def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
     # Both are told at once: neither chip looks free in between.
     assert machine.chips_of_pods() == {"uid-b": ("Ascend910-0",), "uid-a": ("Ascend910-1",)}
     again = Allocator(RESOURCE, ALL, machine.ledger)
-    again.replace_pods(machine.pods.values())
+    again.replace_pods(machine.pods.values(), 0)
     allocation = again.allocate(["Ascend910-3"], 2 * SECOND, healthy)
     assert (allocation.pod and allocation.pod.name, allocation.chips) == ("a", ("Ascend910-1",))
 
@@ -286,15 +286,16 @@ def test_d2_an_exchange_in_the_middle_leaves_every_pod_its_turn() -> None:
 def test_a_mount_from_before_the_node_had_another_plugin_is_forgotten(marked: bool) -> None:
     """To Huawei's plugin and back: meanwhile kubelet gave the same ids to another pod, with other chips."""
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods([waiting_pod("first", "Ascend910-0")])
+    machine.replace_pods([waiting_pod("first", "Ascend910-0")], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     machine.listed({"default/first": [["Ascend910-3"]]}, SECOND)
     later = Allocator(RESOURCE, ALL, machine.ledger)
     # Huawei's plugin does not mark a pod that takes a whole node.
     time, phase = (CONSUMED, "Pending") if marked else ("5", "Running")
     second = waiting_pod("second", "Ascend910-2", time, phase=phase)
-    later.replace_pods([second.annotated({REAL: "Ascend910-1"}), waiting_pod("next", "Ascend910-0", "6")])
-    later.listed({"default/second": [["Ascend910-3"]]}, 2 * SECOND)
+    pods = [second.annotated({REAL: "Ascend910-1"}), waiting_pod("next", "Ascend910-0", "6")]
+    later.replace_pods(pods, 2 * SECOND)
+    later.listed({"default/second": [["Ascend910-3"]]}, 2 * SECOND, running=())
     assert later.chips_of_pods() == {}
     assert later.doubtful_chips() == {"uid-second": ("Ascend910-1", "Ascend910-2", "Ascend910-3")}
     allocation = later.allocate(["Ascend910-0"], 3 * SECOND, healthy)
@@ -304,10 +305,10 @@ def test_a_mount_from_before_the_node_had_another_plugin_is_forgotten(marked: bo
 def test_the_mount_of_a_pod_that_is_gone_is_not_that_of_its_successor() -> None:
     """A StatefulSet's pod: kubelet still lists the old one under the name of the new one, which waits."""
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods([waiting_pod("same", "Ascend910-0")])
+    machine.replace_pods([waiting_pod("same", "Ascend910-0")], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     machine.listed({"default/same": [["Ascend910-3"]]}, SECOND)
-    machine.replace_pods([replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")])
+    machine.replace_pods([replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")], 0)
     machine.listed({"default/same": [["Ascend910-3"]]}, 2 * SECOND)
     assert machine.ledger.mapped(RESOURCE) == {"Ascend910-3": "Ascend910-0"}
     assert machine.allocate(["Ascend910-4"], 3 * SECOND, healthy).chips == ("Ascend910-1",)
@@ -316,10 +317,10 @@ def test_the_mount_of_a_pod_that_is_gone_is_not_that_of_its_successor() -> None:
 def test_a_pod_that_took_the_name_of_another_one_does_not_get_its_mount() -> None:
     first = waiting_pod("same", "Ascend910-0")
     machine = Allocator(RESOURCE, ALL, Ledger())
-    machine.replace_pods([first])
+    machine.replace_pods([first], 0)
     machine.commit(machine.allocate(["Ascend910-3"], 0, healthy))
     second = replace(waiting_pod("same", "Ascend910-1", "5"), uid="uid-second")
-    machine.replace_pods([second])
+    machine.replace_pods([second], 0)
     machine.listed({"default/same": [["Ascend910-3"]]}, SECOND)
     assert machine.chips_of_pods() == {}
     assert machine.used() == {"Ascend910-0", "Ascend910-1"}

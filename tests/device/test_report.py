@@ -69,7 +69,7 @@ def chip_of(case: dict[str, Any]) -> ChipReport:
 @pytest.mark.parametrize("case", section("deviceinfo_configmap"), ids=case_id)
 def test_device_info(case: dict[str, Any]) -> None:
     machine = Allocator(RESOURCE, [one["name"] for one in case["devices"]], Ledger())
-    machine.replace_pods(pod_of(pod) for pod in case["pods"])
+    machine.replace_pods([pod_of(pod) for pod in case["pods"]], 0)
     lists = device_list(RESOURCE, [chip_of(one) for one in case["devices"]], machine.used())
     if "DeviceList" in case:
         assert lists == case["DeviceList"]

@@ -43,12 +43,14 @@ class Machine:
         self.kubelet_folder = self.folder / "k"
         self.records = self.folder / "containers.jsonl"
         self.chips = self.folder / "chips.json"
+        #: Control groups of the containers that run.
+        self.groups = self.folder / "cgroup"
         self._count = chips
         self.kubelet: Process
         self.plugin: Process
         self._starts = 0
-        for path in (self.kubelet_folder, self.folder / "manifests"):
-            path.mkdir()
+        for path in (self.kubelet_folder, self.folder / "manifests", self.groups / "kubepods"):
+            path.mkdir(parents=True)
         self.records.touch()
         self.set_faults({})
         environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}"}
@@ -58,6 +60,7 @@ class Machine:
             "tests.node.runtime",
             str(self.folder / "cri.sock"),
             str(self.records),
+            str(self.groups),
         ]
         self.runtime = plane.run(f"{name}-runtime", command, environment)
         self.runtime.expect((self.folder / "cri.sock").exists)
@@ -127,6 +130,7 @@ class Machine:
             f"--node-name={self.name}",
             f"--kubelet-dir={self.kubelet_folder}",
             f"--simulated-chips={self.chips}",
+            f"--control-groups={self.groups}",
             "--mount-by=plain",
             "--metrics-address=",
             "--enable-healthz=false",
@@ -151,3 +155,12 @@ class Machine:
             numbers = [one[0].removeprefix("/dev/davinci") for one in record["devices"]]
             found[record["pod"]] = sorted(int(number) for number in numbers if number.isdigit())
         return found
+
+    def hold(self, pod: str, held: bool) -> None:
+        """Whether the container of a pod goes on running though it is told to end."""
+        stuck = self.records.with_name(f"{pod}.stuck")
+        stuck.touch() if held else stuck.unlink(missing_ok=True)
+
+    def running(self) -> set[str]:
+        """Uids of pods whose containers run, as the runtime knows."""
+        return {path.parent.parent.name.removeprefix("pod") for path in self.groups.rglob("cgroup.procs")}

@@ -1,13 +1,17 @@
 """A container runtime in small, from the public interface: it starts nothing and records what it was told.
 
-Run as a program: `runtime.py SOCKET RECORDS`. Each container that kubelet creates becomes one line of JSON in
-RECORDS: pod, devices, CDI devices, mounts and environment.
+Run as a program: `runtime.py SOCKET RECORDS CGROUPS`. Each container that kubelet creates becomes one line of
+JSON in RECORDS: pod, devices, CDI devices, mounts and environment. While it runs, the folder CGROUPS has a
+control group of it, below that of its pod, with a process in it. A container whose pod has a file of its name
+beside RECORDS, with `.stuck` behind it, does not end before the file is gone, like a process that waits in a
+driver.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import sys
 import time
@@ -31,8 +35,9 @@ IMAGE_ID = "sha256:" + "0" * 64
 class Runtime(RuntimeServiceServicer, ImageServiceServicer):
     """Sandboxes and containers are entries in two tables."""
 
-    def __init__(self, records: Path) -> None:
+    def __init__(self, records: Path, groups: Path) -> None:
         self._records = records
+        self._groups = groups
         self._sandboxes: dict[str, Any] = {}
         self._containers: dict[str, Any] = {}
         self._sandbox_of: dict[str, str] = {}
@@ -77,9 +82,9 @@ class Runtime(RuntimeServiceServicer, ImageServiceServicer):
         sandbox = self._sandboxes.get(request.pod_sandbox_id)
         if sandbox is not None:
             sandbox.state = cri.SANDBOX_NOTREADY
-        for identity, container in self._containers.items():
-            if self._sandbox_of[identity] == request.pod_sandbox_id:
-                _exit(container)
+        for identity, owner in list(self._sandbox_of.items()):
+            if owner == request.pod_sandbox_id:
+                await self._end(identity)
         return cri.StopPodSandboxResponse()
 
     async def RemovePodSandbox(self, request: Any, context: Any) -> Any:
@@ -146,13 +151,32 @@ class Runtime(RuntimeServiceServicer, ImageServiceServicer):
         container = self._containers[request.container_id]
         container.state = cri.CONTAINER_RUNNING
         container.started_at = time.time_ns()
+        group = self._group(request.container_id)
+        group.mkdir(parents=True)
+        (group / "cgroup.procs").write_text("1\n")
         return cri.StartContainerResponse()
 
     async def StopContainer(self, request: Any, context: Any) -> Any:
-        container = self._containers.get(request.container_id)
-        if container is not None:
-            _exit(container)
+        await self._end(request.container_id)
         return cri.StopContainerResponse()
+
+    async def _end(self, identity: str) -> None:
+        container = self._containers.get(identity)
+        if container is None or container.state == cri.CONTAINER_EXITED:
+            return
+        stuck = self._records.with_name(f"{container.labels['io.kubernetes.pod.name']}.stuck")
+        while stuck.exists():
+            await asyncio.sleep(0.05)
+        shutil.rmtree(self._group(identity), ignore_errors=True)
+        container.state = cri.CONTAINER_EXITED
+        container.finished_at = time.time_ns()
+        container.exit_code = 0
+        container.reason = "Completed"
+
+    def _group(self, identity: str) -> Path:
+        """As kubelet names that of a pod in the middle class of service."""
+        uid = self._containers[identity].labels["io.kubernetes.pod.uid"]
+        return self._groups / f"kubepods/burstable/pod{uid}" / identity
 
     async def RemoveContainer(self, request: Any, context: Any) -> Any:
         self._containers.pop(request.container_id, None)
@@ -218,17 +242,9 @@ class Runtime(RuntimeServiceServicer, ImageServiceServicer):
         return cri.ImageFsInfoResponse(image_filesystems=[usage], container_filesystems=[usage])
 
 
-def _exit(container: Any) -> None:
-    if container.state != cri.CONTAINER_EXITED:
-        container.state = cri.CONTAINER_EXITED
-        container.finished_at = time.time_ns()
-        container.exit_code = 0
-        container.reason = "Completed"
-
-
-async def serve(socket: Path, records: Path) -> None:
+async def serve(socket: Path, records: Path, groups: Path) -> None:
     socket.unlink(missing_ok=True)
-    runtime = Runtime(records)
+    runtime = Runtime(records, groups)
     server = grpc.aio.server()
     add_RuntimeServiceServicer_to_server(runtime, server)
     add_ImageServiceServicer_to_server(runtime, server)
@@ -242,4 +258,4 @@ async def serve(socket: Path, records: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(serve(Path(sys.argv[1]), Path(sys.argv[2])))
+    asyncio.run(serve(*map(Path, sys.argv[1:4])))

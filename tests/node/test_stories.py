@@ -179,6 +179,47 @@ def _failed(cluster: Cluster, name: str) -> Any:
     return found if found["status"].get("phase") == "Failed" else None
 
 
+def test_a_pod_is_deleted_by_force_while_its_container_runs(machines: Machines) -> None:
+    """Kubelet forgets the pod and gives its ids to the next one before the container has ended."""
+    cluster, start = machines
+    node = start("node-1")
+    cluster.run("scheduler")
+    cluster.apply([pod("old", 8)])
+    (old,) = cluster.wait(lambda: settled(cluster, "", 1, node), "the pod runs with its chips")
+    uid = old["metadata"]["uid"]
+
+    def data() -> Object:
+        found: Object = cluster.api.get(f"{CONFIG_MAPS}/mindx-dl-deviceinfo-node-1")["data"]
+        return found
+
+    cluster.wait(lambda: uid in data()["RingwiseMountedChips"], "the report names the pod")
+    node.hold("old", True)
+    cluster.api.delete(f"{PODS}/old", {"gracePeriodSeconds": 0})
+    cluster.apply([pod("new", 8)])
+    cluster.wait(lambda: data()["RingwiseKubeletDevices"] == "{}", "kubelet lists it no more")
+    assert uid in node.running()
+    assert uid in data()["RingwiseMountedChips"]
+    # A pod that another scheduler binds meanwhile is rejected, and says why.
+    thief = pod("thief", 8)
+    thief["spec"] |= {"nodeName": "node-1", "schedulerName": "another"}
+    thief["metadata"]["annotations"] = {CHIP: chips_text(old), "predicate-time": "1"}
+    cluster.apply([thief])
+    failed = cluster.wait(lambda: _failed(cluster, "thief"), "kubelet rejects a pod with its chips")
+    assert "which is deleted and may still run" in failed["status"]["message"]
+    assert uid in node.running()
+    assert list(node.containers()) == [f"{NAMESPACE}/old"]
+    assert not node_of(cluster.api.get(f"{PODS}/new"))
+    cluster.api.delete(f"{PODS}/thief", {"gracePeriodSeconds": 0})
+    node.hold("old", False)
+    (new,) = cluster.wait(lambda: settled(cluster, "", 1, node), "the next pod gets the chips")
+    assert new["metadata"]["name"] == "new"
+    assert node.running() == {new["metadata"]["uid"]}
+
+
+def chips_text(pod: Object) -> str:
+    return ",".join(f"Ascend910-{number}" for number in numbers(pod))
+
+
 def test_a_chip_breaks(machines: Machines) -> None:
     cluster, start = machines
     node = start("node-1")

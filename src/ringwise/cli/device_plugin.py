@@ -157,6 +157,13 @@ def _options(command: Command) -> Command:
             help="Where CDI specifications are written.",
         ),
         click.option(
+            "--control-groups",
+            type=click.Path(path_type=Path),
+            default="/sys/fs/cgroup",
+            show_default=True,
+            help="The host's control groups, to see whether the container of a deleted pod still runs.",
+        ),
+        click.option(
             "--container-specs",
             type=click.Path(path_type=Path),
             help="The container runtime's folder of containers, to see which chips those have of whose mount "
@@ -252,6 +259,7 @@ def device_plugin(**given: Any) -> None:
         pod_resources=folder / "pod-resources" / "kubelet.sock",
         state_folder=given["state_dir"] or folder / "device-plugins" / "ringwise",
         cdi_folder=given["cdi_dir"],
+        control_groups=given["control_groups"],
         container_specs=given["container_specs"],
         world=_mounting(given["mount_by"]),
         mount_driver=given["mount_driver"],

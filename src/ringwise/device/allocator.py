@@ -22,7 +22,7 @@ from ringwise.device.allocation import (
 )
 from ringwise.device.doubts import Doubts
 from ringwise.device.ledger import Claim, Ledger, Mount
-from ringwise.device.pods import NodePod
+from ringwise.device.pods import DEFAULT_GRACE, NodePod
 from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
@@ -31,6 +31,11 @@ from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 LISTING_DELAY = 10 * 10**9
 #: The same for listings that are read at any time, also while kubelet starts.
 LISTING_PATIENCE = 120 * 10**9
+
+#: Seconds that a container may need to end after its grace period: kubelet kills it then. And at most so many
+#: in all, however long the grace period: where it cannot be seen, chips are not withheld for ever.
+KILL_TIME = 10
+LONGEST_END = 3600
 
 #: Of pods that an Allocate call passed over so many are named.
 MOST_NAMED = 3
@@ -100,16 +105,19 @@ class Allocator:
         #: Pods that kubelet lists with ids of which there is no record: uid to these ids.
         self._unrecorded: dict[str, tuple[str, ...]] = {}
         self.doubts = Doubts(resource)
+        #: Pods that are gone and had chips, as they were last seen: whether they had ended.
+        self._gone: dict[str, NodePod] = {}
+        #: Uids of pods that had processes when the last listing was read; None where that cannot be seen.
+        self._running: Collection[str] | None = None
 
     # -- pods ------------------------------------------------------------------------------------------
 
-    def replace_pods(self, pods: Iterable[NodePod], version: int = 0) -> None:
+    def replace_pods(self, pods: Iterable[NodePod], now: int, version: int = 0) -> None:
         """After a list of that version: what is not in it is gone, unless the watch brought it since."""
         listed = {pod.uid: pod for pod in pods}
-        self.pods = {
-            uid: pod for uid, pod in self.pods.items() if uid in listed or (version and pod.version > version)
-        }
-        self._asking = {uid: pod for uid, pod in self._asking.items() if uid in self.pods}
+        for uid, pod in list(self.pods.items()):
+            if uid not in listed and not (version and pod.version > version):
+                self.drop_pod(uid, now)
         for pod in listed.values():
             self.put_pod(pod)
         self.doubts.keep(self.pods.keys())
@@ -123,9 +131,19 @@ class Allocator:
             if pod.asks_for(self.resource):
                 self._asking[pod.uid] = pod
 
-    def drop_pod(self, uid: str) -> None:
+    def drop_pod(self, uid: str, now: int, last: NodePod | None = None) -> None:
+        """A pod is gone; `last` is how it was then. Unless it had ended its containers may still run."""
+        pod = last or self.pods.get(uid)
+        if pod is not None:
+            if uid in self._mounted_pods():
+                self._gone[uid] = pod
+            elif not pod.ended and self._is_doubtful(pod):
+                chips = tuple(sorted(set(self._named(pod)).intersection(self.chips)))
+                self._gone[uid] = pod
+                self.ledger.add(self._left(Mount(self.resource, (), chips, uid, pod.key, at=now), now))
         self.pods.pop(uid, None)
         self._asking.pop(uid, None)
+        self._unrecorded.pop(uid, None)
         self.doubts.forget([uid])
 
     def as_claimed(self, pod: NodePod) -> NodePod:
@@ -171,6 +189,9 @@ class Allocator:
                 problem = self._unusable(chip, "", why_not)
                 if problem is not None:
                     raise AllocationError(problem)
+            held = self._held_by_others("", ids, fresh)
+            if chip := next((chip for chip in mount.chips if chip in held), ""):
+                raise AllocationError(f"chip {chip} is held by {held[chip]}")
             self.ledger.add(mount)
             return AllocateResult(mount, None, {})
         pod, passed_over = self._served_next(len(ids), why_not, ids, fresh)
@@ -188,6 +209,9 @@ class Allocator:
         annotations = self._annotations(self.pods[pod.uid], mount)
         annotations[PREDICATE_TIME] = CONSUMED
         claim = self.ledger.claims.get(pod.uid)
+        for other in self._mounts():
+            if not set(ids).isdisjoint(other.ids) and self._may_run(other, fresh):
+                self.ledger.replace(other, self._left(other, now))
         self.ledger.add(mount)
         self.ledger.unclaim(pod.uid)
         return AllocateResult(mount, pod, annotations, claim, tuple(passed_over))
@@ -202,11 +226,11 @@ class Allocator:
             of_pod = f" of pod {pod.key}"
             problem = next(filter(None, (self._unusable(chip, of_pod, why_not) for chip in chips)), None)
             if problem is None:
-                held = self._held_by_others(pod, ids)
+                held = self._held_by_others(pod.uid, ids, fresh)
                 chip = next((chip for chip in chips if chip in held), None)
                 if chip is None:
                     break
-                problem = f"chip {chip}{of_pod} is held by pod {held[chip]}"
+                problem = f"chip {chip}{of_pod} is held by {held[chip]}"
                 if not fresh:
                     raise AllocationError(problem)
             passed_over.append(problem)
@@ -237,20 +261,46 @@ class Allocator:
         problem = why_not(chip)
         return None if problem is None else f"chip {chip}{of_pod} cannot be used: {problem}"
 
-    def _held_by_others(self, pod: NodePod, ids: Sequence[str]) -> dict[str, str]:
-        """Chips in containers of other pods. Pods that only wait hold nothing."""
+    def _held_by_others(self, uid: str, ids: Sequence[str], fresh: bool) -> dict[str, str]:
+        """Chips in containers of other pods than this, and who has them. Pods that only wait hold nothing."""
         held: dict[str, str] = {}
         again = set(ids)
         mounted = self._mounted_pods()
-        for mount in self.ledger.mounts:
-            # An id that kubelet hands out again was given back before.
-            if mount.resource == self.resource and again.isdisjoint(mount.ids):
-                owner = self.pods.get(mount.pod)
-                held.update(dict.fromkeys(mount.chips, owner.key if owner is not None else mount.pod))
+        for mount in self._mounts():
+            # An id that kubelet hands out again was given back before, the chip perhaps not.
+            if again.isdisjoint(mount.ids) or self._may_run(mount, fresh):
+                held.update(dict.fromkeys(mount.chips, self._holder(mount)))
         for other in self._asking.values():
-            if other.uid != pod.uid and other.uid not in mounted and self._is_doubtful(other):
-                held.update(dict.fromkeys(self._named(other), other.key))
+            if other.uid != uid and other.uid not in mounted and self._is_doubtful(other):
+                held.update(dict.fromkeys(self._named(other), f"pod {other.key}"))
         return held
+
+    def _holder(self, mount: Mount) -> str:
+        owner = self.pods.get(mount.pod) or self._gone.get(mount.pod)
+        name = owner.key if owner is not None else mount.chosen_key or mount.pod
+        return f"pod {name}" + (", which is deleted and may still run" if mount.until else "")
+
+    def _may_run(self, mount: Mount, fresh: bool = True) -> bool:
+        """Whether the container of a mount may run though kubelet gave its ids away, or does not list them.
+
+        `fresh`: it was just looked which pods have processes.
+        """
+        pod = self.pods.get(mount.pod) or self._gone.get(mount.pod)
+        if pod is not None and pod.ended:
+            return False
+        if not mount.pod or not fresh:
+            return bool(mount.pod)
+        if self._running is not None:
+            return mount.pod in self._running
+        # A pod that is there and does not run yet was rejected.
+        return mount.pod not in self.pods or self._runs(self.pods[mount.pod])
+
+    def _left(self, mount: Mount, now: int) -> Mount:
+        """The mount of a container that may run and of which kubelet knows no more."""
+        pod = self.pods.get(mount.pod) or self._gone.get(mount.pod)
+        grace = pod.grace if pod is not None else DEFAULT_GRACE
+        until = mount.until or now + min(grace + KILL_TIME, LONGEST_END) * 10**9
+        return replace(mount, ids=(), owner=mount.pod, chosen=mount.pod, until=until)
 
     def _is_served(self, pod: NodePod) -> bool:
         return pod.uid not in self.ledger.claims and pod.annotations.get(PREDICATE_TIME) == CONSUMED
@@ -323,20 +373,23 @@ class Allocator:
         *,
         during_call: bool = False,
         in_containers: Mapping[str, Sequence[str]] | None = None,
+        running: Collection[str] | None = None,
     ) -> None:
         """Enter which pod has which ids; drop mounts that are gone (rule D2).
 
         `during_call`: the listing was read for an Allocate call, so kubelet has read its own records. After
         a start it lists nothing for a while. `in_containers`: pod uid to the chips of the device nodes that
-        its containers have, as far as that was seen.
+        its containers have, as far as that was seen. `running`: those of `in_question` that have processes;
+        None where that cannot be seen.
         """
+        self._running = running
         owners = self._owners(listing)
         for mount in self._mounts():
             ids = frozenset(mount.ids)
             if ids not in owners:
-                self._drop_unlisted(mount, now - mount.at, during_call)
+                self._drop_unlisted(mount, now, during_call)
             elif self._is_stale(mount, owners[ids]):
-                self.ledger.remove(mount)
+                self._give_back(mount, now)
             else:
                 self._attribute(mount, owners[ids])
         found = {pod.uid: ids for ids, pod in self._without_record(owners)}
@@ -351,18 +404,45 @@ class Allocator:
                 self._unrecorded[uid] = listed
         self._settle()
         self.ledger.forget_claims(pod.uid for pod in self.pods.values() if pod.live)
+        mounted = self._mounted_pods()
+        self._gone = {uid: pod for uid, pod in self._gone.items() if uid in mounted}
 
-    def _drop_unlisted(self, mount: Mount, age: int, during_call: bool) -> None:
+    def unlisted(self) -> None:
+        """Kubelet did not answer: which pods have processes was not looked at, either."""
+        self._running = None
+
+    def in_question(self, listing: Listing) -> set[str]:
+        """Uids of pods that kubelet does not list with their mounts and that were not seen to end."""
+        listed = {frozenset(ids) for lists in listing.values() for ids in lists}
+        return {
+            mount.pod
+            for mount in self._mounts()
+            if (frozenset(mount.ids) not in listed or mount.pod not in self.pods)
+            and self._may_run(mount, fresh=False)
+        }
+
+    def left(self) -> dict[str, tuple[str, ...]]:
+        """Pods of which kubelet knows no more and that may still run, as namespace/name, with their chips."""
+        return {mount.chosen_key or mount.pod: mount.chips for mount in self._mounts() if mount.until}
+
+    def _give_back(self, mount: Mount, now: int) -> None:
+        """Kubelet has the ids back. The chips are free when the container has ended."""
+        if self._may_run(mount) and not (self._running is None and mount.until and now >= mount.until):
+            self.ledger.replace(mount, self._left(mount, now))
+        else:
+            self.ledger.remove(mount)
+
+    def _drop_unlisted(self, mount: Mount, now: int, during_call: bool) -> None:
         pod = self.pods.get(mount.pod)
         live = pod is not None and pod.live
         if mount.owner:
             if not live:
-                self.ledger.remove(mount)
+                self._give_back(mount, now)
             return
-        if age < (LISTING_DELAY if during_call else LISTING_PATIENCE):
+        if now - mount.at < (LISTING_DELAY if during_call else LISTING_PATIENCE):
             return
         if not live:
-            self.ledger.remove(mount)
+            self._give_back(mount, now)
         elif during_call:
             # Kubelet never took the answer, or the pod it was for is gone: the chosen one still waits.
             self.ledger.remove(mount)
@@ -531,7 +611,7 @@ class Allocator:
         known = {
             mount.owner: mount.chips
             for mount in self._mounts()
-            if mount.owner in self.pods and mount.owner == mount.chosen
+            if mount.owner == mount.chosen and (mount.owner in self.pods or mount.until)
         }
         for uid, claim in self.ledger.claims.items():
             if uid in self.pods and uid not in known:

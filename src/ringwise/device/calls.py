@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ import msgspec
 from ringwise.device.allocation import AllocationError
 from ringwise.device.allocator import AllocateResult, Allocator, Listing
 from ringwise.device.container_specs import ContainerSpecs
+from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
@@ -87,6 +88,7 @@ class Calls:
         observer: Observer,
         why_not: Callable[[str], str | None],
         read_pods: Callable[[], Any],
+        groups: ControlGroups,
         containers: ContainerSpecs | None = None,
     ) -> None:
         self._allocator = allocator
@@ -98,6 +100,7 @@ class Calls:
         self._why_not = why_not
         self._read_pods = read_pods
         self._containers = containers
+        self._groups = groups
         self._serving = asyncio.Lock()
         #: What kubelet listed last; None: it did not answer.
         self.listing: Listing | None = None
@@ -127,8 +130,6 @@ class Calls:
         try:
             return self._choose(ids, fresh=False)
         except AllocationError as problem:
-            if not self._allocator.match_pods:
-                raise
             _LOG.info("pods and mounts are read again", why=str(problem))
         # Never fail for a pod that the watch has not brought yet.
         remark = ""
@@ -160,7 +161,7 @@ class Calls:
             maybe = isinstance(error, UnreachableError) and error.maybe_done
             self._allocator.abort(allocation, maybe_patched=maybe)
             if gone:
-                self._allocator.drop_pod(pod.uid)
+                self._allocator.drop_pod(pod.uid, self._clock.now())
             self.save()
             if gone:
                 return False
@@ -213,14 +214,29 @@ class Calls:
         except KubeletError as error:
             _LOG.info("mounts not compared with kubelet", why=str(error))
             self.listing = None
+            self._allocator.unlisted()
             return False
         self.listing = listing
         in_containers: Mapping[str, Sequence[str]] = {}
         if self._containers is not None and (unknown := self._allocator.without_record(listing)):
             in_containers = await asyncio.to_thread(self._containers.chips_of, [pod.uid for pod in unknown])
+        running: Collection[str] | None = ()
+        if in_question := self._allocator.in_question(listing):
+            running = await asyncio.to_thread(self._groups.running, in_question)
+        before = self._allocator.left()
         self._allocator.listed(
-            listing, self._clock.now(), during_call=during_call, in_containers=in_containers
+            listing,
+            self._clock.now(),
+            during_call=during_call,
+            in_containers=in_containers,
+            running=running,
         )
+        left = self._allocator.left()
+        for pod in sorted(left.keys() - before.keys()):
+            seen = "has processes" if running is not None else "cannot be seen (--control-groups)"
+            _LOG.warning("chips of a deleted pod are kept", pod=pod, chips=",".join(left[pod]), why=seen)
+        for pod in sorted(before.keys() - left.keys()):
+            _LOG.info("chips of a deleted pod are free", pod=pod, chips=",".join(before[pod]))
         return True
 
     async def correct(self) -> None:
@@ -231,7 +247,7 @@ class Calls:
                 patched = await self._patch(pod, correction.annotations)
             except API_ERRORS as error:
                 if _is_gone(error):
-                    self._allocator.drop_pod(pod.uid)
+                    self._allocator.drop_pod(pod.uid, self._clock.now())
                     continue
                 self._observer.api_failed("correction")
                 _LOG.warning("annotations not corrected", pod=pod.key, why=str(error))

@@ -92,6 +92,11 @@ def _pod_and_nodes(content: bytes) -> tuple[str, frozenset[str]]:
         linux = msgspec.json.decode(content, type=_Spec).linux or _Linux()
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return "", frozenset()
-    pod = _POD.search(linux.cgroups_path or "")
     nodes = frozenset(one.path for one in linux.devices or () if one.type == "c")
-    return (pod.group(1).replace("_", "-") if pod is not None else ""), nodes
+    return pod_in(linux.cgroups_path or ""), nodes
+
+
+def pod_in(group: str) -> str:
+    """Uid of the pod in the path of a control group; empty where there is none."""
+    pod = _POD.search(group)
+    return pod.group(1).replace("_", "-") if pod is not None else ""

@@ -29,6 +29,9 @@ class Mount:
     owner: str = ""
     #: Unix time in nanoseconds; 0 in files of earlier versions: its chips are those of annotations.
     at: int = 0
+    #: Where the pod is gone and its container may still run: until when at most, where that cannot be seen.
+    #: Kubelet has the ids back then, so there are none here.
+    until: int = 0
 
     @property
     def pod(self) -> str:

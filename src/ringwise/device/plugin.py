@@ -29,6 +29,7 @@ from ringwise.device.answers import (
 from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
 from ringwise.device.container_specs import ContainerSpecs
+from ringwise.device.control_groups import ControlGroups
 from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
@@ -164,6 +165,7 @@ class NodePlugin:
             why_not=self.why_not,
             read_pods=self._pods.read,
             containers=self._containers,
+            groups=ControlGroups(settings.control_groups),
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
         self._looks = Looks(self.discovery, self.answers.look)
@@ -226,7 +228,7 @@ class NodePlugin:
 
     def _pods_listed(self, wires: list[NodePodWire], version: int) -> None:
         self.allocator.replace_pods(
-            [pod for wire in wires if (pod := pod_from_wire(wire)) is not None], version
+            [pod for wire in wires if (pod := pod_from_wire(wire)) is not None], self._clock.now(), version
         )
         self._news.set()
 
@@ -236,7 +238,7 @@ class NodePlugin:
             return
         known = self.allocator.pods.get(pod.uid)
         if kind == "DELETED":
-            self.allocator.drop_pod(pod.uid)
+            self.allocator.drop_pod(pod.uid, self._clock.now(), pod)
         else:
             self.allocator.put_pod(pod)
         if pod.asks_for(self.resource) and (known is None or kind == "DELETED" or known.differs(pod)):

@@ -13,6 +13,8 @@ from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import VISIBLE_DEVICES
 
 _ENDED = frozenset({"Failed", "Succeeded"})
+#: Seconds that containers have to end where their pod does not say it.
+DEFAULT_GRACE = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,10 @@ class NodePod:
     deleting: bool = False
     reason: str = ""
     waiting_messages: tuple[str, ...] = ()
+    #: Whether all containers had ended when kubelet last wrote their states.
+    stopped: bool = False
+    #: Seconds that its containers have to end.
+    grace: int = DEFAULT_GRACE
     #: resourceVersion as a number; 0 where it is none.
     version: int = 0
     #: Annotations that a container reads into ASCEND_VISIBLE_DEVICES.
@@ -47,6 +53,11 @@ class NodePod:
     def live(self) -> bool:
         """Neither Failed nor Succeeded; a pod that is being deleted lives until it is gone."""
         return self.phase not in _ENDED
+
+    @property
+    def ended(self) -> bool:
+        """Whether no container of it runs, or will."""
+        return self.stopped or not self.live
 
     def asks_for(self, resource: str) -> int:
         """Chips in the limits of containers and sidecars; 0 when one of them is out of range."""
@@ -89,6 +100,7 @@ class _Meta(WireStruct):
     resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     annotations: Texts | None = None
 
 
@@ -119,14 +131,20 @@ class _Container(WireStruct):
 class _Spec(WireStruct):
     containers: list[_Container] | None = None
     init_containers: list[_Container] | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class _Waiting(WireStruct):
     message: str | None = None
 
 
+class _Terminated(WireStruct):
+    """That it is there is all that counts."""
+
+
 class _State(WireStruct):
     waiting: _Waiting | None = None
+    terminated: _Terminated | None = None
 
 
 class _ContainerStatus(WireStruct):
@@ -172,6 +190,13 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
         ending_limits=tuple(_limits(one.resources) for one in ending),
         deleting=bool(meta.deletion_timestamp),
         reason=status.reason or "",
+        stopped=_stopped(status),
+        grace=max(
+            DEFAULT_GRACE
+            if spec.termination_grace_period_seconds is None
+            else spec.termination_grace_period_seconds,
+            meta.deletion_grace_period_seconds or 0,
+        ),
         waiting_messages=tuple(one.message for one in waiting if one is not None and one.message),
         visible_from=frozenset(
             path.removeprefix("metadata.annotations['").removesuffix("']")
@@ -180,6 +205,11 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
             if variable.name == VISIBLE_DEVICES and (path := _field_path(variable))
         ),
     )
+
+
+def _stopped(status: _Status) -> bool:
+    states = [one.state for one in status.container_statuses or ()]
+    return bool(states) and all(one is not None and one.terminated is not None for one in states)
 
 
 def _version(text: str | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ringwise.device.answers import BY_NODES
+from ringwise.device.control_groups import CONTROL_GROUPS
 from ringwise.records import dataclass
 
 #: Kubelet's folders on every node.
@@ -28,6 +29,8 @@ class PluginSettings:
     host_root: Path = Path("/")
     world: str = BY_NODES
     mount_driver: bool = False
+    #: Where the kernel shows the host's control groups, to see whether containers of deleted pods still run.
+    control_groups: Path = CONTROL_GROUPS
     #: Where the runtime keeps the specifications of containers, to see their device nodes; None: not read.
     container_specs: Path | None = None
     #: Match calls with pods by their annotations (rule D2); without it kubelet's ids are the chips.

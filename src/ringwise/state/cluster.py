@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ringwise.reasons import Reason
@@ -138,6 +139,7 @@ class ClusterState:
     def put_node(self, node: Node) -> int:
         _check_range(node)
         number = self.node_id.get(node.name)
+        new = number is None
         if number is None:
             number = self._new_id(node.name)
         self._deleted.pop(number, None)
@@ -146,6 +148,9 @@ class ClusterState:
             self._fleet(resource)
         for fleet in self.fleets.values():
             fleet.grow(len(self.names))
+            if new:
+                # Its report may be older than the node is here.
+                self._withhold(fleet, number)
         self._describe(number)
         self._reshape(number)
         return number
@@ -231,6 +236,31 @@ class ClusterState:
                 self._unhold(record)
                 record.doubtful = doubtful
                 self._hold(record, number, chips, assumed)
+        self._withhold_left(report.node, report.resource)
+
+    def left_chips(self, node: str, resource: str) -> dict[str, int]:
+        """N8: pods that the device plugin reports with chips and that are gone, by uid: their containers may
+        still run. A pod that was seen to end has no chips any more, whatever an older report says.
+        """
+        return {
+            uid: mask
+            for report in self.reports.get((node, resource), {}).values()
+            if report.mounted
+            for uid, mask in report.mounted.items()
+            if uid not in self.pods
+        }
+
+    def _withhold_left(self, node: str, resource: str | None) -> None:
+        """After a report, or a pod that came or went: only a report that names pods can change something."""
+        number = self.node_id.get(node)
+        if number is None or resource is None:
+            return
+        fleet = self.fleets.get(resource)
+        if fleet is not None and (fleet.doubtful[number] or self.left_chips(node, resource)):
+            before = fleet.doubtful[number]
+            self._withhold(fleet, number)
+            if fleet.doubtful[number] != before:
+                self._refresh(number)
 
     def put_links_down(self, name: str, resource: str, mask: int) -> None:
         """These chips count as network-unhealthy, whatever the node's report says."""
@@ -347,6 +377,7 @@ class ClusterState:
             found = self.reports.get((node, resource))
             if found is not None and found.pop(aggregated, None) is not None and not found:
                 del self.reports[node, resource]
+            self._withhold_left(node, resource)
         self._redescribe(node)
 
     def report_of(self, node: str, resource: str) -> DeviceReport | None:
@@ -605,6 +636,9 @@ class ClusterState:
                 self._unhold(known)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
+        if pod.node is not None and known is None:
+            # A report may have named it before it was seen.
+            self._withhold_left(pod.node, pod.cls.resource)
         if pod.node is None or not pod.live:
             return
         number = self.node_id.get(pod.node)
@@ -669,8 +703,23 @@ class ClusterState:
 
     def drop_pod(self, uid: str) -> None:
         known = self.pods.pop(uid, None)
-        if known is not None and known.node >= 0:
+        if known is None:
+            return
+        if known.node >= 0:
             self._unhold(known)
+        pod = known.pod
+        if pod.node is not None and pod.cls.chips and pod.cls.resource is not None:
+            if not pod.live:
+                self._forget_mounted(uid, pod.node, pod.cls.resource)
+            self._withhold_left(pod.node, pod.cls.resource)
+
+    def _forget_mounted(self, uid: str, node: str, resource: str) -> None:
+        """The pod was seen to end: what an older report says of it does not count."""
+        reports = self.reports.get((node, resource), {})
+        for kind, report in reports.items():
+            if uid in report.mounted:
+                mounted = {one: mask for one, mask in report.mounted.items() if one != uid}
+                reports[kind] = replace(report, mounted=mounted)
 
     def _unknown_node(self, name: str) -> int:
         """A pod may be observed before its node: count it on a node that offers nothing."""
@@ -838,6 +887,8 @@ class ClusterState:
             # A pod that a decision moves has them where it is.
             if record.pod.cls.resource == fleet.resource and record.pod.node == self.names[number]:
                 doubtful |= record.doubtful
+        for left in self.left_chips(self.names[number], fleet.resource).values():
+            doubtful |= left
         fleet.doubtful[number] = doubtful
 
     def _load(self, number: int, cls: PodClass, sign: int) -> None:
@@ -877,6 +928,8 @@ class ClusterState:
         for record in self.pods.values():
             if record.node >= 0:
                 self._hold(record, record.node, record.chips, record.assumed)
+        for node, resource in self.reports:
+            self._withhold_left(node, resource)
 
     def restore_pod(self, record: PodRecord) -> None:
         """Put a pod back as it was before a change that failed; `rebuild` must follow."""

@@ -148,6 +148,59 @@ def test_N8_the_report_of_our_device_plugin_stands_for_the_pod(owned: str) -> No
     assert set(cluster.held("first")) >= {4, 5, 6, 7}
 
 
+@pytest.mark.parametrize("ended", [False, True])
+def test_N8_a_pod_that_vanishes_before_it_ended_keeps_its_chips_until_a_report_without_it(
+    ended: bool,
+) -> None:
+    """Deleted by force its container may still run. One that was seen to end has none."""
+    cluster = Cluster()
+    (bind,) = cluster.tell(ev.PodSeen(pod("old", cls=PodClass(resource=CHIP, chips=8))))
+    old = replace(bound(pod("old", cls=PodClass(resource=CHIP, chips=8)), bind), phase="Running")
+    report = DeviceReport("n1", CHIP, mounted={"old": 0xFF})
+    assert not cluster.tell(ev.PodSeen(old), ev.ReportSeen(report))
+    if ended:
+        cluster.tell(ev.PodSeen(replace(old, phase="Succeeded")))
+    binds = cluster.tell(ev.PodGone("old"), ev.PodSeen(pod("new")))
+    assert bool(binds) is ended
+    # Nor after a restart of the scheduler, which only has the report.
+    again = Cluster()
+    assert not again.tell(ev.ReportSeen(report), ev.PodSeen(pod("new")))
+    # Part of it has ended.
+    half = ev.ReportSeen(replace(report, free=0xF0, mounted={"old": 0x0F}))
+    for one in (cluster, again)[ended:]:
+        (bind,) = one.tell(half)
+        assert bind.chips == (4, 5, 6, 7)
+        assert one.tell(ev.PodSeen(replace(bound(pod("new"), bind), phase="Running"))) == []
+        (bind,) = one.tell(
+            ev.PodSeen(pod("last")), ev.ReportSeen(replace(report, free=0x0F, mounted={"new": 0xF0}))
+        )
+        assert bind.chips == (0, 1, 2, 3)
+        assert one.scheduler.view.inconsistencies() == []
+
+
+def test_N8_a_report_that_comes_before_its_pods_withholds_nothing_for_long() -> None:
+    cluster = Cluster()
+    cluster.tell(ev.ReportSeen(DeviceReport("n1", CHIP, mounted={"old": 0x0F, "gone": 0xF0})))
+    cluster.tell(ev.PodSeen(pod("old", node="n1", phase="Succeeded")))
+    (bind,) = cluster.tell(ev.PodSeen(pod("new")))
+    assert bind.chips == (0, 1, 2, 3)
+    cluster.tell(ev.ReportGone("n1", aggregated=False))
+    (bind,) = cluster.tell(ev.PodSeen(pod("next")))
+    assert bind.chips == (4, 5, 6, 7)
+    assert cluster.scheduler.view.inconsistencies() == []
+
+
+def test_N8_a_report_that_is_older_than_its_node_counts() -> None:
+    cluster = Cluster()
+    report = DeviceReport("n2", CHIP, mounted={"gone": 0xFF})
+    cluster.tell(ev.NodeGone("n1"), ev.ReportSeen(report))
+    assert not cluster.tell(ev.NodeSeen(replace(NODE, name="n2")), ev.PodSeen(pod("new")))
+    # Another node that takes its place in the tables has chips of its own.
+    cluster.tell(ev.NodeGone("n2"))
+    assert cluster.tell(ev.NodeSeen(replace(NODE, name="n3")))
+    assert cluster.scheduler.view.inconsistencies() == []
+
+
 DOUBTFUL = DeviceReport("n1", CHIP, doubtful={"first": mask_of((0, 1, 2, 3, 6, 7))})
 
 

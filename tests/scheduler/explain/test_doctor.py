@@ -381,6 +381,17 @@ def test_N8_a_pod_without_a_record_of_its_mount_is_named(doubtful: list[int], se
     assert f"for pod default/a, which asks for 2 chips: {named} may be in its container" in found_here.what
 
 
+def test_N8_chips_of_a_deleted_pod_that_may_still_run_are_named() -> None:
+    reported = DeviceReport("n", CHIP, 0xF0, network_unhealthy=0, mounted={"gone": 0x0F})
+    view = told(node("n", labels=ARM), ev.ReportSeen(reported), pod("b", 8))
+    findings = examined(node("n", labels=ARM), ev.ReportSeen(reported)).findings
+    (found,) = (one for one in findings if one.code == "chips-doubtful")
+    assert found.severity == "warning"
+    assert "the pod with uid gone is deleted and its container may still run: Ascend910-0," in found.what
+    (job,) = (one for one in view.jobs.values() if one.name == "b")
+    assert "in a container of a deleted pod (4)" in str(explain(view, job, NOW))
+
+
 def test_N8_why_names_the_pod_that_may_have_the_chips() -> None:
     reported = DeviceReport("n", CHIP, 0, network_unhealthy=0, doubtful={"a": mask_of(range(8))})
     view = told(

@@ -248,7 +248,9 @@ async def _reported_mounts(client: Client, count: int) -> None:
 
 
 async def _deleted(client: Client, name: str) -> None:
-    """At once, as kubelet deletes a pod that has ended."""
+    """As kubelet deletes a pod: at once when it has ended, and that is written."""
+    ended = {"status": {"phase": "Succeeded"}}
+    await client.patch(PODS, _NAMESPACE, name, ended, subresource="status")
     await client.request("DELETE", PODS.path(_NAMESPACE, name), body=b'{"gracePeriodSeconds": 0}')
 
 

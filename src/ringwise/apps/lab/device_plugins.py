@@ -60,7 +60,7 @@ _HOST_FILES = (
     "usr/local/Ascend/driver/version.info",
     "usr/local/bin/npu-smi",
 )
-_HOST_FOLDERS = ("usr/local/Ascend/driver/lib64", "usr/local/dcmi")
+_HOST_FOLDERS = ("usr/local/Ascend/driver/lib64", "usr/local/dcmi", "sys/fs/cgroup/kubepods")
 
 Answer = TypeVar("Answer")
 
@@ -155,6 +155,7 @@ class _RunningNode:
             state_folder=folder / "state",
             cdi_folder=folder / "cdi",
             host_root=host,
+            control_groups=host / "sys/fs/cgroup",
             world=mounting.world,
             mount_driver=mounting.mount_driver,
             period=_PERIOD,

@@ -53,6 +53,8 @@ def _chips(state: ClusterState) -> list[str]:
             if placement.pod.node == state.names[placement.node]:
                 doubtful[placement.node] |= placement.doubtful
         for node, name in enumerate(state.names):
+            for left in state.left_chips(name, resource).values():
+                doubtful[node] |= left
             if held[node] != fleet.held[node]:
                 found.append(
                     f"{name}: pods hold {held[node]:b} of {resource}, recorded are {fleet.held[node]:b}"

@@ -199,7 +199,7 @@ def _annotations(view: SchedulerView, resource: str, number: int) -> Iterator[Fi
 
 
 def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Finding]:
-    """N8: pods of whose mount the device plugin has no record."""
+    """N8: pods of whose mount the device plugin has no record, and those that are gone and may still run."""
     state = view.cluster
     name = state.names[number]
     for key, uid in sorted((state.pods[uid].pod.key, uid) for uid in state.pods_on[number]):
@@ -217,6 +217,15 @@ def _doubtful(view: SchedulerView, resource: str, number: int) -> Iterator[Findi
             "to no other pod until it ends",
             f"nothing has to be done; delete {key} when it can be, or let the device plugin read what "
             "containers have (--container-specs)",
+        )
+    for uid, left in sorted(state.left_chips(name, resource).items()):
+        yield Finding(
+            WARNING,
+            "chips-doubtful",
+            f"node {name}",
+            f"the pod with uid {uid} is deleted and its container may still run: {_names(resource, left)} go "
+            "to no other pod until the device plugin sees that it has ended",
+            "if this stays, look on the node for processes of the pod that wait in the driver",
         )
 
 

@@ -201,6 +201,11 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
                 name = f"{'perhaps in' if doubtful else 'held by'} {name}"
                 counts[name] = counts.get(name, 0) + held.bit_count()
                 chips &= ~held
+    for held in state.left_chips(state.names[node], resource).values():
+        if held & chips & ~leaving:
+            name = "in a container of a deleted pod"
+            counts[name] = counts.get(name, 0) + (held & chips & ~leaving).bit_count()
+            chips &= ~held | leaving
     words = [f"{name} ({count})" for name, count in counts.items()]
     for word, mask in (
         ("faulty", fleet.unhealthy[node]),
