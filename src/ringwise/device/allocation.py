@@ -68,8 +68,10 @@ def first_waiting(pods: Iterable[NodePod], resource: str, count: int) -> NodePod
     matching = [pod for pod in pods if len(listed_chips(pod.annotations.get(resource), resource)) == count]
     if not matching:
         return None
-    first = min(map(_placed, matching))
-    return min((pod for pod in matching if _placed(pod) == first), key=lambda pod: natural_key(pod.key))
+    places = list(map(_placed, matching))
+    first = min(places)
+    ties = [pod for pod, place in zip(matching, places, strict=True) if place == first]
+    return ties[0] if len(ties) == 1 else min(ties, key=lambda pod: natural_key(pod.key))
 
 
 def _placed(pod: NodePod) -> tuple[int, str]:

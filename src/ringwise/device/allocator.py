@@ -96,6 +96,8 @@ class Allocator:
         self.pods: dict[str, NodePod] = {}
         #: Those of them that ask for chips; most pods of a node ask for none.
         self._asking: dict[str, NodePod] = {}
+        #: Of these the ones that a call may serve, as they are: known when they come, since kubelet waits.
+        self._eligible: set[str] = set()
         self._rank_table = rank_table
         self._same_rank_table = same_rank_table
         #: Ascend Docker Runtime: what a container reads from its pod's annotation wins over the answer.
@@ -128,8 +130,11 @@ class Allocator:
         if known is None or not pod.version or pod.version >= known.version:
             self.pods[pod.uid] = pod
             self._asking.pop(pod.uid, None)
+            self._eligible.discard(pod.uid)
             if pod.asks_for(self.resource):
                 self._asking[pod.uid] = pod
+                if self._is_eligible(pod):
+                    self._eligible.add(pod.uid)
 
     def drop_pod(self, uid: str, now: int, last: NodePod | None = None) -> None:
         """A pod is gone; `last` is how it was then. Unless it had ended its containers may still run."""
@@ -143,6 +148,7 @@ class Allocator:
                 self.ledger.add(self._left(Mount(self.resource, (), chips, uid, pod.key, at=now), now))
         self.pods.pop(uid, None)
         self._asking.pop(uid, None)
+        self._eligible.discard(uid)
         self._unrecorded.pop(uid, None)
         self.doubts.forget([uid])
 
@@ -160,13 +166,24 @@ class Allocator:
         its list is for all of them, and each call is for one (rule D4). Nor has one with another number of
         chips in its list than it asks for: somebody changed the list, and no call of that number is its call.
         """
-        return [
+        served, claims = self._mounted_pods().union(self._unrecorded), self.ledger.claims
+        found = [
             pod
-            for pod in self._unserved_pods()
-            if pod.asking_containers(self.resource) == 1
+            for uid, pod in self._asking.items()
+            if uid in self._eligible and uid not in served and uid not in claims
+        ]
+        if claims:
+            claimed = (self.as_claimed(self._asking[uid]) for uid in claims if uid in self._asking)
+            found += [pod for pod in claimed if pod.uid not in served and self._is_eligible(pod)]
+        return found
+
+    def _is_eligible(self, pod: NodePod) -> bool:
+        return (
+            is_candidate(pod, self.resource)
+            and pod.asking_containers(self.resource) == 1
             and len(listed_chips(pod.annotations.get(self.resource), self.resource))
             == pod.asks_for(self.resource)
-        ]
+        )
 
     def _unserved_pods(self) -> list[NodePod]:
         served = self._mounted_pods().union(self._unrecorded)

@@ -30,6 +30,8 @@ _LOG = Logger()
 PATCH_ATTEMPTS = 3
 PATCH_PAUSE = 0.2
 PATCH_TIMEOUT = 5.0
+#: Seconds after which a request is on its way, and after which an answer has been sent.
+AFTER_SENDING, AFTER_ANSWER = 0.0005, 0.01
 #: The longest pause that the server may ask for while kubelet waits.
 LONGEST_PAUSE = 2.0
 #: How often another pod is tried when the chosen one is gone.
@@ -153,7 +155,9 @@ class Calls:
         if pod is None:
             self.save()
             return True
-        self.save()
+        # The file is written while the server works; kubelet gets the answer when both have it.
+        loop = asyncio.get_running_loop()
+        writing = loop.call_later(AFTER_SENDING, self.save)
         try:
             patched = await self._mark(pod, allocation.annotations)
         except API_ERRORS as error:
@@ -171,9 +175,12 @@ class Calls:
             # Kubelet gave up, or we end: whether the server took the patch is unknown.
             self._allocator.abort(allocation, maybe_patched=True)
             raise
+        finally:
+            writing.cancel()
+        self.save()
         self._allocator.commit(allocation, patched)
         # Kubelet waits: the line is written when the answer is sent.
-        asyncio.get_running_loop().call_soon(_log_allocation, allocation)
+        loop.call_later(AFTER_ANSWER, _log_allocation, allocation)
         return True
 
     async def _mark(self, pod: NodePod, annotations: Mapping[str, str]) -> NodePod | None:
