@@ -14,9 +14,11 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.apps.docs.reasons_reference import all_kinds
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.configuration import read_configuration
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.events import QueueSeen, TopologySeen
 from ringwise.reasons import Stage
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import TOR_NODE_CONFIG_MAP
@@ -120,6 +122,12 @@ def rack_nodes(*sizes: int, superpod: int = 0) -> list[Plain]:
     ]
 
 
+def with_field(**fields: Any) -> list[Plain]:
+    """The containers of a pod of 8 chips, the first with this field."""
+    first, *others = pod_spec(8)["containers"]
+    return [{**first, **fields}, *others]
+
+
 def rack_job(pods: int, **notes: str) -> Plain:
     annotations = {key.replace("_block", "-block"): text for key, text in notes.items()}
     return job(pods, 8, pod_annotations={**RACK, **annotations})
@@ -196,6 +204,13 @@ CASES: Mapping[str, Case] = {
     ),
     "chips-of-init-container": Case(
         job(1, pod={**pod_spec(0), "initContainers": [{**pod_spec(1)["containers"][0], "name": "first"}]})
+    ),
+    "visible-devices-set": Case(
+        job(1, pod={"containers": with_field(env=[{"name": "ASCEND_VISIBLE_DEVICES", "value": "0-7"}])})
+    ),
+    "visible-devices-hidden": Case(
+        job(1, pod={"containers": with_field(envFrom=[{"configMapRef": {"name": "all"}}])}),
+        settings=configuration_text({"visible-devices": "strict"}),
     ),
     "switch-label-unknown": Case(job(2, labels={"tor-affinity": "big"}), [*board(4), SWITCHES]),
     "switch-topology-missing": Case(job(2, labels=LARGE)),
@@ -375,6 +390,8 @@ def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
     """It refuses what only the submitter can cure, with the reason that the others give."""
     cluster = KnownCluster(shipped_catalog())
     bundle = read_bundle(["-"], stdin="\n---\n".join(map(json.dumps, case.cluster)).encode())
+    if case.settings:
+        cluster.configuration = read_configuration(case.settings, "volcano-scheduler.conf", BUILT_IN)
     for found in (Queue("default"), *bundle.queues):
         cluster.take(QueueSeen(found))
     for config in bundle.config_maps:
