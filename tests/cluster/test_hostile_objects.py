@@ -11,6 +11,7 @@ from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject
 from ringwise.scheduler.faults.job_events import BACKOFF
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
+from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod
 from tests.cluster.owners import Workload
 
@@ -24,7 +25,7 @@ _KINDS = {
     "PodGroup": ("scheduling.volcano.sh/v1beta1", GROUPS),
     "Job": ("batch.volcano.sh/v1alpha1", JOBS),
 }
-#: By words of its name: an object of the bench, and what the event about it says; none for one that is read.
+#: By words of its name: an object of the bench, and what is said about it; nothing of one that is placed.
 LARGE = {
     "14,000 required": "has 14,000 terms",
     "14,000 preferred": "has 14,000 terms",
@@ -66,6 +67,18 @@ def told(cluster: Cluster, kind: str, name: str, words: str) -> bool:
     return any(words in event["message"] for event in cluster.events(kind, name))
 
 
+def stated(cluster: Cluster, kind: str, name: str, words: str) -> bool:
+    """Whether the status of a pod or vcjob says why it does not run."""
+    found = next(one for one in cluster.api.items(_KINDS[kind][1]) if one["metadata"]["name"] == name)
+    status = found.get("status", {})
+    if kind == "Job":
+        return words in status.get("state", {}).get("message", "")
+    return any(
+        one["type"] == "PodScheduled" and one["reason"] == "Unschedulable" and words in one["message"]
+        for one in status.get("conditions", ())
+    )
+
+
 def leaders(cluster: Cluster) -> dict[str, tuple[str, int]]:
     found = {one["metadata"]["name"]: one["spec"] for one in cluster.api.items(LEASES)}
     return {name: (spec["holderIdentity"], spec["leaseTransitions"]) for name, spec in found.items()}
@@ -88,6 +101,9 @@ def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluste
         kind, name = created[-1]
         if problem:
             cluster.wait(partial(told, cluster, kind, name, problem), f"an event about {kind} {name}")
+            cluster.wait(partial(stated, cluster, kind, name, problem), f"the status of {kind} {name}")
+            why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/large{number}")
+            assert problem in why.stdout, why.stdout + why.stderr
         else:
             cluster.wait_running(f"large{number}", 1)
     assert not [one for one in cluster.pods("large0") if node_of(one)]

@@ -104,8 +104,8 @@ class Job:
     annotations: Mapping[str, str] = EMPTY
     #: Why it can never run, found when it was read (a malformed vcjob).
     defects: tuple[Reason, ...] = ()
-    #: Whether a pod of it says itself which chips it sees, or may do so.
-    chooses_chips: bool = False
+    #: Whether a pod of it may not be placed: it has a problem, or says itself which chips it sees.
+    has_refusable_pods: bool = False
     #: Set by the chip plugin when it validates the job; None for jobs without chips.
     policy: ChipPolicy | None = None
     #: Why it does not run; None when no reason is known.
@@ -335,4 +335,5 @@ def differs_for_job(old: Pod, new: Pod) -> bool:
         or old.never_preempts != new.never_preempts
         or old.chip_containers != new.chip_containers
         or old.visible_devices != new.visible_devices
+        or old.problem != new.problem
     )

@@ -44,6 +44,13 @@ class Findings:
         self.wrong(field, message)
         self.oversized.append(self.errors[-1])
 
+    @property
+    def excess(self) -> str:
+        """Which field exceeds a limit, the first of them, where nothing else is wrong; else empty."""
+        if not self.oversized or len(self.oversized) < len(self.errors):
+            return ""
+        return f"{self.oversized[0].field} {self.oversized[0].message}"
+
     def count(
         self, field: str, value: int | None, default: int, least: int = 0, most: int = LARGEST_COUNT
     ) -> int:

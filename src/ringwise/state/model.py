@@ -239,6 +239,8 @@ class Pod:
     rejected: str = ""
     #: A container of it that says itself which chips it sees.
     visible_devices: VisibleDevices | None = None
+    #: Why it is never placed, found when it was read: a field exceeds a limit, and was dropped.
+    problem: str = ""
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
@@ -466,6 +468,8 @@ class PodGroup:
     ordinary: bool = False
     #: How many pods that owner creates; 0 where it is not known.
     replicas: int = 0
+    #: Why its pods are never placed, found when it was read: a field exceeds a limit, and was dropped.
+    problem: str = ""
 
     @property
     def key(self) -> str:

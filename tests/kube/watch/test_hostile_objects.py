@@ -19,12 +19,15 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.manifests.switches import tor_config_map
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, TellPod
+from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 from tests.manifests.builders import (
     config_map,
     device_info,
+    pod,
     pod_group,
     priority_class,
     queue,
@@ -255,3 +258,92 @@ def test_a_deeply_nested_field_that_is_not_read_changes_nothing(kind: str) -> No
         name_of(msgspec.Raw(body))
     ] * 3
     assert not found.errors
+
+
+_TERM = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+_MANY_TERMS = {
+    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_TERM] * 257}}
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "said"),
+    [
+        (
+            {"affinity": _MANY_TERMS},
+            {},
+            "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution has 257 terms "
+            "of one kind of node or pod affinity; at most 256 are allowed",
+        ),
+        (
+            {"tolerations": [{"operator": "Exists"}] * 300},
+            {},
+            "spec.tolerations has 300 tolerations; at most 256 are allowed",
+        ),
+        (
+            {},
+            {f"l{number}": "" for number in range(1025)},
+            "metadata.labels has 1,025 labels; at most 1,024 are allowed",
+        ),
+    ],
+)
+def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
+    spec: dict[str, Any], labels: dict[str, str], said: str
+) -> None:
+    """Where no webhook is installed its owner looks at the pod and at its job."""
+    scheduler, kinds = new_scheduler(), readers()
+    problems: list[str] = []
+
+    def seen(kind: str, document: Any) -> list[Command]:
+        found = Findings("here")
+        objects = kinds[kind].read(msgspec.Raw(json.dumps(document).encode()), found)
+        problems.extend(f"{error.field} {error.message}" for error in found.errors)
+        assert objects is not None
+        return scheduler.handle(list(change_events((), objects)), 0)
+
+    seen("nodes", real_node(0))
+    large = pod("large", 2, labels=labels)
+    large["spec"] |= spec
+    (told,) = (one for one in seen("pods", large) if isinstance(one, TellPod))
+    assert told.reason.code == "malformed-job"
+    assert told.reason.message == f"pod large: {said}"
+    assert scheduler.view.jobs["team/pod:large"].reason == told.reason
+    # It is counted, listed by doctor and told by an event all the same.
+    assert problems == [said]
+    # Nothing but its size keeps it from that node.
+    assert [one.pod for one in seen("pods", pod("other", 2)) if isinstance(one, Bind)] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "document", "said"),
+    [
+        ("jobs", vcjob(tasks=[{"name": f"t{one}"} for one in range(1025)]), "spec.tasks has 1,025 tasks"),
+        ("jobs", vcjob(priorityClassName="p" * 254), "spec.priorityClassName must be a name of at most 253"),
+        (
+            "podgroups",
+            pod_group(minTaskMember={f"t{one}": 1 for one in range(1025)}),
+            "spec.minTaskMember has 1,025 tasks",
+        ),
+        ("podgroups", pod_group(queue="q" * 254), "spec.queue must be a name of at most 253 characters"),
+    ],
+)
+def test_a_job_that_exceeds_a_limit_says_so(kind: str, document: Any, said: str) -> None:
+    """Nothing of what is too large is kept."""
+    templates, found = TemplateStore(), Findings("here")
+    (reader,) = (one for target, one in watched_kinds(templates, {}, None) if target.title == kind)
+    objects = reader.read(msgspec.Raw(json.dumps(document).encode()), found)
+    assert objects is not None
+    assert found.errors
+    assert len(msgspec.json.encode(objects[0][1])) < 2_000
+    scheduler = new_scheduler()
+    scheduler.handle(list(change_events((), objects)), 0)
+    (job,) = scheduler.view.jobs.values()
+    assert job.defects[0].message.startswith(said)
+    assert any(one.what.startswith(said) for one in diagnose(scheduler.view).findings)
+
+
+def test_a_vcjob_that_runs_and_exceeds_a_limit_keeps_its_last_good_version() -> None:
+    """Without its tasks its pods would be nobody's."""
+    document = vcjob(tasks=[{"name": f"t{one}"} for one in range(1025)])
+    document["status"] = {"state": {"phase": "Running"}}
+    assert readers()["jobs"].read(msgspec.Raw(json.dumps(document).encode()), Findings("here")) is None

@@ -22,7 +22,10 @@ is made from the limits in the code (`make docs`).
 _SIZES = """
 An object that exceeds one of them is refused with a line that names the field, the number and the limit: by
 `ringwise place` and `submit`, by the [webhook](admission.md), and, where no webhook is installed, by the
-scheduler and the controller, which ignore it, report an event on it and list it in `ringwise doctor`.
+scheduler and the controller. Those report the event `Malformed` on it and count and list it
+(`ringwise_malformed_objects`, `ringwise doctor`), drop the field, and place nothing of its job: the reason
+[`malformed-job`](reasons.md) with that line is in the pod's condition `PodScheduled`, in the condition of the
+PodGroup or the status of the vcjob, and in `why` and `get jobs`. A vcjob that runs already stays as it was.
 
 At `apply` the webhook checks them when an object is created, and of an existing object only where that field
 changes: one that exceeds a limit already can be scaled and labelled, and its finalizers removed. Status,

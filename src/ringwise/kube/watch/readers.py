@@ -26,6 +26,7 @@ from ringwise.manifests.groups import (
     resource_quota_from_wire,
 )
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.limits import drop_labels, drop_oversized
 from ringwise.manifests.metadata import time_of
 from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
@@ -49,7 +50,7 @@ from ringwise.manifests.wire import (
 )
 from ringwise.manifests.workloads import pod_owner_from_wire
 from ringwise.records import dataclass
-from ringwise.state.model import ROOT_QUEUE, Owner, Pod
+from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
 
 Wire = TypeVar("Wire")
@@ -232,7 +233,8 @@ class PodReader(BatchObjectReader[WatchedPod]):
     def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
         pod = pod_from_wire(wire, self._classes, found)
         if found.errors:
-            return None
+            refused = self._without_excess(wire, found)
+            return None if refused is None else ((refused.uid, refused),)
         if wire.status is not None and wire.status.container_statuses:
             _add_exit_codes(pod, wire.status.container_statuses, found)
         elif wire.status is not None and pod.phase == "Failed" and pod.node is not None:
@@ -252,6 +254,20 @@ class PodReader(BatchObjectReader[WatchedPod]):
             if readable is not None:
                 return ((readable.uid, readable),)
         return chip_holder(received)
+
+    def _without_excess(self, wire: WatchedPod, found: Findings) -> Pod | None:
+        """A pod without what exceeds a limit: it is never placed, and says why.
+
+        None: it has a node, or something else is wrong with it.
+        """
+        if not found.excess or wire.spec is None or wire.spec.node_name:
+            return None
+        drop_oversized(wire.spec)
+        if wire.metadata is not None:
+            drop_labels(wire.metadata)
+        pod = pod_from_wire(wire, self._classes, Findings(found.origin))
+        pod.problem = found.excess
+        return pod
 
     def _without_annotations(self, wire: WatchedPod, found: Findings) -> Pod | None:
         """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
@@ -323,9 +339,12 @@ class GroupReader(ObjectReader[WatchedGroup]):
 
     def objects(self, wire: WatchedGroup, found: Findings) -> KeyedObjects | None:
         group = pod_group_from_wire(wire, found)
-        if not found.errors:
-            self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())
-        return _single(group.key, group, found)
+        if found.excess:
+            group.problem, group.labels = found.excess, EMPTY
+        elif found.errors:
+            return None
+        self._observed[group.key] = ObservedGroup(group.uid, group.owner, wire.status or GroupStatus())
+        return ((group.key, group),)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)
@@ -447,6 +466,10 @@ class _WatchedJob(JobWire):
     status: _JobStatus | None = None
 
 
+#: Nothing was made for a vcjob in these phases that is lost with its tasks.
+_NOT_STARTED = ("", "Pending")
+
+
 class JobReader(ObjectReader[_WatchedJob]):
     """Also stores the raw pod templates: pods are created from them."""
 
@@ -457,7 +480,7 @@ class JobReader(ObjectReader[_WatchedJob]):
 
     def read(self, received: object, found: Findings) -> KeyedObjects | None:
         objects = super().read(received, found)
-        if objects is not None and isinstance(received, msgspec.Raw):
+        if objects is not None and not found.errors and isinstance(received, msgspec.Raw):
             self._templates.put(objects[0][0], JobTemplates.of(received))
         return objects
 
@@ -486,6 +509,9 @@ class JobReader(ObjectReader[_WatchedJob]):
                 job.since = time_of(
                     state.last_transition_time, "status.state.lastTransitionTime", Findings(found.origin)
                 )
+        if found.excess and job.phase in _NOT_STARTED:
+            job.problems, job.tasks, job.labels = (found.excess,), (), EMPTY
+            return ((job.key, job),)
         return _single(job.key, job, found)
 
     def forget(self, key: str) -> None:

@@ -116,8 +116,8 @@ class JobBook:
             return self.other_scheduler(name)
         if job.defects:
             return job.defects[0]
-        if job.chooses_chips:
-            reason = self._refused_choice(job)
+        if job.has_refusable_pods:
+            reason = self._refused_pod(job)
             if reason is not None:
                 return reason
         if job.queue not in self.queues:
@@ -128,12 +128,12 @@ class JobBook:
         # Pods that run in it stay.
         return refusal if refusal is not None and self.has_pending(job) else None
 
-    def _refused_choice(self, job: Job) -> Reason | None:
-        """A pod still to be placed that says itself which chips it sees. One that has its place keeps it."""
+    def _refused_pod(self, job: Job) -> Reason | None:
+        """Why a pod still to be placed may not be. One that has its place keeps it."""
         for pod in job.in_order:
-            if pod.visible_devices is not None and (
-                pod.uid not in self._state.pods or self._is_unplaced(pod)
-            ):
+            if _is_refusable(pod) and (pod.uid not in self._state.pods or self._is_unplaced(pod)):
+                if pod.problem:
+                    return MALFORMED_JOB(problem=f"pod {pod.name}: {pod.problem}")
                 reason = refused_choice(pod.visible_devices, pod.name, self.visible_devices)
                 if reason is not None:
                     return reason
@@ -422,7 +422,7 @@ class JobBook:
         vcjob = self.vcjob_of(job)
         job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
         members = job.in_order
-        job.chooses_chips = any(pod.visible_devices is not None for pod in members)
+        job.has_refusable_pods = any(map(_is_refusable, members))
         job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
         first = members[0] if members else None
         # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.
@@ -440,6 +440,8 @@ class JobBook:
             job.min_available = group.min_member
             job.min_per_task = group.min_task_member
             self._read_min_available(job)
+            if group.problem:
+                job.defects = (MALFORMED_JOB(problem=group.problem),)
         elif first is not None:
             job.name = first.group or first.name
             job.queue = queue_without_group(job.annotations)
@@ -544,6 +546,10 @@ class JobBook:
 
 
 _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITICAL: 2_000_001_000}
+
+
+def _is_refusable(pod: Pod) -> bool:
+    return bool(pod.problem) or pod.visible_devices is not None
 
 
 def _merged(group: Mapping[str, str], pod: Mapping[str, str]) -> Mapping[str, str]:
