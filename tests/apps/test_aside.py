@@ -203,6 +203,50 @@ def test_those_that_wait_are_answered_by_one_copy_each_by_itself() -> None:
     run(story())
 
 
+def test_a_copy_says_how_many_placements_it_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the question: every try is a statement. What the original tried before does not count."""
+    monkeypatch.setattr(module, "REPORT_EVERY", 0.01)
+    scheduler: Scheduler = new_scheduler()
+    scheduler.handle([node("node-1"), pod("placed", 1)], NOW)
+    gate, told = Gate(), list[int]()
+
+    def work() -> bytes:
+        session = scheduler.view.what_if.open_session(NOW)
+        for _ in range(3):
+            session.statement().discard()
+        return gate.work() + b"P9\n"
+
+    async def progress(tried: int) -> None:
+        told.append(tried)
+        if tried == 3:
+            gate.open()
+
+    async def story() -> None:
+        # The gate opens when all were told: there is no answer without progress.
+        assert await Aside(pause=0).answer(here, work, progress) == b".P9\n"
+        assert no_children()
+
+    run(story())
+    assert told == sorted(told)
+    assert set(told) <= {0, 1, 2, 3}
+
+
+def test_who_cannot_be_told_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REPORT_EVERY", 0.01)
+
+    async def progress(tried: int) -> None:
+        raise ConnectionResetError
+
+    async def story() -> None:
+        aside, gate = Aside(at_once=1, pause=0), Gate()
+        with pytest.raises(ConnectionResetError):
+            await aside.answer(here, gate.work, progress)
+        assert await aside.answer(here, lambda: b"next") == b"next"
+        assert no_children()
+
+    run(story())
+
+
 def test_where_no_process_can_be_made_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory() -> int:
         raise OSError(12, "Cannot allocate memory")

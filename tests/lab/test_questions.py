@@ -8,9 +8,13 @@ from typing import Any
 
 import pytest
 
+from ringwise.apps import aside
 from ringwise.apps.lab import maintenance
+from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import LiveLab
 from ringwise.cli.lab_queries import QUERIES
+from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
 from ringwise.scheduler.explain import cure_search, why
 from tests.apps.test_aside import Gate, no_children
@@ -63,6 +67,43 @@ def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
         assert rows["bad"]["board_reason"]
         (pod,) = (row for row in terminal.json("get pods")["pods"] if row["job"] == "lab/waits")
         assert pod["reason"]["code"] == told["code"]
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_06_a_client_is_told_of_the_progress_of_a_long_question(
+    refused: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer, or the refusal, is the same as without."""
+    gate, told = Gate(), list[int]()
+    monkeypatch.setattr(aside, "REPORT_EVERY", 0.01)
+
+    def query(live: LiveLab, parameters: Any) -> Any:
+        live.view.what_if.open_session(live.now).statement().discard()
+        gate.work()
+        if refused:
+            raise ObjectRefusedError("no such switch")
+        return {"plan": 1}
+
+    def tell(tried: int) -> None:
+        told.append(tried)
+        if tried:
+            gate.open()
+
+    monkeypatch.setitem(QUERIES, "drain-plan", query)
+    with running(tmp_path, nodes(1)):
+        client = LabClient(tmp_path)
+        client.on_progress = tell
+        if refused:
+            with pytest.raises(RefusedByLabError, match="no such switch"):
+                client.ask("drain-plan")
+        else:
+            assert client.ask("drain-plan") == {"plan": 1}
+        assert told[-1] == 1
+        # Who does not ask for it gets the answer alone.
+        client.on_progress = None
+        gate.open()
+        if not refused:
+            assert client.ask("drain-plan") == {"plan": 1}
 
 
 def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(

@@ -17,8 +17,13 @@ import threading
 import time
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
+from ringwise.framework.statement import Statement
+
+#: Seconds between two reports of the placements that a copy has tried.
+REPORT_EVERY = 1.0
 #: Copies at once, and questions that may wait for their turn.
 AT_ONCE, MAX_WAITING = 4, 8
 #: Seconds of processor time after which a copy is ended: more than any budget of steps allows.
@@ -29,12 +34,16 @@ CPU_SECONDS = 120
 PAUSE, PAUSE_OF_LAB = 150.0, 10.0
 _CHUNK = 1 << 16
 _ANSWER, _FAILURE, _END = b"A", b"F", b"."
+#: Before the answer: lines with the number of placements tried so far.
+_PROGRESS, _LINE = b"P", b"\n"
 
 # The copy has one thread and calls nothing that the others may have held a lock of.
 warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
 
 #: What is asked; its arguments are given to it on the thread of the state.
 Work = Callable[..., bytes]
+#: Is told how many placements were tried, while the answer is looked for.
+Progress = Callable[[int], Awaitable[None]]
 
 
 class TooManyQuestionsError(Exception):
@@ -81,11 +90,11 @@ class Copy:
         if self._process is not None:
             os.write(self._end, b".")
 
-    def collect(self) -> bytes:
+    def collect(self, tell: Callable[[int], object] = lambda tried: None) -> bytes:
         """Read until the answer is there or unwanted. For a thread of its own. Raises QuestionFailedError."""
         if self._process is None:
             return _answer_of(self._answer, 0)
-        parts = []
+        parts: list[bytes] = []
         watched = select.poll()
         for pipe in (self._pipe, self._unwanted):
             watched.register(pipe, select.POLLIN)
@@ -94,6 +103,10 @@ class Copy:
             if self._unwanted in ready or not (part := os.read(self._pipe, _CHUNK)):
                 break
             parts.append(part)
+            while parts and parts[0][:1] == _PROGRESS and _LINE in (begun := b"".join(parts)):
+                line, _, rest = begun.partition(_LINE)
+                parts = [rest] if rest else []
+                tell(int(line[1:]))
         # Who works on it ends with this.
         os.close(self._pipe)
         status = self._process.answer_ended()
@@ -174,8 +187,12 @@ def _answer_all(pipes: Sequence[int], works: Sequence[Callable[[], bytes]]) -> i
 
 
 def _answer(pipe: int, work: Callable[[], bytes]) -> None:
-    threading.Thread(target=_end_with_the_reader, args=(pipe,), daemon=True).start()
-    _send(pipe, _worked(work))
+    sending = threading.Lock()
+    threading.Thread(target=_beside_the_work, args=(pipe, sending), daemon=True).start()
+    answer = _worked(work)
+    # Nothing else is sent from here on.
+    sending.acquire()
+    _send(pipe, answer)
 
 
 def _worked(work: Callable[[], bytes]) -> bytes:
@@ -212,11 +229,17 @@ def _be_a_copy(pipes: Sequence[int]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _end_with_the_reader(pipe: int) -> None:
-    """The original has ended or has closed its side: nobody waits."""
+def _beside_the_work(pipe: int, sending: threading.Lock) -> None:
+    """Tell what was tried so far, and end with the reader: the original has ended or closed its side."""
     watched = select.poll()
     watched.register(pipe, 0)
-    watched.poll()
+    before = Statement.made
+    while not watched.poll(REPORT_EVERY * 1000):
+        if sending.acquire(blocking=False):
+            with suppress(OSError):
+                # The reader has just closed its side: the next look at the pipe says so.
+                _send(pipe, b"%b%d%b" % (_PROGRESS, Statement.made - before, _LINE))
+            sending.release()
     os._exit(1)
 
 
@@ -252,10 +275,12 @@ class Aside:
         """Whether a copy is being made, or one is left."""
         return self._forking is not None or bool(self._collecting)
 
-    async def answer(self, between_turns: BetweenTurns, work: Work) -> bytes:
+    async def answer(
+        self, between_turns: BetweenTurns, work: Work, progress: Progress | None = None
+    ) -> bytes:
         """The bytes that `work` returns in a copy. It is ended when the caller is cancelled.
 
-        Raises TooManyQuestionsError and QuestionFailedError, and what `between_turns` raises.
+        Raises TooManyQuestionsError and QuestionFailedError, and what `between_turns` and `progress` raise.
         """
         if len(self._waiting) >= self._most + self._free:
             raise TooManyQuestionsError
@@ -269,15 +294,20 @@ class Aside:
             if question in self._waiting:
                 self._waiting.remove(question)
             if question.copy.done() and not question.copy.cancelled() and not question.copy.exception():
-                self._collect(question.copy.result(), None).end()
+                self._collect(question.copy.result()).end()
             raise
-        found: asyncio.Future[bytes] = loop.create_future()
+        found: asyncio.Queue[int | bytes | QuestionFailedError] = asyncio.Queue()
         self._collect(copy, found)
         try:
-            return await found
-        except asyncio.CancelledError:
+            while isinstance(one := await found.get(), int):
+                if progress is not None:
+                    await progress(one)
+        except BaseException:
             copy.end()
             raise
+        if isinstance(one, QuestionFailedError):
+            raise one
+        return one
 
     def _fork_soon(self) -> None:
         if self._forking is None and self._waiting and self._free:
@@ -307,24 +337,30 @@ class Aside:
             self._next_fork = clock() + self._pause * max(copy.cost for copy in copies)
             for one, copy in zip(asked, copies, strict=True):
                 if one.copy.done():
-                    self._collect(copy, None).end()
+                    self._collect(copy).end()
                 else:
                     one.copy.set_result(copy)
         finally:
             self._forking = None
             self._fork_soon()
 
-    def _collect(self, copy: Copy, found: asyncio.Future[bytes] | None) -> Copy:
-        """Collect it on a thread; `found` gets the answer, where somebody still wants it."""
+    def _collect(
+        self, copy: Copy, found: asyncio.Queue[int | bytes | QuestionFailedError] | None = None
+    ) -> Copy:
+        """Collect it on a thread; `found` gets the answer or the failure, and before it what was tried."""
+        loop = asyncio.get_running_loop()
+
+        def put(one: int | bytes | QuestionFailedError) -> None:
+            if found is not None:
+                found.put_nowait(one)
 
         async def collect() -> None:
             try:
-                answer = await asyncio.to_thread(copy.collect)
-                if found is not None and not found.done():
-                    found.set_result(answer)
+                put(
+                    await asyncio.to_thread(copy.collect, lambda tried: loop.call_soon_threadsafe(put, tried))
+                )
             except QuestionFailedError as error:
-                if found is not None and not found.done():
-                    found.set_exception(error)
+                put(error)
             except asyncio.CancelledError:
                 # The loop ends: the thread must not wait for the answer.
                 copy.end()

@@ -29,6 +29,7 @@ from ringwise.cli.output import (
     warn_of_plugins,
     with_options,
 )
+from ringwise.grammar import counted
 from ringwise.records import dataclass
 
 if TYPE_CHECKING:
@@ -180,7 +181,11 @@ def lab_client(lab: Path | None, text: str, hint: str = "") -> Iterator[LabClien
 
     try:
         client = LabClient(lab or default_folder())
-        with spinner(text):
+        with spinner(text) as show_text:
+            if sys.stderr.isatty():
+                client.on_progress = lambda tried: show_text(
+                    f"{text}: tried {counted(f'{tried:,}', 'placement')}" if tried else text
+                )
             yield client
         warn_of_plugins(client.plugin_problems)
     except NoLabError as error:

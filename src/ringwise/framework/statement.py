@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from ringwise.framework.extension_points import PodNotice
 from ringwise.framework.job import Job
@@ -51,6 +51,9 @@ class Statement:
         "evictions",
     )
 
+    #: How many this process has made: the progress that a long question shows. Nothing decides by it.
+    made: ClassVar[int] = 0
+
     def __init__(
         self,
         state: ClusterState,
@@ -59,6 +62,7 @@ class Statement:
         deallocated: Sequence[PodNotice],
         committed: Callable[[Sequence[Allocation]], None],
     ) -> None:
+        Statement.made += 1
         self._state = state
         self._usage = usage
         self._allocated = allocated

@@ -18,9 +18,16 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
-from ringwise.apps.aside import PAUSE_OF_LAB, Aside, Copy, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.aside import (
+    PAUSE_OF_LAB,
+    Aside,
+    Copy,
+    Progress,
+    QuestionFailedError,
+    TooManyQuestionsError,
+)
 from ringwise.apps.extensions import plugin_problems
-from ringwise.apps.lab.client import PLUGIN_PROBLEMS
+from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
@@ -158,46 +165,54 @@ class LabServer:
     # -- requests -----------------------------------------------------------------------------
 
     def _answering(
-        self, handler: Callable[[web.Request, bytes], Any]
-    ) -> Callable[[web.Request], Awaitable[web.Response]]:
-        async def answer(request: web.Request) -> web.Response:
+        self, handler: Callable[[web.Request, bytes, _Told], Any]
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
             body = await request.read()
+            # Clients are other processes: they repeat what is wrong with the plugins of this one.
+            headers = {PLUGIN_PROBLEMS: json.dumps(plugin_problems())}
+            told = _Told(request, headers)
+            status = 200
             try:
-                document = handler(request, body)
+                document = handler(request, body, told)
                 if inspect.isawaitable(document):
                     document = await document
             except Exception as error:
-                return _refusal(*_problem(error))
-            # Clients are other processes: they repeat what is wrong with the plugins of this one.
-            problems = json.dumps(plugin_problems())
+                status, message = _problem(error)
+                document = {"error": message}
+            if told.response.prepared:
+                await told.write({"status": status, "document": document})
+                return told.response
             return web.Response(
+                status=status,
                 body=msgspec.json.encode(document),
                 content_type="application/json",
-                headers={PLUGIN_PROBLEMS: problems},
+                headers=headers,
             )
 
         return answer
 
-    def _ask(self, request: web.Request, body: bytes) -> Any:
+    def _ask(self, request: web.Request, body: bytes, told: _Told) -> Any:
         name = request.match_info["query"]
         query = self._queries.get(name)
         if query is None:
             raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
         parameters = _parameters(body)
         if name in LONG_QUERIES:
-            return self._copied(lambda: query(self.live, parameters))
+            progress = told.progress if PROGRESS in request.headers else None
+            return self._copied(lambda: query(self.live, parameters), progress)
         return query(self.live, parameters)
 
-    async def _copied(self, question: Callable[[], Any]) -> msgspec.Raw:
+    async def _copied(self, question: Callable[[], Any], progress: Progress | None = None) -> msgspec.Raw:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
 
-        sent = await self._aside.answer(_between_turns, lambda: _sent(question))
+        sent = await self._aside.answer(_between_turns, lambda: _sent(question), progress)
         found = _SENT.decode(sent)
         if found.status:
             raise _Refused(found.status, found.error)
         return found.document
 
-    def _submit(self, _request: web.Request, body: bytes) -> Any:
+    def _submit(self, _request: web.Request, body: bytes, _told: _Told) -> Any:
         submission = msgspec.json.decode(body, type=Submission)
         if submission.dry_run:
             return self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
@@ -230,7 +245,7 @@ class LabServer:
         )
         return {**document, "notes": list(notes)}
 
-    def _do(self, request: web.Request, body: bytes) -> Any:
+    def _do(self, request: web.Request, body: bytes, _told: _Told) -> Any:
         action = request.match_info["action"]
         parameters = _parameters(body)
         document = self._guarded(lambda: self._done(action, parameters))
@@ -468,6 +483,22 @@ async def _between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
     return fork()
 
 
+class _Told:
+    """What a client hears before its answer: it begins with the first line of progress."""
+
+    def __init__(self, request: web.Request, headers: Mapping[str, str]) -> None:
+        self._request = request
+        self.response = web.StreamResponse(headers={**headers, "Content-Type": LINES})
+
+    async def progress(self, tried: int) -> None:
+        if not self.response.prepared:
+            await self.response.prepare(self._request)
+        await self.write({"tried": tried})
+
+    async def write(self, line: Mapping[str, Any]) -> None:
+        await self.response.write(msgspec.json.encode(line) + b"\n")
+
+
 class _Refused(Exception):
     """What a copy of the lab refused: the status, and the message."""
 
@@ -507,12 +538,6 @@ def _problem(error: Exception) -> tuple[int, str]:
     if isinstance(error, (*_REFUSALS, LookupError)):
         return 409, str(error)
     return 500, f"internal error: {type(error).__name__}: {error}"
-
-
-def _refusal(status: int, message: str) -> web.Response:
-    return web.Response(
-        status=status, body=msgspec.json.encode({"error": message}), content_type="application/json"
-    )
 
 
 def run_lab(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ from ringwise.apps.lab.submission import Submission
 
 #: The header in which a lab says what is wrong with its plugins: a JSON list of lines.
 PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
+#: A client with this header is told, where the answer takes long, how many placements were tried: each time
+#: a line `{"tried": N}`. The last line is `{"status": S, "document": ...}`.
+PROGRESS = "Ringwise-Progress"
+LINES = "application/x-ndjson"
 
 
 class NoLabError(Exception):
@@ -22,6 +27,16 @@ class NoLabError(Exception):
 
 class RefusedByLabError(Exception):
     """The lab refused the request; the message has one line per problem."""
+
+
+class _Line(msgspec.Struct):
+    tried: int | None = None
+    #: Of a lab that ended before its answer.
+    status: int = 500
+    document: msgspec.Raw = msgspec.Raw(b"")
+
+
+_LINE = msgspec.json.Decoder(_Line)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -38,6 +53,8 @@ class LabClient:
     def __init__(self, folder: Path, timeout: float | None = 300.0) -> None:
         self._folder = LabFolder(folder)
         self._timeout = timeout
+        #: Is told how many placements were tried, while the lab looks for a long answer.
+        self.on_progress: Callable[[int], None] | None = None
         #: What the lab said about its plugins in its last answer.
         self.plugin_problems: list[str] = []
 
@@ -56,9 +73,19 @@ class LabClient:
         connection = _Connection(self._folder, self._timeout)
         try:
             headers = {"Content-Type": "application/json"}
+            if self.on_progress is not None:
+                headers[PROGRESS] = "1"
             connection.request("POST", path, msgspec.json.encode(body), headers)
             response = connection.getresponse()
-            answer = response.read()
+            status, answer = response.status, b""
+            while self.on_progress is not None and response.getheader("Content-Type") == LINES:
+                line = _LINE.decode(response.readline() or b"{}")
+                if line.tried is None:
+                    status, answer = line.status, bytes(line.document)
+                    break
+                self.on_progress(line.tried)
+            else:
+                answer = response.read()
         except (OSError, http.client.HTTPException) as problem:
             raise self._no_lab(problem) from None
         finally:
@@ -66,11 +93,11 @@ class LabClient:
         try:
             document = msgspec.json.decode(answer)
         except msgspec.MsgspecError:
-            document = {"error": f"the lab answered {response.status}"}
+            document = {"error": f"the lab answered {status}"}
         with suppress(msgspec.MsgspecError):
             said = response.getheader(PLUGIN_PROBLEMS, "[]")
             self.plugin_problems = msgspec.json.decode(said, type=list[str])
-        if response.status >= 400:
+        if status >= 400:
             raise RefusedByLabError(document.get("error", "the lab refused"))
         return document
 
