@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import shutil
 import socket
 import stat
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -109,6 +112,44 @@ def test_the_journal_replays_whatever_was_asked_meanwhile(tmp_path: Path) -> Non
         assert "lab/second-worker-0" in terminal.seats()
     assert identical(tmp_path / "journal.jsonl")
     assert "identical" in terminal.ok("replay")
+
+
+def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) -> None:
+    """Its order and the jobs that it leaves come from a copy; the journal has all that followed from them."""
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(5, leaf_size=3)):
+        for name, pods in (("wide", 2), ("narrow", 1), ("other", 1)):
+            terminal.submit(job(name, pods, 8))
+            terminal.ok("advance 1m")
+        terminal.ok("drain switch/172.0.0.0 --plan")
+        ran = terminal.run("drain switch/172.0.0.0 --at 10m --wait --yes")
+        assert "lab/narrow-worker-0" in ran.stdout
+        assert "not evicted: lab/wide" in ran.stderr
+        # It waits until the gang that stayed was evicted, too.
+        terminal.submit(job("late", 2, 8))
+        terminal.ok("drain switch/172.0.0.0 --yes --force")
+        for node in ("node-0", "node-1", "node-2"):
+            terminal.ok(f"uncordon {node}")
+        terminal.ok("advance 1m")
+        terminal.ok(f"release switch/172.0.0.0 --reason done --lab {tmp_path}")
+        terminal.ok("advance 1m")
+    journal = tmp_path / "journal.jsonl"
+    assert identical(journal)
+    # Without any of the events of the drain the same turns decide otherwise.
+    turns = [json.loads(line) for line in journal.read_text().splitlines()]
+
+    def replays_without(dropped: Callable[[str, Any], bool]) -> bool:
+        changed = []
+        for turn in turns:
+            events = [one for one in turn.get("events", ()) if not dropped(*one)]
+            changed.append({**turn, "events": events} if "events" in turn else turn)
+        (tmp_path / "changed.jsonl").write_text("".join(f"{json.dumps(turn)}\n" for turn in changed))
+        return identical(tmp_path / "changed.jsonl")
+
+    assert replays_without(lambda kind, event: False)
+    assert not replays_without(lambda kind, event: kind == "IsolationsSeen")
+    assert not replays_without(lambda kind, event: kind == "NodeSeen" and event["node"]["unschedulable"])
+    assert not replays_without(lambda kind, event: kind == "PodGone")
 
 
 def test_the_journal_is_bounded_and_each_file_replays(tmp_path: Path) -> None:

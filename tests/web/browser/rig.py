@@ -203,7 +203,8 @@ class View:
 
     def complete(self) -> View:
         """Until nothing of the view is still being read."""
-        self.page.locator("main .empty").filter(has_text="Reading.").first.wait_for(state="detached")
+        for words in ("Reading.", "Being computed."):
+            self.page.locator("main .empty").filter(has_text=words).first.wait_for(state="detached")
         self.settled()
         return self
 

@@ -74,7 +74,7 @@ function podColumns(pods) {
 /** @param {{path: string, version: unknown, job: import("../types.js").JobRow}} props */
 function Why({ path, version, job: row }) {
   const { document: why, error } = /** @type {{document: WhyDocument | null, error: any}} */ (useDocument(`${path}/why`, version));
-  if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty">Reading.</p>`}<//>`;
+  if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty" role="status">Being computed.</p>`}<//>`;
   const refusals = Object.entries(why.refusals ?? {}).sort(([, a], [, b]) => b - a);
   const start = why.expected_start;
   return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
@@ -106,7 +106,7 @@ function Why({ path, version, job: row }) {
 function Story({ path, version, waits, time }) {
   const { document: story, error } = /** @type {{document: StoryDocument | null, error: any}} */ (useDocument(`${path}/story`, version));
   if (error && !story) return error.status === 404 ? null : html`<${Section} title="Story"><${Problem} error=${error} what="The story" /><//>`;
-  if (!story) return html`<${Section} title="Story"><p class="empty">Reading.</p><//>`;
+  if (!story) return html`<${Section} title="Story"><p class="empty" role="status">Being computed.</p><//>`;
   // Nothing is recorded while nothing happens: a job that waits has waited longer than its story knows.
   const since = waits ? Math.max(0, (Date.parse(time) - Date.parse(story.until)) / 1000) || 0 : 0;
   const note = [story.faults && count(story.faults, "fault"), story.moved_pods && `${count(story.moved_pods, "pod")} moved`, `waited ${span(story.waited_seconds + since)}`].filter(Boolean).join(", ");
