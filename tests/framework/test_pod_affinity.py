@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ringwise.framework import placed_labels
 from ringwise.framework.budget import StepBudget
-from ringwise.framework.pod_affinity import PodAffinityIndex, domain_scores, weights_of
+from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
@@ -98,21 +98,25 @@ def check(lab: Lab, session: Session, classes: list[PodClass]) -> None:
                         )
                         assert nearby.count(term.topology_key, domain, bit) == wanted
                         assert bool(nearby.at(term.topology_key, domain) & bit) is (wanted > 0)
+        if not cls.preferred_pod_affinity and not cls.preferred_pod_anti_affinity:
+            continue
         weighted = [(term, term.weight) for term in cls.preferred_pod_affinity]
         weighted += [(term, -term.weight) for term in cls.preferred_pod_anti_affinity]
-        for key, weights in weights_of(nearby, weighted).items():
-            scores = domain_scores(nearby, key, weights)
-            for node in range(4):
-                domain = domain_of(lab.state, node, key)
-                if domain is not None:
-                    assert scores.get(domain, 0) == sum(
-                        weight
-                        for term, weight in weighted
-                        for one, where in there
-                        if term.topology_key == key
-                        and domain_of(lab.state, where, key) == domain
-                        and matches_pod(term, "default", one)
-                    )
+        preferred = index.preferred(lab["new"], pod)
+        sums = [
+            sum(
+                weight
+                for term, weight in weighted
+                for one, where in there
+                if matches_pod(term, "default", one)
+                and domain_of(lab.state, node, term.topology_key) is not None
+                and domain_of(lab.state, where, term.topology_key)
+                == domain_of(lab.state, node, term.topology_key)
+            )
+            for node in range(4)
+        ]
+        assert [preferred.numbers.of(node) for node in range(4)] == sums
+        assert preferred.spread == max(0, *sums) - min(0, *sums)
 
 
 @given(st.lists(CLASSES, min_size=1, max_size=3), PODS, PODS, LABELS, st.booleans(), st.integers(1, 8))

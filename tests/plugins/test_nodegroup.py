@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import NODE_FILTER, NODE_PREFERENCE
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.extension_points import NODE_FILTER
+from ringwise.framework.gang_placement import node_preferences, place_gang
 from ringwise.plugins.nodegroup import NodeGroup
 from ringwise.state.model import NodeGroupAffinity
 from tests.builders import Lab, cluster
@@ -83,9 +83,7 @@ def test_required_groups_are_filled_first() -> None:
 
 def test_nothing_is_preferred_where_all_groups_of_the_queue_are_equal() -> None:
     lab = groups().queue("q", node_groups=NodeGroupAffinity(("must", "other"))).job("job", queue="q", cpu=1)
-    session = lab.session(plugin())
-    (prefer,) = session.registered(NODE_PREFERENCE)
-    assert prefer(lab["job"], next(iter(lab["job"].pods.values()))) is None
+    assert node_preferences(lab.session(plugin()), lab["job"], lab.pod("job-0")) is None
 
 
 def test_limits_of_a_group_count_what_the_queue_uses_there() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.extension_points import NODE_SCORE
+from ringwise.framework.gang_placement import node_preferences, place_gang
 from ringwise.state.model import NodeTerm, PodClass, PodTerm, Requirement, Taint, Toleration
 from tests.builders import CHIP, Lab, cluster, option, pod_class_of
 
@@ -96,9 +96,10 @@ def test_preferred_node_affinity_weight_that_holds_over_all_weight(
 
 
 def favours(lab: Lab, plugin: PluginOption) -> dict[str, float]:
-    session = lab.session(plugin)
-    found = [ask(lab["new"], lab.pod("new-0")) for ask in session.registered(NODE_PREFERENCE)]
-    return {lab.state.names[node]: extra for answer in found if answer for node, extra in answer.items()}
+    preferred = node_preferences(lab.session(plugin), lab["new"], lab.pod("new-0"))
+    assert preferred is not None
+    extras = {lab.state.names[node]: preferred.extra(node) for node in lab.state.known_nodes()}
+    return {name: extra for name, extra in extras.items() if extra}
 
 
 def test_preferred_node_affinity_to_a_named_node_favours_that_node() -> None:
@@ -141,8 +142,7 @@ def test_preferred_pod_affinity_pods_near_by_times_weight_for_and_against() -> N
     # n1: 3 x 10; n2: 10 - 20; the others 0. The difference of 40 is worth 100.
     assert favours(lab, only("podaffinity", 2)) == {"n1": 150, "n2": -50}
     lab.job("plain")
-    session = lab.session("nodeorder")
-    assert [ask(lab["plain"], lab.pod("plain-0")) for ask in session.registered(NODE_PREFERENCE)] == [None]
+    assert node_preferences(lab.session("nodeorder"), lab["plain"], lab.pod("plain-0")) is None
 
 
 def test_all_weights_have_the_defaults_of_the_field() -> None:

@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.preferred_nodes import ScoredNodes
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.state.model import Pod, PodClass, Queue
@@ -154,9 +155,9 @@ class NodeScore(Protocol):
 
 
 class NodePreference(Protocol):
-    """Extra scores by node id, for what the shape of a node does not show; None for none."""
+    """Extra scores of nodes, for what the shape of a node does not show; none for most pods."""
 
-    def __call__(self, job: Job, pod: Pod, /) -> Mapping[int, float] | None: ...
+    def __call__(self, job: Job, pod: Pod, /) -> Sequence[ScoredNodes]: ...
 
 
 class JobPlanner(Protocol):

@@ -15,6 +15,7 @@ from ringwise.framework.extension_points import (
 )
 from ringwise.framework.job import Job, gated_pods
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
+from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.previous_node import (
     UsedNodes,
     pods_with_previous_node_first,
@@ -231,14 +232,10 @@ def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
     return [accepts for make in factories if (accepts := make(job, pod)) is not None]
 
 
-def node_preferences(session: Session, job: Job, pod: Pod) -> dict[int, float]:
-    total: dict[int, float] = {}
-    for preference in session.registered(NODE_PREFERENCE):
-        preferred = preference(job, pod)
-        if preferred:
-            for node, extra in preferred.items():
-                total[node] = total.get(node, 0.0) + extra
-    return total
+def node_preferences(session: Session, job: Job, pod: Pod) -> PreferredNodes | None:
+    """The extra scores of nodes for this pod; most pods have none."""
+    parts = [part for prefer in session.registered(NODE_PREFERENCE) for part in prefer(job, pod)]
+    return PreferredNodes(parts, session.state.labels.known, session.budget) if parts else None
 
 
 def _no_node(

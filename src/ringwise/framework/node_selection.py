@@ -10,12 +10,13 @@ from typing import NamedTuple
 from ringwise.framework.budget import StepBudget
 from ringwise.framework.extension_points import NodeFilter, NodeScore, NodeSet, Predicate, first_reason
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import Fleet
-from ringwise.state.index import NO_NODES, Group, View
+from ringwise.state.index import Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_shapes import NodeShape
@@ -152,24 +153,26 @@ class NodeSelection:
         self,
         hidden: dict[int, Reason],
         filters: Sequence[NodeFilter] = (),
-        preferred: Mapping[int, float] = NO_NODES,
+        preferred: PreferredNodes | None = None,
         avoided: Collection[int] = (),
     ) -> SelectedNode | None:
         """The best node that is not in `avoided`.
 
         Nodes that a filter refuses are suspended from the view and added to `hidden`.
         """
+        if preferred is not None:
+            return self._choose_preferred(hidden, filters, preferred, avoided)
         if self._members is not None:
-            return self._members.choose(hidden, filters, preferred, avoided)
+            return self._members.choose(hidden, filters, avoided)
         if self._excluded:
             filters = (self._outside, *filters)
         if not filters and not avoided:
-            found = self._best(preferred)
+            found = self._best()
             return None if found is None else SelectedNode(*found)
         skipped: list[int] = []
         try:
             while True:
-                found = self._best(preferred)
+                found = self._best()
                 if found is None:
                     return None
                 node, score = found
@@ -186,13 +189,43 @@ class NodeSelection:
         finally:
             self._resume(skipped)
 
+    def _choose_preferred(
+        self,
+        hidden: dict[int, Reason],
+        filters: Sequence[NodeFilter],
+        preferred: PreferredNodes,
+        avoided: Collection[int],
+    ) -> SelectedNode | None:
+        within = self._allowed
+        if avoided:
+            known = self._state.labels.known
+            within = (known if within is None else within) & ~node_set(node for node in avoided if node >= 0)
+        while True:
+            found = self.view.best_preferred(
+                self.chips,
+                self.admits,
+                self.score,
+                preferred,
+                weight=BOARD_WEIGHT if self._sum_scores else None,
+                within=within,
+            )
+            if found is None:
+                return None
+            node, score = found
+            blocked = first_reason(filters, node)
+            if blocked is None:
+                return SelectedNode(node, score)
+            hidden[node] = blocked
+            self.budget.spend(_STEPS_TO_HIDE)
+            self.view.suspend(node)
+
     def _outside(self, node: int) -> Reason | None:
         """Why the node is in not all of the sets."""
         if self._allowed is None or self._allowed >> node & 1:
             return None
         return next(part.refuse(node) for part in self._sets if not part.nodes >> node & 1)
 
-    def rank(self, node: int, preferred: Mapping[int, float]) -> tuple[tuple[float, float, int], int] | None:
+    def rank(self, node: int) -> tuple[tuple[float, float, int], int] | None:
         """The sort key of a single node among those that fit (N3a), best first, and its score."""
         group = self.view.group_of(node)
         if group is None or not self.admits(group.shape):
@@ -200,18 +233,16 @@ class NodeSelection:
         score = self._board_score(group)
         if score is None:
             return None
-        rating = self.score(group.shape) + preferred.get(node, 0.0)
+        rating = self.score(group.shape)
         order = self._state.rank_of(node)
         if self._sum_scores:
             return (-(BOARD_WEIGHT * score + rating), 0.0, order), score
         return (-score, -rating, order), score
 
-    def _best(self, preferred: Mapping[int, float]) -> tuple[int, int] | None:
-        if preferred:
-            self.budget.spend(len(preferred))
+    def _best(self) -> tuple[int, int] | None:
         if self._sum_scores:
-            return self.view.best_sum(self.chips, self.admits, self.score, BOARD_WEIGHT, preferred)
-        return self.view.best(self.chips, self.admits, self.score, preferred)
+            return self.view.best_sum(self.chips, self.admits, self.score, BOARD_WEIGHT)
+        return self.view.best(self.chips, self.admits, self.score)
 
     def unhide(self, hidden: dict[int, Reason]) -> None:
         """Bring hidden nodes back into the view."""
@@ -262,7 +293,7 @@ class NodeSelection:
         """The same as a set. `known` keeps what was found for other classes while nothing is placed."""
         if self._members is not None:
             self.budget.spend(1 + len(self._members.nodes))
-            return node_set(node for node in self._members.nodes if self.rank(node, NO_NODES) is not None)
+            return node_set(node for node in self._members.nodes if self.rank(node) is not None)
         groups = [group for _, group in self.view.fitting(self.chips) if self.admits(group.shape)]
         self.budget.spend(1 + len(groups))
         key = tuple(map(id, groups))
@@ -394,13 +425,12 @@ class RankedNodes:
         self,
         hidden: dict[int, Reason],
         filters: Sequence[NodeFilter],
-        preferred: Mapping[int, float],
         avoided: Collection[int],
     ) -> SelectedNode | None:
         """As `NodeSelection.choose`."""
         view = self._selection.view
-        kept = not preferred and not avoided
-        heap = self._current() if kept else self._ranked(preferred, avoided)
+        kept = not avoided
+        heap = self._current() if kept else self._ranked(avoided)
         while heap:
             _, score, node = heap[0]
             if view.group_of(node) is None:
@@ -417,14 +447,12 @@ class RankedNodes:
             heappop(heap)
         return None
 
-    def _ranked(
-        self, preferred: Mapping[int, float], avoided: Collection[int]
-    ) -> list[tuple[tuple[float, float, int], int, int]]:
+    def _ranked(self, avoided: Collection[int]) -> list[tuple[tuple[float, float, int], int, int]]:
         self._selection.budget.spend(len(self.nodes))
         heap = [
             (found[0], found[1], node)
             for node in self.nodes
-            if node not in avoided and (found := self._selection.rank(node, preferred)) is not None
+            if node not in avoided and (found := self._selection.rank(node)) is not None
         ]
         heapify(heap)
         return heap
@@ -436,10 +464,10 @@ class RankedNodes:
         if self._version >= 0 and version == self._version + moved:
             if moved:
                 heappop(self._heap)
-                found = self._selection.rank(last, NO_NODES)
+                found = self._selection.rank(last)
                 if found is not None:
                     heappush(self._heap, (found[0], found[1], last))
         else:
-            self._heap = self._ranked(NO_NODES, ())
+            self._heap = self._ranked(())
         self._version, self._last = version, -1
         return self._heap

@@ -13,7 +13,8 @@ from ringwise.framework.selectors import holds
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, PodClass, Requirement
-from ringwise.state.node_labels import members_of, node_set
+from ringwise.state.node_labels import node_set
+from ringwise.state.node_weights import NodeWeights
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,8 @@ class SelectedNodes:
     #: By its node selector, and by its required node affinity.
     by_selector: int | None = None
     by_terms: int | None = None
-    #: The weight of the preferred terms that hold on a node, in binary: the nodes with bit 0, with bit 1, ...
-    preferred: tuple[int, ...] | None = None
-
-    def weights(self) -> dict[int, int]:
-        """The same by node, without those of weight 0."""
-        found: dict[int, int] = {}
-        for bit, nodes in enumerate(self.preferred or ()):
-            for number in members_of(nodes):
-                found[number] = found.get(number, 0) + (1 << bit)
-        return found
+    #: The weight of the preferred terms that hold on a node.
+    preferred: NodeWeights | None = None
 
 
 #: Nothing is left to single nodes.
@@ -77,23 +70,12 @@ def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred
         by_terms = 0
         for term in pod_class.node_terms:
             by_terms |= _nodes_of(state, term)
-    weights: list[int] | None = None
+    weights: NodeWeights | None = None
     if not preferred:
-        weights = []
+        weights = NodeWeights(state.labels.known)
         for weight, term in pod_class.preferred_nodes:
-            _add_weight(weights, weight, _nodes_of(state, term))
-    return SelectedNodes(by_selector, by_terms, None if weights is None else tuple(weights))
-
-
-def _add_weight(sums: list[int], weight: int, nodes: int) -> None:
-    """Add a weight to the sums of these nodes: all nodes at once, bit by bit with carry."""
-    for first in range(weight.bit_length()):
-        bit, carry = first, nodes if weight >> first & 1 else 0
-        while carry:
-            if bit >= len(sums):
-                sums += [0] * (bit + 1 - len(sums))
-            sums[bit], carry = sums[bit] ^ carry, sums[bit] & carry
-            bit += 1
+            weights.add(weight, _nodes_of(state, term))
+    return SelectedNodes(by_selector, by_terms, weights)
 
 
 def _nodes_of(state: ClusterState, term: NodeTerm) -> int:

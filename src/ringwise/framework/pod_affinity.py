@@ -14,10 +14,11 @@ from typing import TypeVar
 from ringwise.framework.averse_pods import TermSets
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
 from ringwise.framework.job import Job
-from ringwise.framework.selectors import domain_of
+from ringwise.framework.selectors import domain_of, nodes_in
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass, PodTerm
 from ringwise.state.node_labels import members_of
+from ringwise.state.node_weights import NodeWeights
 
 #: Pods that are looked at before progress is reported.
 _CHUNK = 4_096
@@ -27,6 +28,8 @@ _MOST_KEYS = 4
 _Counts = dict[int, int]
 #: A node, or a domain.
 Place = TypeVar("Place", int, str)
+#: Preferred affinity, preferred anti-affinity, and the namespace of the pod.
+_Preferences = tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]
 #: A pod was placed on a node (1) or removed from it (-1).
 _Change = tuple[Pod, int, int]
 
@@ -61,6 +64,9 @@ class NearbyPods:
         #: The terms that match any pod anywhere; None: to be computed.
         self._anywhere: int | None = None
         self._counted: dict[tuple[str, str, int], int] = {}
+        #: By topology key, for those of preferences: how many pods there are in the domain of each node,
+        #: by the set of terms that match them.
+        self._numbers: dict[str, dict[int, NodeWeights]] = {}
 
     # -- questions -------------------------------------------------------------------------
 
@@ -115,12 +121,27 @@ class NearbyPods:
         place = (key, domain, bit)
         known = self._counted.get(place)
         if known is None:
-            counts = self.domains(key).get(domain, {})
+            counts = self._by_domain(key).get(domain, {})
             known = self._counted[place] = sum(pods for terms, pods in counts.items() if terms & bit)
         return known
 
-    def domains(self, key: str) -> Mapping[str, Mapping[int, int]]:
-        """All domains with such pods: how many pods there are, by the set of terms that match them."""
+    def numbers(self, key: str) -> Mapping[int, NodeWeights]:
+        """How many pods there are in the domain of each node, by the set of terms that match them."""
+        found = self._numbers.get(key)
+        if found is None:
+            together: dict[tuple[int, int], list[str]] = {}
+            domains = self._by_domain(key)
+            self._session.budget.spend(len(domains))
+            for domain, counts in domains.items():
+                for same in counts.items():
+                    together.setdefault(same, []).append(domain)
+            found = self._numbers[key] = {}
+            state = self._session.state
+            for (terms, pods), where in together.items():
+                _numbers_of(found, terms, state.labels.known).add(pods, nodes_in(state, key, where))
+        return found
+
+    def _by_domain(self, key: str) -> dict[str, _Counts]:
         if key not in self._domains:
             self._index(key)
         return self._domains[key]
@@ -157,6 +178,9 @@ class NearbyPods:
                 if domain is not None:
                     _add(domains, domain, terms, by)
                     self._unions[key].pop(domain, None)
+                    if key in self._numbers:
+                        numbers = _numbers_of(self._numbers[key], terms, self._session.state.labels.known)
+                        numbers.add(by, nodes_in(self._session.state, key, (domain,)))
         self._read = len(changes)
 
     def _index(self, key: str) -> None:
@@ -181,12 +205,77 @@ class NearbyPods:
         return [term for term, _ in self._terms.terms]
 
 
+class PreferredDomains:
+    """By node, for the preferences of some pods: the weights of the terms that match pods in its domains.
+
+    A pod that is placed changes the numbers of the nodes in its domains, and nothing else is looked at.
+    """
+
+    def __init__(self, session: Session, nearby: NearbyPods, cls: PodClass, changes: int) -> None:
+        self._session = session
+        self._nearby = nearby
+        self._read = changes
+        #: By topology key: the weight of each term, by its bit; and of sets of terms.
+        self._weights: dict[str, dict[int, int]] = {}
+        for terms, sign in ((cls.preferred_pod_affinity, 1), (cls.preferred_pod_anti_affinity, -1)):
+            for term in terms:
+                bits = self._weights.setdefault(term.topology_key, {})
+                bit = nearby.bit_of(term)
+                bits[bit] = bits.get(bit, 0) + sign * term.weight
+        self._known: dict[tuple[str, int], int] = {}
+        self.numbers = NodeWeights(session.state.labels.known)
+        for key in self._weights:
+            for matching, pods in nearby.numbers(key).items():
+                weight = self._weight(key, matching)
+                if weight:
+                    session.budget.spend(pods.digits)
+                    self.numbers.add_times(weight, pods)
+        self._measure()
+
+    def follow(self, changes: Sequence[_Change]) -> None:
+        if self._read == len(changes):
+            return
+        state, budget = self._session.state, self._session.budget
+        budget.spend(len(changes) - self._read)
+        changed = False
+        for pod, node, by in changes[self._read :]:
+            terms = self._nearby.matching(pod)
+            if not terms:
+                continue
+            for key in self._weights:
+                weight = self._weight(key, terms)
+                domain = domain_of(state, node, key) if weight else None
+                if domain is not None:
+                    budget.spend(self.numbers.digits)
+                    self.numbers.add(by * weight, nodes_in(state, key, (domain,)))
+                    changed = True
+        self._read = len(changes)
+        if changed:
+            self._measure()
+
+    def _measure(self) -> None:
+        """The widest difference of numbers, and of 0, which nodes have that are near no pod."""
+        nodes = self._session.state.labels.known
+        self._session.budget.spend(2 * self.numbers.digits)
+        self.spread = max(0, self.numbers.highest(nodes)[0]) - min(0, self.numbers.lowest(nodes))
+
+    def _weight(self, key: str, terms: int) -> int:
+        known = self._known.get((key, terms))
+        if known is None:
+            weights = self._weights[key]
+            known = self._known[key, terms] = sum(weights.get(1 << number, 0) for number in members_of(terms))
+        return known
+
+
 class PodAffinityIndex:
     """The pods near which pods of this cycle want to be, or do not want to be."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._nearby: dict[tuple[PodClass, str], NearbyPods] = {}
+        self._preferred: dict[tuple[PodClass, str], PreferredDomains] = {}
+        #: The same by the terms: those of classes that differ otherwise are counted together.
+        self._preferred_by_terms: dict[_Preferences, PreferredDomains] = {}
         #: What was placed and removed since the first question; whoever asks catches up.
         self._changes: list[_Change] = []
         session.register(ALLOCATED, self._placed)
@@ -205,6 +294,21 @@ class PodAffinityIndex:
             found = self._count(classes, pod.namespace)
             for cls in (*classes, pod.cls):
                 self._nearby[cls, pod.namespace] = found
+        found.follow(self._changes)
+        return found
+
+    def preferred(self, job: Job, pod: Pod) -> PreferredDomains:
+        """For the preferences of this pod."""
+        cls = pod.cls
+        found = self._preferred.get((cls, pod.namespace))
+        if found is None:
+            terms = (cls.preferred_pod_affinity, cls.preferred_pod_anti_affinity, pod.namespace)
+            found = self._preferred_by_terms.get(terms)
+            if found is None:
+                nearby = self.nearby(job, pod)
+                found = PreferredDomains(self._session, nearby, cls, len(self._changes))
+                self._preferred_by_terms[terms] = found
+            self._preferred[cls, pod.namespace] = found
         found.follow(self._changes)
         return found
 
@@ -248,33 +352,10 @@ def _single_terms(cls: PodClass) -> Iterator[PodTerm]:
         yield from cls.pod_affinity
 
 
-def weights_of(nearby: NearbyPods, weighted: Iterable[tuple[PodTerm, int]]) -> dict[str, dict[int, int]]:
-    """By topology key: the weight of each term, by its bit."""
-    found: dict[str, dict[int, int]] = {}
-    for term, weight in weighted:
-        bits = found.setdefault(term.topology_key, {})
-        bit = nearby.bit_of(term)
-        bits[bit] = bits.get(bit, 0) + weight
-    return found
-
-
-def domain_scores(nearby: NearbyPods, key: str, weights: Mapping[int, int]) -> dict[str, int]:
-    """Weight times matching pods of each domain."""
-    mask = 0
-    for bit in weights:
-        mask |= bit
-    known: dict[int, int] = {}
-    found: dict[str, int] = {}
-    for domain, counts in nearby.domains(key).items():
-        score = 0
-        for terms, pods in counts.items():
-            ours = terms & mask
-            weight = known.get(ours)
-            if weight is None:
-                weight = known[ours] = sum(weights[1 << number] for number in members_of(ours))
-            score += weight * pods
-        if score:
-            found[domain] = score
+def _numbers_of(table: dict[int, NodeWeights], terms: int, nodes: int) -> NodeWeights:
+    found = table.get(terms)
+    if found is None:
+        found = table[terms] = NodeWeights(nodes)
     return found
 
 

@@ -8,11 +8,12 @@ their own rule (S9, P7).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
+from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import WAIT_FOR_PREVIOUS_NODES
 from ringwise.framework.session import Session
@@ -83,7 +84,7 @@ def select_again(
     selection: NodeSelection,
     hidden: dict[int, Reason],
     filters: Sequence[NodeFilter],
-    preferred: Mapping[int, float],
+    preferred: PreferredNodes | None,
     used: UsedNodes,
 ) -> SelectedNode | None:
     """Its previous node, else the best one that no rank of the job used; None for the usual order."""

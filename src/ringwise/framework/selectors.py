@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement, Taint, Toleration
+from ringwise.state.node_labels import node_set
 from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import HOSTNAME, UNSCHEDULABLE_TAINT
 
@@ -70,6 +71,16 @@ def domain_of(state: ClusterState, node: int, key: str) -> str | None:
         return None
     value = found.labels.get(key)
     return found.name if value is None and key == HOSTNAME else value
+
+
+def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
+    """The nodes in these domains (`domain_of`), as a set."""
+    labels = state.labels
+    found = labels.with_any(key, domains)
+    if key == HOSTNAME and (unlabelled := labels.known & ~labels.with_label(HOSTNAME)):
+        ids = (state.node_id.get(name) for name in domains)
+        found |= node_set(number for number in ids if number is not None) & unlabelled
+    return found
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

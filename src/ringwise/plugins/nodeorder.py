@@ -11,7 +11,7 @@ Image locality and topology spread need data the model does not have; they add 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from math import sqrt
 
 from ringwise.framework.arguments import score_weight
@@ -19,9 +19,10 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
-from ringwise.framework.pod_affinity import PodAffinityIndex, domain_scores, weights_of
+from ringwise.framework.pod_affinity import PodAffinityIndex
+from ringwise.framework.preferred_nodes import ScoredNodes
 from ringwise.framework.registry import PluginSpec
-from ringwise.framework.selectors import domain_of, matches_labels, tolerates
+from ringwise.framework.selectors import matches_labels, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
@@ -56,7 +57,6 @@ class Nodeorder:
 
     def open(self, session: Session) -> None:
         self._session = session
-        self._preferred: dict[PodClass, Mapping[int, float]] = {}
         session.register(NODE_SCORE, self.score)
         session.register(NODE_PREFERENCE, self.prefer)
         self._pod_affinity_counts = session.shared(PodAffinityIndex)
@@ -79,56 +79,28 @@ class Nodeorder:
 
     # -- by node -----------------------------------------------------------------------
 
-    def prefer(self, job: Job, pod: Pod) -> dict[int, float] | None:
-        """Extra scores for preferences that name nodes or other pods; None for pods without any."""
+    def prefer(self, job: Job, pod: Pod) -> Sequence[ScoredNodes]:
+        """Extra scores for preferences that name nodes or other pods."""
         cls = pod.cls
-        if not (cls.preferred_nodes or cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
-            return None
-        extra: dict[int, float] = {}
+        parts = []
         if self._affinity and cls.preferred_nodes:
-            extra.update(self._prefer_nodes(cls))
+            weights = self._selected(cls).preferred
+            if weights is not None:
+                total = sum(weight for weight, _ in cls.preferred_nodes)
+                parts.append(ScoredNodes(weights, lambda weight: self._affinity * (100 * weight / total)))
         if self._pod_affinity and (cls.preferred_pod_affinity or cls.preferred_pod_anti_affinity):
-            self._prefer_near_pods(job, pod, extra)
-        return extra or None
+            # Weight times matching pods, relative to the widest difference. Kubernetes shifts the scores so
+            # that the worst is 0; a shift changes no order.
+            domains = self._pod_affinity_counts.preferred(job, pod)
+            spread = domains.spread
+            if spread:
+                parts.append(
+                    ScoredNodes(domains.numbers, lambda number: self._pod_affinity * 100 * number / spread)
+                )
+        return parts
 
     def _selected(self, cls: PodClass) -> SelectedNodes:
         return self._session.topology.node_sets.of(self._session.state, cls)
-
-    def _prefer_nodes(self, cls: PodClass) -> Mapping[int, float]:
-        """Preferred terms that classes of nodes cannot answer."""
-        known = self._preferred.get(cls)
-        if known is None:
-            total = sum(weight for weight, _ in cls.preferred_nodes)
-            weights = self._selected(cls).weights().items()
-            known = {number: self._affinity * (100 * weight / total) for number, weight in weights}
-            self._preferred[cls] = known
-        return known
-
-    def _prefer_near_pods(self, job: Job, pod: Pod, extra: dict[int, float]) -> None:
-        """Weight times matching pods of the domain, relative to the widest difference.
-
-        Kubernetes shifts the scores so that the worst is 0; a shift changes no order.
-        """
-        raw: dict[int, int] = {}
-        state = self._session.state
-        terms = [(term, term.weight) for term in pod.cls.preferred_pod_affinity]
-        terms += [(term, -term.weight) for term in pod.cls.preferred_pod_anti_affinity]
-        nearby = self._pod_affinity_counts.nearby(job, pod)
-        for key, weights in weights_of(nearby, terms).items():
-            scores = domain_scores(nearby, key, weights)
-            if not scores:
-                continue
-            self._session.budget.spend(len(state.nodes))
-            for number in range(len(state.nodes)):
-                score = scores.get(domain_of(state, number, key) or "", 0)
-                if score:
-                    raw[number] = raw.get(number, 0) + score
-        if not raw:
-            return
-        spread = max(0, *raw.values()) - min(0, *raw.values())
-        if spread:
-            for number, value in raw.items():
-                extra[number] = extra.get(number, 0.0) + self._pod_affinity * 100 * value / spread
 
 
 # -- the formulas; resources a node does not list are left out -------------------------------

@@ -19,13 +19,19 @@ reach the top, and a heap with too many stale ones is rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from heapq import heapify, heappop, heappush
+from math import inf
+from operator import itemgetter
 from typing import Protocol
 
+from ringwise.state.node_labels import node_set
 from ringwise.state.node_shapes import NodeShape
 
-NO_NODES: Mapping[int, float] = {}
+#: The nodes of a group with more are not looked at one by one where some are preferred.
+_FEW = 4
+#: So many nodes in natural order are looked at one by one to find the first of a set.
+_STRETCH = 16
 
 
 class Scorer(Protocol):
@@ -36,16 +42,33 @@ class Scorer(Protocol):
     def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None: ...
 
 
+class Preference(Protocol):
+    """Extra scores of single nodes."""
+
+    def extra(self, node: int) -> float: ...
+
+    def most(self) -> float:
+        """No node has a higher one."""
+
+    def best(self, nodes: int, rating: float, limit: float) -> tuple[float, int] | None:
+        """Of these nodes the lowest negative sum of rating and extra score, and those that have it.
+
+        None where all are above the limit.
+        """
+
+
 class Group:
     """Interchangeable nodes: one signature, one shape."""
 
-    __slots__ = ("bucket", "count", "heap", "shape")
+    __slots__ = ("bucket", "count", "heap", "nodes", "shape")
 
     def __init__(self, bucket: Bucket, shape: NodeShape) -> None:
         self.bucket = bucket
         self.shape = shape
         self.heap: list[int] = []
         self.count = 0
+        #: Its nodes as a set, from the first time on that it is asked for.
+        self.nodes: int | None = None
 
 
 class Bucket:
@@ -94,6 +117,7 @@ class View:
         "_orders",
         "_rank_of",
         "_rule",
+        "_stretches",
         "_suspended",
     )
 
@@ -107,6 +131,8 @@ class View:
         self._rank_of: list[int] = []
         self._node_at: list[int] = []
         self._suspended: set[int] = set()
+        #: The nodes from one rank up to another, as sets.
+        self._stretches: dict[tuple[int, int], int] = {}
 
     # -- updates ---------------------------------------------------------------
 
@@ -119,6 +145,7 @@ class View:
         self._by_signature.clear()
         self._orders.clear()
         self._suspended.clear()
+        self._stretches.clear()
 
     def put(self, node: int, usable: int, allocatable: int, faulty: int, shape: NodeShape) -> None:
         """The node's chips or shape changed: move it to the group it belongs to now."""
@@ -132,7 +159,7 @@ class View:
         if old is not None:
             if old.bucket is bucket and old.shape is shape:
                 return
-            self._leave(old)
+            self._leave(old, node)
         group = bucket.groups.get(shape.number)
         if group is None:
             group = Group(bucket, shape)
@@ -140,6 +167,8 @@ class View:
                 self._occupy(bucket)
             bucket.groups[shape.number] = group
         group.count += 1
+        if group.nodes is not None:
+            group.nodes |= 1 << node
         heappush(group.heap, self._rank_of[node])
         self._group_of[node] = group
         if len(group.heap) > 2 * group.count + 64:
@@ -150,7 +179,7 @@ class View:
         group = self._group_of[node]
         if group is not None:
             self._group_of[node] = None
-            self._leave(group)
+            self._leave(group, node)
 
     def suspend(self, node: int) -> None:
         """Hide a node until `resume`: it stays hidden whatever happens to its chips."""
@@ -161,8 +190,10 @@ class View:
         """End a suspension; the caller puts the node again."""
         self._suspended.discard(node)
 
-    def _leave(self, group: Group) -> None:
+    def _leave(self, group: Group, node: int) -> None:
         group.count -= 1
+        if group.nodes is not None:
+            group.nodes ^= 1 << node
         if group.count == 0:
             # An empty group is dropped at once: shapes change with the usage.
             bucket = group.bucket
@@ -240,28 +271,19 @@ class View:
         request: int,
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float] | None = None,
-        favoured: Mapping[int, float] = NO_NODES,
     ) -> tuple[int, int] | None:
         """The best node and its score, or None.
 
         Rule N3a: the board's score decides; among equals the highest rating, then natural order.
-        `favoured` nodes have a rating of their own, added to that of their shape.
         """
         order = self._orders.get(request)
         if order is None:
             order = self.order(request)
         occupied = order.occupied
-        members = self._by_group(favoured) if favoured else {}
         while occupied:
             low = occupied & -occupied
             level = low.bit_length() - 1
-            if favoured:
-                groups = [group for bucket in order.levels[level] for group in bucket.groups.values()]
-                found = self._best_favoured(
-                    [(0, group) for group in groups], admits, rate, favoured, members
-                )[0]
-            else:
-                found = self._best_in(order.levels[level], admits, rate)
+            found = self._best_in(order.levels[level], admits, rate)
             if found >= 0:
                 return found, order.scores[level]
             occupied ^= low
@@ -288,66 +310,14 @@ class View:
                     best_node, best_rating, best_rank = node, rating, rank
         return best_node
 
-    def _best_favoured(
-        self,
-        groups: Iterable[tuple[int, Group]],
-        admits: Callable[[NodeShape], bool],
-        rate: Callable[[NodeShape], float] | None,
-        favoured: Mapping[int, float],
-        members: Mapping[int, list[int]],
-        weight: int = 0,
-    ) -> tuple[int, int]:
-        """The same with single nodes that are favoured, `members`, and the first other one of each group."""
-        best_node, best_score, best_key = -1, 0, (0.0, 0)
-        for score, group in groups:
-            if not admits(group.shape):
-                continue
-            rating = weight * score + (rate(group.shape) if rate is not None else 0.0)
-            for node in (*members.get(id(group), ()), *self._first_other(group, favoured)):
-                key = (-rating - favoured.get(node, 0.0), self._rank_of[node])
-                if best_node < 0 or key < best_key:
-                    best_node, best_score, best_key = node, score, key
-        return best_node, best_score
-
-    def _by_group(self, nodes: Iterable[int]) -> dict[int, list[int]]:
-        """These nodes by the identity of their group."""
-        found: dict[int, list[int]] = {}
-        for node in nodes:
-            group = self._group_of[node]
-            if group is not None:
-                found.setdefault(id(group), []).append(node)
-        return found
-
-    def _first_other(self, group: Group, nodes: Mapping[int, float]) -> tuple[int, ...]:
-        """The group's node that comes first in natural order and is not one of these; none if all are."""
-        heap, group_of, node_at = group.heap, self._group_of, self._node_at
-        passed: list[int] = []
-        found: tuple[int, ...] = ()
-        while heap:
-            node = node_at[heap[0]]
-            if group_of[node] is group:
-                if node not in nodes:
-                    found = (node,)
-                    break
-                passed.append(heap[0])
-            heappop(heap)
-        for rank in passed:
-            heappush(heap, rank)
-        return found
-
     def best_sum(
         self,
         request: int,
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float],
         weight: int,
-        favoured: Mapping[int, float] = NO_NODES,
     ) -> tuple[int, int] | None:
         """Rule N3a, `score-combination: sum`: `weight` times the board's score plus the rating."""
-        if favoured:
-            members = self._by_group(favoured)
-            node, score = self._best_favoured(self.fitting(request), admits, rate, favoured, members, weight)
-            return None if node < 0 else (node, score)
         best_node, best_total, best_rank, best_score = -1, 0.0, -1, 0
         for score, group in self.fitting(request):
             if not admits(group.shape):
@@ -360,6 +330,98 @@ class View:
             if best_node < 0 or value > best_total or rank < best_rank:
                 best_node, best_total, best_rank, best_score = node, value, rank, score
         return None if best_node < 0 else (best_node, best_score)
+
+    def best_preferred(
+        self,
+        request: int,
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float],
+        preference: Preference,
+        *,
+        weight: int | None,
+        within: int | None,
+    ) -> tuple[int, int] | None:
+        """The same with ratings of single nodes, added to those of their shapes; only nodes `within` count.
+
+        Without a weight the board's score decides first; with one, it times the board's score is added.
+        """
+        most = preference.most()
+        if weight is not None:
+            rated = [
+                (weight * score + rate(group.shape), score, group)
+                for score, group in self.fitting(request)
+                if admits(group.shape)
+            ]
+            return self._best_of(rated, preference, most, within)
+        order = self.order(request)
+        occupied = order.occupied
+        while occupied:
+            low = occupied & -occupied
+            level = low.bit_length() - 1
+            rated = [
+                (rate(group.shape), order.scores[level], group)
+                for bucket in order.levels[level]
+                for group in bucket.groups.values()
+                if admits(group.shape)
+            ]
+            found = self._best_of(rated, preference, most, within)
+            if found is not None:
+                return found
+            occupied ^= low
+        return None
+
+    def _best_of(
+        self,
+        rated: list[tuple[float, int, Group]],
+        preference: Preference,
+        most: float,
+        within: int | None,
+    ) -> tuple[int, int] | None:
+        """The best node of groups with their ratings and scores."""
+        rated.sort(key=itemgetter(0), reverse=True)
+        best_node, best_score, best_key, best_rank = -1, 0, inf, -1
+        for rating, score, group in rated:
+            if -rating - most > best_key:
+                # Neither this group nor any later one has a better node.
+                break
+            if group.count <= _FEW:
+                for node in (self.first(group),) if group.count == 1 else self.members(group):
+                    if within is None or within >> node & 1:
+                        key, rank = -rating - preference.extra(node), self._rank_of[node]
+                        if (key, rank) < (best_key, best_rank):
+                            best_node, best_score, best_key, best_rank = node, score, key, rank
+                continue
+            nodes = self._nodes_of(group)
+            if within is not None:
+                nodes &= within
+            found = preference.best(nodes, rating, best_key) if nodes else None
+            if found is not None:
+                rank = self._first_rank(found[1])
+                if (found[0], rank) < (best_key, best_rank):
+                    best_node, best_score, best_key, best_rank = self._node_at[rank], score, found[0], rank
+        return None if best_node < 0 else (best_node, best_score)
+
+    def _nodes_of(self, group: Group) -> int:
+        if group.nodes is None:
+            group.nodes = node_set(self.members(group))
+        return group.nodes
+
+    def _first_rank(self, nodes: int) -> int:
+        """The rank of the node of this set (at least one) that comes first in natural order."""
+        if not nodes & nodes - 1:
+            return self._rank_of[nodes.bit_length() - 1]
+        node_at, stretches = self._node_at, self._stretches
+        start, end = 0, len(node_at)
+        while end - start > _STRETCH:
+            middle = (start + end) // 2
+            half = stretches.get((start, middle))
+            if half is None:
+                half = stretches[start, middle] = node_set(node_at[start:middle])
+            if nodes & half:
+                end = middle
+            else:
+                start = middle
+        return next(rank for rank in range(start, end) if nodes >> node_at[rank] & 1)
 
     def fitting(self, request: int) -> Iterator[tuple[int, Group]]:
         """All groups on which the request fits, best score first."""

@@ -7,7 +7,7 @@ may have a limit for each group in the annotation `volcano.sh/nodegroup-resource
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.arguments import boolean
@@ -20,6 +20,7 @@ from ringwise.framework.extension_points import (
     NodeFilter,
 )
 from ringwise.framework.job import Job
+from ringwise.framework.preferred_nodes import ScoredNodes, scored_nodes
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.nodegroup.reasons import (
@@ -50,7 +51,7 @@ class NodeGroup:
     def open(self, session: Session) -> None:
         self._session = session
         self._rules: dict[str, NodeGroupAffinity | None] = {}
-        self._preferences: dict[str, Mapping[int, float] | None] = {}
+        self._preferences: dict[str, Sequence[ScoredNodes]] = {}
         #: What queues with limits use in each group, by queue and group. Counted when first needed.
         self._used: dict[str, dict[str, Amounts]] = {}
         session.register(NODE_FILTER, self.filter)
@@ -159,21 +160,21 @@ class NodeGroup:
 
     # -- scores --------------------------------------------------------------------------
 
-    def prefer(self, job: Job, pod: Pod) -> Mapping[int, float] | None:
+    def prefer(self, job: Job, pod: Pod) -> Sequence[ScoredNodes]:
         queue = self._session.queues.get(job.queue)
         rules = self._rules_of(queue) if queue is not None else None
         if queue is None or rules is None:
-            return None
+            return ()
         if queue.name not in self._preferences:
             self._preferences[queue.name] = self._scores(rules)
         return self._preferences[queue.name]
 
-    def _scores(self, rules: NodeGroupAffinity) -> Mapping[int, float] | None:
+    def _scores(self, rules: NodeGroupAffinity) -> Sequence[ScoredNodes]:
         groups = {*rules.required, *rules.preferred, *rules.anti_preferred}
         by_group = {group: self.score(rules, group) for group in groups if _is_allowed(rules, group)}
         if len(set(by_group.values())) < 2:
             # All nodes that the queue may use score the same: there is nothing to prefer.
-            return None
+            return ()
         state = self._session.state
         scores: dict[int, float] = {}
         for number in state.known_nodes():
@@ -181,7 +182,7 @@ class NodeGroup:
             group = node.labels.get(NODE_GROUP_NAME) if node is not None else None
             if group is not None and group in by_group:
                 scores[number] = by_group[group]
-        return scores
+        return (scored_nodes(scores, state.labels.known),)
 
     def score(self, rules: NodeGroupAffinity, group: str) -> float:
         """The score of a node of the group."""
