@@ -7,8 +7,11 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ringwise.framework.budget import StepBudget
-from ringwise.state.node_labels import node_set
+from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_weights import NodeWeights
+
+#: So many nodes are looked at one by one.
+_FEW = 8
 
 
 class ScoredNodes(NamedTuple):
@@ -59,17 +62,31 @@ class PreferredNodes:
         """
         pushed, found = 0, 0
         # Where no node has the highest score of every part, the nodes are split. What promises most is first.
+        # Where the parts contradict each other so much that this does not end, each node is looked at.
+        splits = nodes.bit_count() // (8 * self._steps + 1)
         left = [self._promise(nodes, rating, pushed)]
         while left and left[0][0] <= limit:
             key, _, together, best = heappop(left)
             if best:
-                found |= best
+                # Nothing that is left promises more.
+                found = found | best if key == limit else best
                 limit = key
-                continue
-            for half in self._halves(together):
-                pushed += 1
-                heappush(left, self._promise(half, rating, pushed))
+            elif pushed < 2 * splits and together.bit_count() > _FEW:
+                for half in self._halves(together):
+                    pushed += 1
+                    heappush(left, self._promise(half, rating, pushed))
+            else:
+                for node in self._one_by_one(together):
+                    key = -rating - self.extra(node)
+                    if key <= limit:
+                        found = found | 1 << node if key == limit else 1 << node
+                        limit = key
         return (limit, found) if found else None
+
+    def _one_by_one(self, nodes: int) -> list[int]:
+        members = members_of(nodes)
+        self._budget.spend(len(members))
+        return members
 
     def _promise(self, nodes: int, rating: float, number: int) -> tuple[float, int, int, int]:
         """The lowest key that one of the nodes can have, and those that have it, for a heap."""

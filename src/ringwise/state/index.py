@@ -19,17 +19,14 @@ reach the top, and a heap with too many stale ones is rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from heapq import heapify, heappop, heappush
 from math import inf
-from operator import itemgetter
 from typing import Protocol
 
 from ringwise.state.node_labels import node_set
 from ringwise.state.node_shapes import NodeShape
 
-#: The nodes of a group with more are not looked at one by one where some are preferred.
-_FEW = 4
 #: So many nodes in natural order are looked at one by one to find the first of a set.
 _STRETCH = 16
 
@@ -44,8 +41,6 @@ class Scorer(Protocol):
 
 class Preference(Protocol):
     """Extra scores of single nodes."""
-
-    def extra(self, node: int) -> float: ...
 
     def most(self) -> float:
         """No node has a higher one."""
@@ -347,24 +342,15 @@ class View:
         """
         most = preference.most()
         if weight is not None:
-            rated = [
-                (weight * score + rate(group.shape), score, group)
-                for score, group in self.fitting(request)
-                if admits(group.shape)
-            ]
-            return self._best_of(rated, preference, most, within)
+            return self._best_of(self.fitting(request), admits, rate, preference, most, weight, within)
         order = self.order(request)
         occupied = order.occupied
         while occupied:
             low = occupied & -occupied
             level = low.bit_length() - 1
-            rated = [
-                (rate(group.shape), order.scores[level], group)
-                for bucket in order.levels[level]
-                for group in bucket.groups.values()
-                if admits(group.shape)
-            ]
-            found = self._best_of(rated, preference, most, within)
+            score = order.scores[level]
+            groups = [(score, group) for bucket in order.levels[level] for group in bucket.groups.values()]
+            found = self._best_of(groups, admits, rate, preference, most, 0, within)
             if found is not None:
                 return found
             occupied ^= low
@@ -372,26 +358,26 @@ class View:
 
     def _best_of(
         self,
-        rated: list[tuple[float, int, Group]],
+        groups: Iterable[tuple[int, Group]],
+        admits: Callable[[NodeShape], bool],
+        rate: Callable[[NodeShape], float],
         preference: Preference,
         most: float,
+        weight: int,
         within: int | None,
     ) -> tuple[int, int] | None:
-        """The best node of groups with their ratings and scores."""
-        rated.sort(key=itemgetter(0), reverse=True)
+        """The best node of groups with their scores. Groups with the same rating are looked at together."""
+        rated: dict[tuple[float, int], list[Group]] = {}
+        for score, group in groups:
+            shape = group.shape
+            if admits(shape):
+                rated.setdefault((weight * score + rate(shape), score), []).append(group)
         best_node, best_score, best_key, best_rank = -1, 0, inf, -1
-        for rating, score, group in rated:
+        for rating, score in sorted(rated, reverse=True):
             if -rating - most > best_key:
-                # Neither this group nor any later one has a better node.
+                # No node of these groups is better, nor of any that follow.
                 break
-            if group.count <= _FEW:
-                for node in (self.first(group),) if group.count == 1 else self.members(group):
-                    if within is None or within >> node & 1:
-                        key, rank = -rating - preference.extra(node), self._rank_of[node]
-                        if (key, rank) < (best_key, best_rank):
-                            best_node, best_score, best_key, best_rank = node, score, key, rank
-                continue
-            nodes = self._nodes_of(group)
+            nodes = self._nodes_of(rated[rating, score])
             if within is not None:
                 nodes &= within
             found = preference.best(nodes, rating, best_key) if nodes else None
@@ -401,10 +387,17 @@ class View:
                     best_node, best_score, best_key, best_rank = self._node_at[rank], score, found[0], rank
         return None if best_node < 0 else (best_node, best_score)
 
-    def _nodes_of(self, group: Group) -> int:
-        if group.nodes is None:
-            group.nodes = node_set(self.members(group))
-        return group.nodes
+    def _nodes_of(self, groups: Iterable[Group]) -> int:
+        found = 0
+        single: list[int] = []
+        for group in groups:
+            if group.count == 1:
+                single.append(self.first(group))
+                continue
+            if group.nodes is None:
+                group.nodes = node_set(self.members(group))
+            found |= group.nodes
+        return found | node_set(single)
 
     def _first_rank(self, nodes: int) -> int:
         """The rank of the node of this set (at least one) that comes first in natural order."""
