@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ringwise.framework import preferred_nodes
@@ -69,21 +69,30 @@ def test_numbers_of_nodes_are_the_sums_of_what_was_added(added: list[tuple[int, 
     st.lists(st.lists(st.integers(-3, 3), min_size=NODES, max_size=NODES), min_size=1, max_size=3),
     SETS,
     st.sampled_from([-4.0, 0.0, 2.5, float("inf")]),
+    st.sampled_from([0, 1]),
 )
-def test_the_best_of_a_set_is_found_by_halves(parts: list[list[int]], asked: int, limit: float) -> None:
+# Nodes that have the same sum of different scores.
+@example([[1, 0] * 6, [0, 1] * 6], ALL, float("inf"), 0)
+@example([[1, 0] * 6, [0, 1] * 6], ALL, float("inf"), 1)
+def test_the_best_of_a_set_is_found_by_halves(
+    parts: list[list[int]], asked: int, limit: float, few: int
+) -> None:
     """Where scores contradict each other, too: the best node need not have the best score of any part."""
     scored = [
-        scored_nodes({node: 10.0 * number / (place + 2) for node, number in enumerate(numbers)}, ALL)
+        scored_nodes({node: 10.0 * number / (1 + place // 2) for node, number in enumerate(numbers)}, ALL)
         for place, numbers in enumerate(parts)
     ]
     preferred = PreferredNodes(scored, ALL, StepBudget())
     keys = {node: -1.5 - preferred.extra(node) for node in members_of(asked)}
     for node in keys:
-        wanted = sum(10 * numbers[node] / (place + 2) for place, numbers in enumerate(parts))
+        wanted = sum(10 * numbers[node] / (1 + place // 2) for place, numbers in enumerate(parts))
         assert preferred.extra(node) == pytest.approx(wanted)
         assert preferred.extra(node) <= preferred.most()
     lowest = min(keys.values(), default=float("inf"))
-    found = preferred.best(asked, 1.5, limit) if asked else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(preferred_nodes, "_FEW", few)
+        patch.setattr(preferred_nodes, "_SHARE", few)
+        found = preferred.best(asked, 1.5, limit) if asked else None
     if not asked or lowest > limit:
         assert found is None
     else:
@@ -212,6 +221,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
     """For the pods of a gang of several kinds, each after those before it; also when some are taken back."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(preferred_nodes, "_FEW", few)
+        patch.setattr(preferred_nodes, "_SHARE", few)
         patch.setattr(index, "_STRETCH", 2)
         patch.setattr(cluster_state, "_MOST_LABEL_VALUES", 256 if by_class else 0)
         lab = cluster()

@@ -1,9 +1,9 @@
 """How much work one job may cost in a cycle, and all jobs of one namespace over time.
 
-Work is counted in steps (a node looked at, a pod matched), never in seconds of a processor: the same input
-has the same answer on any machine. Ordinary jobs take few: only work that grows with the size of the cluster
-or of the job's own specification is counted. A job that takes more is set aside with a reason, and the others
-go on.
+Work is counted in steps (a node looked at, a pod matched, two sets of nodes compared), never in seconds of a
+processor: the same input has the same answer on any machine. Ordinary jobs take few: only work that grows
+with the size of the cluster or of the job's own specification is counted. A job that takes more is set aside
+with a reason, and the others go on.
 """
 
 from __future__ import annotations

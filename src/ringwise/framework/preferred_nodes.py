@@ -12,6 +12,8 @@ from ringwise.state.node_weights import NodeWeights
 
 #: So many nodes are looked at one by one.
 _FEW = 8
+#: Nodes are split until that took this part of the steps that a look at each would take: one in so many.
+_SHARE = 8
 
 
 class ScoredNodes(NamedTuple):
@@ -63,7 +65,7 @@ class PreferredNodes:
         pushed, found = 0, 0
         # Where no node has the highest score of every part, the nodes are split. What promises most is first.
         # Where the parts contradict each other so much that this does not end, each node is looked at.
-        splits = nodes.bit_count() // (8 * self._steps + 1)
+        splits = nodes.bit_count() // (_SHARE * self._steps + 1)
         left = [self._promise(nodes, rating, pushed)]
         while left and left[0][0] <= limit:
             key, _, together, best = heappop(left)
