@@ -39,7 +39,7 @@ class Scorer(Protocol):
     def score(self, signature: Hashable, request: int, multi_pod: bool) -> int | None: ...
 
 
-class Preference(Protocol):
+class ExtraScores(Protocol):
     """Extra scores of single nodes."""
 
     def most(self) -> float:
@@ -331,7 +331,7 @@ class View:
         request: int,
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float],
-        preference: Preference,
+        extras: ExtraScores,
         *,
         weight: int | None,
         within: int | None,
@@ -340,9 +340,9 @@ class View:
 
         Without a weight the board's score decides first; with one, it times the board's score is added.
         """
-        most = preference.most()
+        most = extras.most()
         if weight is not None:
-            return self._best_of(self.fitting(request), admits, rate, preference, most, weight, within)
+            return self._best_of(self.fitting(request), admits, rate, extras, most, weight, within)
         order = self.order(request)
         occupied = order.occupied
         while occupied:
@@ -350,7 +350,7 @@ class View:
             level = low.bit_length() - 1
             score = order.scores[level]
             groups = [(score, group) for bucket in order.levels[level] for group in bucket.groups.values()]
-            found = self._best_of(groups, admits, rate, preference, most, 0, within)
+            found = self._best_of(groups, admits, rate, extras, most, 0, within)
             if found is not None:
                 return found
             occupied ^= low
@@ -361,7 +361,7 @@ class View:
         groups: Iterable[tuple[int, Group]],
         admits: Callable[[NodeShape], bool],
         rate: Callable[[NodeShape], float],
-        preference: Preference,
+        extras: ExtraScores,
         most: float,
         weight: int,
         within: int | None,
@@ -380,7 +380,7 @@ class View:
             nodes = self._nodes_of(rated[rating, score])
             if within is not None:
                 nodes &= within
-            found = preference.best(nodes, rating, best_key) if nodes else None
+            found = extras.best(nodes, rating, best_key) if nodes else None
             if found is not None:
                 rank = self._first_rank(found[1])
                 if (found[0], rank) < (best_key, best_rank):
