@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from ringwise.kube.observer import NullObserver
-from ringwise.kube.write import status_queue
+from ringwise.kube.write import event_recorder, status_queue
 from ringwise.kube.write.event_recorder import (
     EVENT_BURST,
     EVENT_PAUSE,
     EVENT_RATE,
     EVENT_WORKERS,
+    MAX_ROUTINE_WAITING,
+    ROUTINE_EVENTS,
     ObjectReference,
 )
 from ringwise.kube.write.fence import Fence
@@ -231,6 +233,73 @@ def test_a_full_queue_drops_and_counts_the_oldest_entry(
             await one.writer.finish()
             assert sorted(name for name, _ in one.events()) == [f"p{index}" for index in range(3, 8)]
             assert one.seen.dropped == {"events": 3}
+
+    run(test())
+
+
+def test_in_a_storm_pods_bound_at_the_first_attempt_get_events_up_to_a_bound() -> None:
+    async def test() -> None:
+        async with recorder_setup() as one:
+            one.idle.clear()
+            for index in range(MAX_ROUTINE_WAITING + 100):
+                one.writer.events.scheduled(bind(index))
+            one.idle.set()
+            await one.writer.finish()
+            assert sorted(one.events()) == sorted(
+                (f"p{index}", "Scheduled") for index in range(MAX_ROUTINE_WAITING)
+            )
+            assert one.seen.dropped == {ROUTINE_EVENTS: 100}
+
+    run(test())
+
+
+def test_the_storm_costs_no_warning_and_no_event_of_a_pod_that_waited() -> None:
+    """Also where the reason for which the pod waited was written long ago."""
+
+    async def test() -> None:
+        async with recorder_setup() as one:
+            waited = unschedulable(one.api, "waited")
+            one.writer.pod(waited)
+            await one.writer.finish()
+            one.idle.clear()
+            for index in range(MAX_ROUTINE_WAITING + 100):
+                one.writer.events.scheduled(bind(index))
+            one.writer.events.scheduled(Bind(waited.uid, "default", "waited", "node-1"))
+            one.writer.pod(unschedulable(one.api, "waits"))
+            regarding = ObjectReference("v1", "Pod", "default", "gone", "u")
+            one.writer.events.record(regarding, "Evict", "because of a queue")
+            # A pod of another name that follows it is bound at its first attempt again.
+            one.writer.events.scheduled(Bind(waited.uid, "default", "again", "node-1"))
+            one.idle.set()
+            await one.writer.finish()
+            others = [event for event in one.events() if not event[0].startswith("p")]
+            assert sorted(others) == [
+                ("gone", "Evict"),
+                ("waited", "FailedScheduling"),
+                ("waited", "Scheduled"),
+                ("waits", "FailedScheduling"),
+            ]
+            assert one.seen.dropped == {ROUTINE_EVENTS: 101}
+
+    run(test())
+
+
+def test_pods_that_were_told_and_never_bound_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_recorder, "MAX_TOLD", 3)
+    monkeypatch.setattr(event_recorder, "MAX_ROUTINE_WAITING", 0)
+
+    async def test() -> None:
+        async with recorder_setup() as one:
+            told = [unschedulable(one.api, f"t{index}") for index in range(5)]
+            for command in told:
+                one.writer.events.unschedulable(command)
+            await one.writer.finish()
+            for command in told:
+                one.writer.events.scheduled(Bind(command.uid, "default", command.pod, "node-1"))
+            await one.writer.finish()
+            bound = sorted(name for name, reason in one.events() if reason == "Scheduled")
+            assert bound == ["t2", "t3", "t4"]
+            assert one.seen.dropped == {ROUTINE_EVENTS: 2}
 
     run(test())
 

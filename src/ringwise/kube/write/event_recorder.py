@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,6 +41,13 @@ EVENT_BURST = 200
 #: Seconds between two bursts: many events in a row cost a third of the processor time of single ones.
 EVENT_PAUSE = 4.0
 EVENT_WORKERS = 32
+#: Events that wait, above which a pod that was bound at its first attempt gets none: in a storm of pods they
+#: would be written minutes later. The recorder of other components of Kubernetes has the same bound.
+MAX_ROUTINE_WAITING = 1000
+#: Under this kind those are counted that are not written because of it.
+ROUTINE_EVENTS = "scheduled-events"
+#: Pods that were told why they wait and are not bound yet; above that the oldest is forgotten.
+MAX_TOLD = 20_000
 #: Events on one object that cannot be read; `doctor` lists all its problems.
 MAX_PROBLEM_EVENTS = 5
 
@@ -127,6 +135,9 @@ class EventRecorder:
         self._client = client
         self._clock = clock
         self._precedence = precedence
+        self._observer = observer
+        #: Pods that were told why they wait: the event of their binding is the end of it, and is written.
+        self._told: OrderedDict[str, None] = OrderedDict()
         self._rate_limit = RateLimit(EVENT_RATE, EVENT_BURST, clock, pause=EVENT_PAUSE)
         self.queue: StatusQueue[_Waiting] = StatusQueue(
             "events", self._write, retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
@@ -153,10 +164,18 @@ class EventRecorder:
 
         It replaces a FailedScheduling event of the same pod that still waits.
         """
+        if bind.uid in self._told:
+            del self._told[bind.uid]
+        elif len(self.queue) >= MAX_ROUTINE_WAITING:
+            self._observer.status_dropped(ROUTINE_EVENTS)
+            return
         self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 
     def unschedulable(self, command: TellPod) -> None:
         """Under the pod's uid, too: the event of its binding replaces this one."""
+        self._told[command.uid] = None
+        if len(self._told) > MAX_TOLD:
+            self._told.popitem(last=False)
         self.queue.put(command.uid, (command, self._clock.now()))
 
     def malformed(self, bad: BadObject) -> None:
