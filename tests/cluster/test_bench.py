@@ -7,7 +7,7 @@ import multiprocessing
 import pytest
 
 from ringwise.apps.bench.binders import ALONE, LOOP, SCHEDULER
-from ringwise.apps.bench.comparison import compare
+from ringwise.apps.bench.comparison import compare, compare_in_turn
 from ringwise.apps.bench.scenario import Scenario
 
 pytestmark = pytest.mark.cluster
@@ -33,4 +33,19 @@ def test_every_binder_binds_all_pods_in_every_round(scenario: Scenario) -> None:
     if not scenario.gang and not scenario.vcjob:
         # A Binding and an event for each pod, the status of two queues, and no PodGroup.
         assert first[SCHEDULER].writes <= 2 * scenario.pods + 20
+    assert multiprocessing.active_children() == []
+
+
+def test_scenarios_in_turn_are_measured_until_each_has_written_everything() -> None:
+    pods = Scenario("pods", nodes=20, pods=70, rounds=1)
+    vcjob = Scenario("vcjob", nodes=20, pods=20, chips=8, vcjob=True, rounds=1)
+    who = (LOOP, SCHEDULER)
+    (single,), (gang,) = compare_in_turn([(pods, who), (vcjob, who)])
+    assert all(
+        outcomes[one].seconds > 0 and outcomes[one].cpu > 0 for outcomes in (single, gang) for one in who
+    )
+    assert (single[LOOP].writes, gang[LOOP].writes) == (70, 40)
+    # A Binding and an event for each pod, also though the process was stopped before the events.
+    assert single[SCHEDULER].writes >= 140
+    assert gang[SCHEDULER].writes >= 60
     assert multiprocessing.active_children() == []

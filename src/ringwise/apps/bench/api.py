@@ -8,11 +8,12 @@ it fair on a machine whose speed changes by the second.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
 from ringwise.apps.bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
-from ringwise.apps.bench.comparison import compare
+from ringwise.apps.bench.comparison import Outcome, compare_in_turn
 from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.apps.bench.scenario import Scenario
 from ringwise.views.bench import Measured
@@ -27,8 +28,8 @@ USUAL = (
         "1,000 nodes, 3,000 one-chip pods",
         1_000,
         3_000,
+        rounds=1,
         goal=GOAL,
-        goal_alone=GOAL_ALONE,
         most_cpu=MOST_CPU,
     ),
     Scenario(
@@ -42,7 +43,10 @@ USUAL = (
         most_cpu=MOST_CPU,
     ),
 )
-MORE = (
+#: With `--full`, each after the other. The first is that of the usual run, twice and without controller, too.
+FULL = (
+    replace(USUAL[0], rounds=2, goal_alone=GOAL_ALONE),
+    USUAL[1],
     Scenario("1,000 nodes, one gang of 1,000 whole nodes", 1_000, 1_000, chips=8, gang=True, rounds=1),
     Scenario("1,000 nodes, 100 one-chip jobs at once", 1_000, 100, rounds=5),
     Scenario("5,000 nodes, 3,000 one-chip pods", 5_000, 3_000),
@@ -59,22 +63,31 @@ def run_beside_kube_scheduler(full: bool = False) -> list[Measured]:
     return measure(scenarios(full), beside=True)
 
 
-def scenarios(full: bool) -> tuple[Scenario, ...]:
-    return (*USUAL, *MORE) if full else USUAL
+def scenarios(full: bool) -> tuple[tuple[Scenario, ...], ...]:
+    """Groups of scenarios; the sides of a group are started together, and write what is left together."""
+    return tuple((one,) for one in FULL) if full else (USUAL,)
 
 
-def measure(chosen: Iterable[Scenario], *, beside: bool = False) -> list[Measured]:
-    return [measured for scenario in chosen for measured in _measured(scenario, beside)]
+def measure(chosen: Iterable[Sequence[Scenario]], *, beside: bool = False) -> list[Measured]:
+    found: list[Measured] = []
+    for group in chosen:
+        plans = [(scenario, _sides(scenario, beside)) for scenario in group]
+        for (scenario, who), rounds in zip(plans, compare_in_turn(plans), strict=True):
+            found += _measured(scenario, who, rounds)
+    return found
 
 
-def _measured(scenario: Scenario, beside: bool) -> list[Measured]:
+def _sides(scenario: Scenario, beside: bool) -> list[str]:
     who = [LOOP, SCHEDULER]
     if scenario.goal_alone is not None:
         who.append(ALONE)
     # kube-scheduler knows no gangs.
     if beside and not scenario.gang and not scenario.vcjob:
         who.append(KUBE_SCHEDULER)
-    rounds = compare(scenario, who)
+    return who
+
+
+def _measured(scenario: Scenario, who: Sequence[str], rounds: Sequence[dict[str, Outcome]]) -> list[Measured]:
     rates = {one: median(scenario.pods / outcomes[one].seconds for outcomes in rounds) for one in who}
     found = [shown(f"{scenario.name}, {one}", rate, "pods/s") for one, rate in rates.items()]
     for one, goal in ((SCHEDULER, scenario.goal), (ALONE, scenario.goal_alone)):

@@ -47,8 +47,10 @@ _NAMES = {LOOP: "none", SCHEDULER: "ringwise", ALONE: "ringwise", KUBE_SCHEDULER
 
 BEGAN, DONE = "began", "done"
 _CONFIGURATION = default_configuration()
-#: Seconds without a write after which nothing is left to be written: events come every 4 s.
-_QUIET = 6.0
+#: Seconds between two looks at what is written, and how many in a row must find nothing. Looks are counted,
+#: not seconds: the process may be stopped in between.
+_LOOK_INTERVAL = 0.5
+_LOOKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Quiet:
 @dataclass(frozen=True, slots=True)
 class Round:
     number: int
-    #: Wait until everything is written: events take a minute.
+    #: Wait until everything is written: events take a quarter of a minute.
     until_quiet: bool = False
 
 
@@ -201,7 +203,7 @@ class _Binder:
             if not count.failed:
                 self._pipe.send(DONE)
                 if asked.until_quiet:
-                    await client.tally.quiet()
+                    await client.tally.quiet(lambda: not count.waiting)
                 self._pipe.send(client.tally.cost() if asked.until_quiet else Quiet())
             stop.set()
             await running
@@ -256,7 +258,6 @@ class _Tally:
         self._began = time.process_time()
         self._in_flight = 0
         self._writes = 0
-        self._last = time.monotonic()
 
     def start(self) -> None:
         self._began, self._writes = time.process_time(), 0
@@ -269,11 +270,15 @@ class _Tally:
             yield
         finally:
             self._in_flight -= 1
-            self._last = time.monotonic()
 
-    async def quiet(self) -> None:
-        while self._in_flight or time.monotonic() - self._last < _QUIET:
-            await asyncio.sleep(_QUIET / 4)
+    async def quiet(self, is_empty: Callable[[], bool]) -> None:
+        """Until nothing waits to be written, and for a while nothing was."""
+        looks = 0
+        while looks < _LOOKS:
+            before = self._writes
+            await asyncio.sleep(_LOOK_INTERVAL)
+            calm = not self._in_flight and is_empty() and self._writes == before
+            looks = looks + 1 if calm else 0
 
     def cost(self) -> Quiet:
         return Quiet(time.process_time() - self._began, self._writes)
@@ -296,13 +301,22 @@ class _CountingClient(Client):
 
 
 class _Count(Metrics):
-    """Sets an event when all pods are bound."""
+    """Sets an event when all pods are bound, and knows what waits to be written."""
 
     def __init__(self, wanted: int) -> None:
         super().__init__()
+        self._lengths: dict[str, int] = {}
         self._missing = wanted
         self.all_bound = asyncio.Event()
         self.failed: str = ""
+
+    @property
+    def waiting(self) -> int:
+        return sum(self._lengths.values())
+
+    def queue_length(self, queue: str, length: int) -> None:
+        super().queue_length(queue, length)
+        self._lengths[queue] = length
 
     def bound(self, seconds: float) -> None:
         super().bound(seconds)

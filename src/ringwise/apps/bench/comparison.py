@@ -52,38 +52,74 @@ class Outcome:
     writes: int
 
 
+#: A scenario, and who does its work.
+Plan = tuple[Scenario, Sequence[str]]
+
+
 def compare(scenario: Scenario, who: Sequence[str]) -> list[dict[str, Outcome]]:
     """For every round: what each side needed to bind all pods, and to create those of a vcjob."""
-    if KUBE_SCHEDULER in who:
+    return compare_in_turn([(scenario, who)])[0]
+
+
+def compare_in_turn(plans: Sequence[Plan]) -> list[list[dict[str, Outcome]]]:
+    """The same for several scenarios, with the sides of all of them started together.
+
+    While one is prepared and measured, the processes of the others are stopped. What all of them write after
+    the last Binding of the last round is written at the end, at the same time: the rate of events is limited,
+    so that takes longest.
+    """
+    if any(KUBE_SCHEDULER in who for _, who in plans):
         # A missing program is reported before anything runs.
         find_program("kube-scheduler")
     with contextlib.ExitStack() as stack, ThreadPoolExecutor() as starting:
-        sides = list(starting.map(lambda name: stack.enter_context(_side(scenario, name)), who))
-        rounds = []
-        for number in range(scenario.rounds):
-            for side in sides:
-                side.prepare(Round(number, until_quiet=number == 0))
-            for side in sides:
-                side.expect_ready()
-            # The first side of a round has a small advantage, so the order alternates.
-            rounds.append(_run_round(sides if number % 2 == 0 else sides[::-1]))
-        return rounds
+        named = [(scenario, name) for scenario, who in plans for name in who]
+        started = iter(list(starting.map(lambda one: stack.enter_context(_side(*one)), named)))
+        groups = [[next(started) for _ in who] for _, who in plans]
+        found: list[list[dict[str, Outcome]]] = []
+        for (scenario, _), sides in zip(plans, groups, strict=True):
+            others = [side for group in groups for side in group if group is not sides]
+            with _stopped(others):
+                found.append(_run_rounds(scenario, sides))
+        return [
+            [*rounds, {side.who: side.outcome() for side in sides}]
+            for rounds, sides in zip(found, groups, strict=True)
+        ]
 
 
-def _run_round(sides: Sequence[_Side]) -> dict[str, Outcome]:
-    for side in sides:
-        side.stop_processes()
-    try:
+def _run_rounds(scenario: Scenario, sides: Sequence[_Side]) -> list[dict[str, Outcome]]:
+    """What each side needed in every round but the last, which is not over while something is written."""
+    rounds = []
+    for number in range(scenario.rounds):
+        if number:
+            rounds.append({side.who: side.outcome() for side in sides})
+        for side in sides:
+            side.prepare(Round(number, until_quiet=number == 0))
+        for side in sides:
+            side.expect_ready()
+        # The first side of a round has a small advantage, so the order alternates.
+        _run_round(sides if number % 2 == 0 else sides[::-1])
+    return rounds
+
+
+def _run_round(sides: Sequence[_Side]) -> None:
+    with _stopped(sides):
         running = list(sides)
         while running:
             for side in list(running):
                 side.run_slice()
                 if side.finished:
                     running.remove(side)
+
+
+@contextlib.contextmanager
+def _stopped(sides: Sequence[_Side]) -> Iterator[None]:
+    for side in sides:
+        side.stop_processes()
+    try:
+        yield
     finally:
         for side in sides:
             side.continue_processes()
-    return {side.who: side.outcome() for side in sides}
 
 
 @contextlib.contextmanager
