@@ -256,6 +256,8 @@ def test_a_pod_that_is_deleted_by_force_keeps_its_chips_until_its_container_has_
             node.bind("old", FOUR, metadata=meta)
             assert await node.admit("old") == (4,)
             await node.plugin.report()
+            if heard:
+                await node.until(lambda: "default/old" in node.report()["RingwiseKubeletDevices"])
             processes(node, UID, there=True)
             node.api.put(PODS, {**node.api.get(PODS, "default/old"), "status": {"phase": "Running"}})
             node.api.remove(PODS, "default/old")

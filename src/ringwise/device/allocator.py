@@ -312,6 +312,11 @@ class Allocator:
         # A pod that is there and does not run yet was rejected.
         return mount.pod not in self.pods or self._runs(self.pods[mount.pod])
 
+    def _is_left(self, mount: Mount) -> bool:
+        """Its pod is gone without having been seen to end: kubelet gave the ids back, or will soon."""
+        gone = self._gone.get(mount.pod)
+        return bool(mount.until) or (gone is not None and not gone.ended)
+
     def _left(self, mount: Mount, now: int) -> Mount:
         """The mount of a container that may run and of which kubelet knows no more."""
         pod = self.pods.get(mount.pod) or self._gone.get(mount.pod)
@@ -628,7 +633,7 @@ class Allocator:
         known = {
             mount.owner: mount.chips
             for mount in self._mounts()
-            if mount.owner == mount.chosen and (mount.owner in self.pods or mount.until)
+            if mount.owner == mount.chosen and (mount.owner in self.pods or self._is_left(mount))
         }
         for uid, claim in self.ledger.claims.items():
             if uid in self.pods and uid not in known:
