@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,13 +32,13 @@ FOUR, FIVE = "Ascend910-4", "Ascend910-5"
 # -- the allocator
 
 
-def served(**old: object) -> tuple[Allocator, NodePod]:
+def served(**old: Any) -> tuple[Allocator, NodePod]:
     """Chip 4 is in the container of pod `old`, under the id of chip 5."""
     machine = Allocator(RESOURCE, chips(8), Ledger())
     machine.replace_pods([waiting_pod("old", FOUR)], 0)
     machine.commit(machine.allocate([FIVE], 0, healthy))
     machine.listed({"default/old": [[FIVE]]}, SECOND, running=())
-    pod = replace(machine.pods["uid-old"], phase="Running", **old)  # type: ignore[arg-type]
+    pod = replace(machine.pods["uid-old"], phase="Running", **old)
     machine.put_pod(pod)
     return machine, pod
 
@@ -86,9 +87,9 @@ def test_it_keeps_them_though_its_ids_go_to_another_pod_with_other_chips() -> No
 
 
 @pytest.mark.parametrize("last", [{"phase": "Failed"}, {"phase": "Succeeded"}, {"stopped": True}])
-def test_a_pod_that_was_seen_to_end_holds_nothing(last: dict[str, object]) -> None:
+def test_a_pod_that_was_seen_to_end_holds_nothing(last: dict[str, Any]) -> None:
     machine, pod = served()
-    machine.drop_pod(pod.uid, 2 * SECOND, replace(pod, **last))  # type: ignore[arg-type]
+    machine.drop_pod(pod.uid, 2 * SECOND, replace(pod, **last))
     assert machine.in_question({}) == set()
     # The pause container of the pod may be there a little longer.
     assert next_one(machine, fresh=False) == (FOUR,)

@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ class Listening:
         for _ in range(count):
             known = set(self.connections.open)
             made.append(await self.connect(host))
-            await until(lambda known=known: self.connections.open - known)  # type: ignore[misc]
+            await until(partial(lambda known: self.connections.open - known, known))
         return made
 
     async def hold_one(self) -> Streams:
@@ -296,7 +297,7 @@ def test_whatever_a_connection_waits_for_it_gives_way(sent: bytes) -> None:
             for _ in range(12):
                 known = set(at.connections.open)
                 _, writer = await at.connect(limit=1 << 10)
-                await until(lambda known=known: at.connections.open - known)  # type: ignore[misc]
+                await until(partial(lambda known: at.connections.open - known, known))
                 writer.write(sent)
             assert (await answer(await at.connect())).startswith(b"HTTP/1.1 200")
 
@@ -309,7 +310,7 @@ def test_a_body_that_does_not_come_gives_way() -> None:
             for number in range(4):
                 _, writer = await at.connect()
                 writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nhalf")
-                await until(lambda number=number: at.bodies > number)  # type: ignore[misc]
+                await until(partial(lambda number: at.bodies > number, number))
             assert (await answer(await at.connect())).startswith(b"HTTP/1.1 200")
 
     run(test())

@@ -180,12 +180,8 @@ class NodeSelection:
                     skipped.append(node)
                     self.view.suspend(node)
                     continue
-                blocked = first_reason(filters, node)
-                if blocked is None:
+                if self._takes(node, filters, hidden):
                     return SelectedNode(node, score)
-                hidden[node] = blocked
-                self.budget.spend(_STEPS_TO_HIDE)
-                self.view.suspend(node)
         finally:
             self._resume(skipped)
 
@@ -212,12 +208,18 @@ class NodeSelection:
             if found is None:
                 return None
             node, score = found
-            blocked = first_reason(filters, node)
-            if blocked is None:
+            if self._takes(node, filters, hidden):
                 return SelectedNode(node, score)
-            hidden[node] = blocked
-            self.budget.spend(_STEPS_TO_HIDE)
-            self.view.suspend(node)
+
+    def _takes(self, node: int, filters: Sequence[NodeFilter], hidden: dict[int, Reason]) -> bool:
+        """Whether all filters let the pod go there; else the node is hidden, with the reason."""
+        blocked = first_reason(filters, node)
+        if blocked is None:
+            return True
+        hidden[node] = blocked
+        self.budget.spend(_STEPS_TO_HIDE)
+        self.view.suspend(node)
+        return False
 
     def _outside(self, node: int) -> Reason | None:
         """Why the node is in not all of the sets."""
