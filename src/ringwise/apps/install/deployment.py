@@ -29,6 +29,7 @@ from ringwise.apps.install.dashboard import NAME as DASHBOARD
 from ringwise.apps.install.dashboard import REPLICAS as DASHBOARD_REPLICAS
 from ringwise.apps.install.dashboard import Dashboard, dashboard_service, replicas_service
 from ringwise.apps.install.policies import policy_objects
+from ringwise.device.control_groups import CONTROL_GROUPS
 from ringwise.records import dataclass
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
@@ -457,6 +458,8 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
         "pod-resources": (f"{KUBELET_FOLDER}/pod-resources", "DirectoryOrCreate", True),
         "dev": ("/dev", "Directory", True),
         **{name: (path, "DirectoryOrCreate", True) for name, path in DRIVER_FOLDERS.items()},
+        # Where the plugin sees whether the container of a deleted pod has ended.
+        "control-groups": (str(CONTROL_GROUPS), "Directory", True),
     }
     ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
     yield {
