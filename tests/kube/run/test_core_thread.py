@@ -161,38 +161,6 @@ def test_bindings_of_a_long_cycle_are_sent_before_its_end_and_only_once() -> Non
     assert yielded == [n // 64 for n in range(1, 201)]
 
 
-def test_bindings_do_not_wait_for_the_controller_and_its_commands_still_come_before_the_others() -> None:
-    """In its first turn the controller handles all objects of the cluster."""
-    sent: list[list[Command]] = []
-    sent_before: list[int] = []
-    done = threading.Event()
-
-    class Slow(Recording):
-        def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
-            sent_before.append(sum(isinstance(command, Bind) for batch in sent for command in batch))
-            return super().decide(events, now)
-
-    def deliver(commands: list[Command]) -> None:
-        sent.append(commands)
-        if any(isinstance(command, DeleteJob) for command in commands):
-            done.set()
-
-    machines: list[Any] = [Slow(), SchedulerAdapter(new_scheduler())]
-    core = CoreThread(machines, deliver, lambda defect: None, clock=InstantClock(), loop_is_idle=always())
-    core.put([ev.NodeSeen(Node(f"node-{n}", chips_allocatable={RESOURCE: 8})) for n in range(10)])
-    core.put(
-        [ev.PodSeen(Pod(f"p{n}", "x", f"p{n}", PodClass(RESOURCE, 1), chip_containers=1)) for n in range(70)]
-    )
-    core.decide()
-    core.start()
-    assert done.wait(HANG_TIMEOUT)
-    core.stop()
-    assert sent_before[0] == 64
-    first, *rest = [type(command) for command in sent[1]]
-    assert first is DeleteJob
-    assert rest.count(Bind) == 6
-
-
 class Busy(threading.Event):
     """The idle event of a busy loop, which becomes idle when it is waited for."""
 

@@ -398,10 +398,8 @@ class CoreThread:
             return True
         self._binds = False
         commands: list[Command] = []
-        # The last one first: it is the scheduler, which sends bindings while it decides, and they need not
-        # wait for the controller. The other commands are sent together, in the order of the machines.
-        for machine in reversed(self._machines):
-            commands[:0] = machine.decide(events, now)
+        for machine in self._machines:
+            commands += machine.decide(events, now)
             self._step()
         if commands:
             self._hand_over(commands)
