@@ -286,6 +286,23 @@ def test_14_a_job_that_lost_all_its_pods_comes_before_later_jobs() -> None:
     assert phase(rig, "first") == "Running"
 
 
+@pytest.mark.parametrize("owner", [Owner("Job", "first", "1"), Owner("PyTorchJob", "first", "1")])
+def test_14_a_job_is_admitted_again_though_only_some_of_its_pods_were_made_again(owner: Owner) -> None:
+    """Its controller made one before it saw that the PodGroup is Pending, and waits with the others."""
+    rig = two_gangs_of_a_full_cluster()
+    group = replace(rig.groups["default/first"], owner=owner)
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    terminate(rig, "first")
+    lose(rig, "first")
+    create_pods(rig, "first", 1)
+    rig.run()
+    assert (phase(rig, "first"), phase(rig, "second")) == ("Inqueue", "Pending")
+    create_pods(rig, "first", 2)
+    rig.run()
+    assert phase(rig, "first") == "Running"
+
+
 def test_14_a_job_that_lost_some_pods_stays_admitted() -> None:
     rig = two_gangs_of_a_full_cluster()
     rig.change("first-1", deleting=True)

@@ -44,8 +44,7 @@ class Gang:
 
     def valid(self, job: Job) -> Reason | None:
         """Enough pods exist that run, have succeeded, or can still be placed: in every task, then in all."""
-        if not job.pods and not job.prospective:
-            # The owner of its PodGroup creates them once the job is admitted.
+        if self._awaits_pods(job):
             return None
         able = [pod for pod in job.pods.values() or job.prospective if _can_take_part(pod)]
         if task_minimums_count(job):
@@ -62,6 +61,16 @@ class Gang:
         if missing > 0:
             return NOT_ENOUGH_PODS(job=job.name, valid=len(able), needed=job.min_available, missing=missing)
         return None
+
+    def _awaits_pods(self, job: Job) -> bool:
+        """Whether the owner of its PodGroup creates the pods once the job is admitted: none can be required.
+
+        A job that lost its admission with its pods may have some of them again; the others wait for it.
+        """
+        if not job.pods:
+            return not job.prospective
+        owned = job.group is not None and job.group.owner is not None
+        return owned and not self._session.is_admitted(job)
 
     def ready(self, job: Job) -> bool:
         """Every task and the job as a whole have their minimum."""
