@@ -14,6 +14,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MOST_PODS
 from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import BACKUP_SOURCE_POD
 
@@ -87,8 +88,10 @@ class Job:
     #: The name of its vcjob, PodGroup or bare pod.
     name: str
     pods: dict[str, Pod] = field(default_factory=dict)
-    #: The pods its controller will create once the job is enqueued.
+    #: The pods its controller will create once the job is enqueued, in natural order of their names.
     prospective: tuple[Pod, ...] = ()
+    #: The vcjob that they were made of.
+    prospective_of: VcJob | None = None
     group: PodGroup | None = None
     queue: str = "default"
     priority: int = 0
@@ -153,7 +156,7 @@ class Job:
     def in_order(self) -> list[Pod]:
         """Its pods in natural order of their names; before any exist, those that will be created."""
         if not self.pods:
-            return sorted(self.prospective, key=pod_order)
+            return list(self.prospective)
         if len(self.pods) == 1:
             return list(self.pods.values())
         if self.ordered is None:

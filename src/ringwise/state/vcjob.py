@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, PodClass, VisibleDevices
@@ -144,6 +144,20 @@ class VcJob:
     @property
     def over(self) -> bool:
         return self.phase in OVER or self.deleting
+
+    def orders_same_pods(self, other: VcJob) -> bool:
+        """Whether the two differ at most in what the controller writes into the status without any effect."""
+        return self.over == other.over and self == replace(
+            other,
+            deleting=self.deleting,
+            phase=self.phase,
+            since=self.since,
+            reason=self.reason,
+            message=self.message,
+            counts=self.counts,
+            conditions=self.conditions,
+            rejections=self.rejections,
+        )
 
 
 def claim_names(job: VcJob) -> list[str]:

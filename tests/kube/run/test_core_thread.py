@@ -13,9 +13,9 @@ from ringwise.controller.machine import Controller
 from ringwise.kube.run import core_thread
 from ringwise.kube.run.core_thread import ControllerAdapter, CoreThread, SchedulerAdapter
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, DeleteJob
+from ringwise.messages.commands import Bind, Command, CreateGroup, DeleteJob, SetGroupStatus
 from ringwise.messages.events import Decide
-from ringwise.state.model import Node, Pod, PodClass, PriorityClass
+from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass
 from tests.kube.harness import InstantClock
 
 RESOURCE = "huawei.com/Ascend910"
@@ -48,6 +48,8 @@ class Recording:
     def send_early(self, deliver: Any, yield_to_loop: Any) -> None: ...
 
     def report_progress(self, progress: Any) -> None: ...
+
+    def prepare(self, now: int) -> None: ...
 
 
 def always() -> threading.Event:
@@ -201,6 +203,58 @@ def test_after_a_turn_that_binds_nothing_events_are_collected(monkeypatch: pytes
     # The thread that rests ends at once.
     core.stop()
     assert adapter.decided == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [CreateGroup(PodGroup("team", "gang")), SetGroupStatus("team/gang", "Inqueue")],
+    ids=lambda command: type(command).__name__,
+)
+def test_after_a_turn_that_admits_a_job_nothing_is_waited_for(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its controller answers within milliseconds: with the PodGroup, then with the pods."""
+    monkeypatch.setattr(core_thread, "_REST", 1e9)
+    monkeypatch.setattr(core_thread, "_MAX_REST", 1e9)
+
+    class Admitting(Recording):
+        def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
+            super().decide(events, now)
+            return [command]
+
+    adapter = Admitting()
+    core = core_of(adapter, [])
+    core.decide()
+    for name in ("a", "b"):
+        assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+        core.put([ev.NodeGone(name)])
+    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    core.stop()
+    assert adapter.decided == [ev.NodeGone("a"), ev.NodeGone("b")]
+
+
+def test_what_one_decides_is_sent_before_the_next_decides() -> None:
+    seen: list[int] = []
+    sent: list[Command] = []
+
+    class Second(Recording):
+        def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
+            seen.append(len(sent))
+            return super().decide(events, now)
+
+    second = Second()
+    core = CoreThread(
+        [Recording(), second],
+        sent.extend,
+        lambda defect: None,
+        clock=InstantClock(),
+        loop_is_idle=always(),
+    )
+    core.start()
+    core.decide()
+    assert second.called.acquire(timeout=HANG_TIMEOUT)
+    core.stop()
+    assert seen[0] == 1
 
 
 def test_preparation_changes_no_decision() -> None:

@@ -17,7 +17,7 @@ from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.fleet import HOSTS
 
@@ -32,8 +32,8 @@ _SECOND = 1_000_000_000
 _EARLY_BATCH = 64
 #: Seconds for which a batch of bindings, or of events, waits at most for the event loop to become idle.
 _MAX_LOOP_WAIT = 0.05
-#: After a turn that binds nothing the thread rests for this many times as long, at most so many seconds, and
-#: collects events: a gang whose pods are being created is not looked at with every pod.
+#: After a turn that neither binds nor admits, the thread rests for this many times as long, at most so many
+#: seconds, and collects events: a gang whose pods are being created is not looked at with every pod.
 _REST = 8
 _MAX_REST = 0.1
 #: What users ask for with Command objects.
@@ -247,6 +247,16 @@ def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
     return None
 
 
+def _advances(command: Command) -> bool:
+    """Whether a job goes on with it: it runs, or its controller has to create its pods."""
+    match command:
+        case Bind() | CreateGroup():
+            return True
+        case SetGroupStatus():
+            return command.phase == "Inqueue"
+    return False
+
+
 class CoreThread:
     """Runs the machines in their own thread. `deliver` and `on_crash` are called from that thread."""
 
@@ -286,8 +296,8 @@ class CoreThread:
         self._loop_wait_left = _MAX_LOOP_WAIT
         self._waited = 0.0
         self._last_wake = 0
-        #: Whether this turn binds pods, and when the next one may begin.
-        self._binds = False
+        #: Whether a job goes on after this turn, and when the next one may begin.
+        self._advances = False
         self._rests_until = 0.0
         self._counted = float("-inf")
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
@@ -396,17 +406,18 @@ class CoreThread:
             if preparing:
                 self._prepared.set()
             return True
-        self._binds = False
-        commands: list[Command] = []
+        self._advances = False
+        written = 0
         for machine in self._machines:
-            commands += machine.decide(events, now)
+            # Pods are created while the scheduler decides on the rest.
+            if commands := machine.decide(events, now):
+                self._hand_over(commands)
+                written += len(commands)
             self._step()
-        if commands:
-            self._hand_over(commands)
         ended = time.perf_counter()
         worked = ended - started - self._waited
-        self._rests_until = 0.0 if self._binds else ended + min(worked * _REST, _MAX_REST)
-        self._observer.cycle(worked, len(events), len(commands))
+        self._rests_until = 0.0 if self._advances else ended + min(worked * _REST, _MAX_REST)
+        self._observer.cycle(worked, len(events), written)
         moment = self._clock.monotonic()
         if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment
@@ -415,7 +426,7 @@ class CoreThread:
         return True
 
     def _hand_over(self, commands: list[Command]) -> None:
-        self._binds = self._binds or any(isinstance(command, Bind) for command in commands)
+        self._advances = self._advances or any(map(_advances, commands))
         self._deliver(commands)
         self._loop_wait_left = _MAX_LOOP_WAIT
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
-from ringwise.framework.job import Job, differs_for_job, job_key
+from ringwise.framework.job import Job, differs_for_job, job_key, pod_order
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.framework.visible_devices import refused_choice
@@ -420,7 +420,12 @@ class JobBook:
         group = job.group
         pods = list(job.pods.values())
         vcjob = self.vcjob_of(job)
-        job.prospective = tuple(pods_of(vcjob)) if vcjob is not None and not pods else ()
+        orders = vcjob if not pods else None
+        known = job.prospective_of
+        if orders is None or known is None or not orders.orders_same_pods(known):
+            # Not made again with every change of its status or its PodGroup.
+            job.prospective = tuple(sorted(pods_of(orders), key=pod_order)) if orders is not None else ()
+            job.prospective_of = orders
         members = job.in_order
         job.has_refusable_pods = any(map(_is_refusable, members))
         job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
