@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ringwise.device.allocation import listed_chips
 from ringwise.manifests import limits
 from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.chips import chips_in
+from ringwise.manifests.errors import Findings
 from ringwise.manifests.limits import ObjectLimit
 from ringwise.manifests.strings import shared
+from ringwise.topology.nearest import nearest
 from tests.manifests.builders import ASCEND, Plain, pod, pod_group, task, text_of, vcjob
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -165,3 +171,20 @@ def test_long_strings_are_not_kept_beyond_their_objects() -> None:
     assert first is not second
     shared(first)
     assert shared(second) is second
+
+
+def test_long_annotations_are_not_kept_beyond_their_objects() -> None:
+    """Each is within what an API server accepts, and each of these readers remembers what it read."""
+    readers: tuple[Callable[[str], object], ...] = (
+        lambda text: chips_in(f"Ascend910-0{text}", ASCEND, "annotation", Findings("pod")),
+        lambda text: listed_chips(f"Ascend910-0{text}", ASCEND),
+        lambda text: nearest(f"a{text}", ["chip8-node8"]),
+    )
+    for reader in readers:
+        tracemalloc.start()
+        try:
+            for length in range(100):
+                reader(" " * (100_000 + length))
+            assert tracemalloc.get_traced_memory()[0] < 1 << 20
+        finally:
+            tracemalloc.stop()

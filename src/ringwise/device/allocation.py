@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ringwise.device.pods import NodePod
 from ringwise.grammar import counted
-from ringwise.manifests.chips import chip_of
+from ringwise.manifests.chips import MAX_LIST_CHARACTERS, MOST_CHIPS, chip_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
@@ -22,9 +22,6 @@ _LARGEST = 2**64 - 1
 MOST_CONTAINERS = 300_000
 MOST_IDS = 800
 LONGEST_ID = 50
-#: Longer lists were never written by a scheduler.
-MOST_IN_A_LIST = 128
-
 #: Pods that kubelet has given up; they keep their annotations.
 _GIVEN_UP_REASON = "UnexpectedAdmissionError"
 _GIVEN_UP_MESSAGE = "PreStartContainer check failed"
@@ -41,11 +38,15 @@ def predicate_time(text: str | None) -> int:
     return min(int(text), _LARGEST) if len(text) <= 64 else _LARGEST
 
 
-@lru_cache(maxsize=4096)
 def listed_chips(text: str | None, resource: str) -> tuple[str, ...]:
     """The chip names of a list, in its order; none when one is unreadable or there twice."""
-    names = [name.strip() for name in text.split(",")] if text and text.strip() else []
-    if len(names) > MOST_IN_A_LIST or len(set(names)) != len(names):
+    return _listed(text, resource) if text and len(text) <= MAX_LIST_CHARACTERS else ()
+
+
+@lru_cache(maxsize=4096)
+def _listed(text: str, resource: str) -> tuple[str, ...]:
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    if len(names) > MOST_CHIPS or len(set(names)) != len(names):
         return ()
     return tuple(names) if all(chip_of(name, resource) is not None for name in names) else ()
 

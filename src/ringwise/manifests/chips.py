@@ -11,8 +11,9 @@ from ringwise.topology.chips import chip_prefix
 
 #: More than any board has on one node.
 MOST_CHIPS = 128
-#: Longer than any list of a scheduler or device plugin.
-MAX_LIST_CHARACTERS = 1 << 20
+#: Longer than any list of a scheduler or device plugin, and short enough to be kept: whoever may create pods
+#: writes lists, and what was read is remembered beyond its pod.
+MAX_LIST_CHARACTERS = 4096
 
 
 _NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*-)(0|[1-9][0-9]{0,3})", re.ASCII)

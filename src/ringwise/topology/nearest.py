@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable
 from functools import lru_cache
 
+#: Characters of a word that is compared, and remembered: no name is longer, and users choose these words.
+_LONGEST = 253
+
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to a mistyped one, or None if nothing is close.
@@ -13,7 +16,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     Case is ignored; of equally close words the first in sorted order is taken, so
     that the result does not depend on the order of the input.
     """
-    return _nearest(word, tuple(sorted(known)))
+    return _nearest(word, tuple(sorted(known))) if len(word) <= _LONGEST else None
 
 
 # Jobs of a queue that is missing are checked in every cycle, and a comparison takes a millisecond.
