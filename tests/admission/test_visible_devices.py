@@ -25,12 +25,13 @@ ALLOCATED = {
     "name": "ASCEND_VISIBLE_DEVICES",
     "valueFrom": {"fieldRef": {"fieldPath": "metadata.annotations['huawei.com/Ascend910']"}},
 }
+NO_CHIPS = pod(0)
 #: An object of each kind, and where its first container is.
 KINDS: list[tuple[dict[str, Any], tuple[str | int, ...]]] = [
     (vcjob(8), ("spec", "tasks", 0, "template", "spec")),
     (pod(8), ("spec",)),
     (pod(8, annotations={"scheduling.k8s.io/group-name": "gang"}), ("spec",)),
-    (pod(0), ("spec",)),
+    (NO_CHIPS, ("spec",)),
     *((replicated(kind, 8), ("spec", "template", "spec")) for kind in ("Deployment", "StatefulSet", "Job")),
     (replicated("Deployment", 1, 3), ("spec", "template", "spec")),
     (
@@ -80,7 +81,7 @@ def test_every_kind_is_refused_with_its_field_unless_the_setting_allows_it(
     object: dict[str, Any], where: tuple[str | int, ...]
 ) -> None:
     assert respond(object)["allowed"] is True
-    assert respond(with_variable(object, where, ALLOCATED))["allowed"] is True
+    assert respond(with_variable(object, where, ALLOCATED))["allowed"] is (object is not NO_CHIPS)
     for kind in ("containers", "initContainers"):
         wrong = with_variable(object, where, LITERAL, kind)
         for world in (known(), known(queues=False), known("strict")):

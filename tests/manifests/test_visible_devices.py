@@ -42,7 +42,6 @@ def read(env: list[Plain], env_from: list[Plain] | None = None, **spec: Any) -> 
         [variable(value="void")],
         [variable()],
         [from_field("metadata.annotations['huawei.com/Ascend910']")],
-        [from_field("metadata.annotations['huawei.com/npu']")],
         [from_field("metadata.annotations['huawei.com/AscendReal']")],
         # They change what is mounted with a chip, and make none visible.
         [variable("ASCEND_RUNTIME_OPTIONS", value="NODRV"), variable("ASCEND_RUNTIME_MOUNTS", value="x")],
@@ -68,6 +67,9 @@ def test_nothing_and_what_was_allocated_is_no_choice(env: list[Plain]) -> None:
         # Not the chips of the container, but numbers all the same.
         (from_field("metadata.annotations['huawei.com/kltDev']"), "valueFrom", None),
         (from_field("metadata.annotations['super-pod-rank']"), "valueFrom", None),
+        # The pod asks for chips of another resource, so nobody but the user writes these.
+        (from_field("metadata.annotations['huawei.com/npu']"), "valueFrom", None),
+        (from_field("metadata.annotations['huawei.com/Ascend910-mine']"), "valueFrom", None),
         (variable(valueFrom={"configMapKeyRef": {"name": "m", "key": "k"}}), "valueFrom", None),
         (
             variable(valueFrom={"secretKeyRef": {"name": "m", "key": "k", "optional": True}}),
@@ -111,6 +113,16 @@ def test_all_variables_of_a_config_map_are_a_choice_that_nobody_can_see(
     assert (found is not None) is tells
     if found is not None:
         assert (found.field, found.certain) == ("spec.containers[0].envFrom[0]", False)
+
+
+@pytest.mark.parametrize("limits", [{}, {"huawei.com/Ascend910": "0"}, {"huawei.com/Ascend910": "0m"}])
+@pytest.mark.parametrize("key", ["huawei.com/Ascend910", "huawei.com/AscendReal"])
+def test_the_annotation_of_a_pod_without_chips_is_a_choice_of_the_user(limits: Plain, key: str) -> None:
+    """It is removed before the pod is bound, and the user may write it again before a container starts."""
+    one: Plain = {"name": "main", "env": [from_field(f"metadata.annotations['{key}']")]}
+    assert read([], containers=[one | {"resources": {"limits": limits}}]) is not None
+    beside = {"name": "chips", "resources": {"limits": {"huawei.com/Ascend910": 2}}}
+    assert read([], containers=[one, beside]) is None
 
 
 def test_a_certain_choice_is_told_before_one_that_nobody_can_see() -> None:

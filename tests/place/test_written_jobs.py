@@ -79,9 +79,10 @@ def body(
         {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
     ]
     path = f"metadata.annotations['{resource}']"
+    devices = {"name": "ASCEND_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": path}}}
     spec["containers"][0] |= {
         "name": "ascend",
-        "env": [{"name": "ASCEND_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": path}}}],
+        "env": [devices] if chips else [],
         "ports": [{"containerPort": 2222, "name": "ascendjob-port"}],
         "volumeMounts": [{"name": "code", "mountPath": "/job/code"}],
     }

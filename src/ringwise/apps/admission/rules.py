@@ -455,7 +455,7 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownClu
     )
     name = (pod.metadata.name if pod.metadata is not None else None) or ""
     setting = cluster.configuration.settings.visible_devices
-    return _verdict(refused_choice(visible_devices(added, "spec"), name, setting))
+    return _verdict(refused_choice(visible_devices(added, "spec", spec), name, setting))
 
 
 def _pod(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodWire, Pod]:
