@@ -161,7 +161,7 @@ REFUSED = [
     ),
     (
         vcjob(8, minAvailable=-1),
-        "spec.minAvailable: must be a whole number of 0 or more, got -1",
+        "job 'minAvailable' must be >= 0. spec.minAvailable: must be a whole number of 0 or more, got -1",
     ),
     (
         pod(1, container(1, "second")),

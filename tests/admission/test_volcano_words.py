@@ -76,6 +76,19 @@ def path(weights: str, steps: str = "root/a/b") -> dict[str, Any]:
 #: What is sent, Volcano's words, and a part of our explanation.
 JOBS = [
     (vcjob(8, tasks=[], minAvailable=0), "No task specified in job spec", "no tasks"),
+    (vcjob(8, minAvailable=-1), "job 'minAvailable' must be >= 0.", "spec.minAvailable: must be"),
+    (vcjob(8, maxRetry=-1), "'maxRetry' cannot be less than zero.", "spec.maxRetry: must be"),
+    (
+        vcjob(8, ttlSecondsAfterFinished=-1),
+        "'ttlSecondsAfterFinished' cannot be less than zero.",
+        "spec.ttlSecondsAfterFinished: must be",
+    ),
+    (vcjob(8, tasks=[task(replicas=-1)]), "'replicas' < 0 in task", "spec.tasks[0].replicas: must be"),
+    (
+        vcjob(8, tasks=[task(minAvailable=-1)]),
+        "'minAvailable' < 0 in task",
+        "spec.tasks[0].minAvailable: must be",
+    ),
     (vcjob(8, tasks=[task(), task()]), "duplicated task name worker", "2 tasks"),
     (vcjob(8, tasks=[task("Task-1")]), "spec.tasks[0].name should match", "got 'Task-1'"),
     (

@@ -225,7 +225,8 @@ def judge_vcjob(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
         # What else is wrong with it may follow from what was not read.
         return Verdict(_malformed(found.oversized))
     if found.errors or job.problems:
-        return Verdict(_malformed(found.errors) + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
+        errors = _malformed(map(_with_volcano_words, found.errors))
+        return Verdict(errors + tuple(MALFORMED_JOB(problem=one) for one in job.problems))
     events: list[ev.Event] = [ev.VcJobSeen(job), ev.PodGroupSeen(pod_group_of(job))]
     verdict = _judged(cluster, events)
     if any(reason.code == QUEUE_NOT_A_LEAF.code for reason in verdict.warnings):
@@ -549,11 +550,28 @@ def _is_final(reason: Reason) -> bool:
     return reason.kind.stage is Stage.VALIDATE and reason.kind.cured_by <= _USER_FIXABLE
 
 
+_POSITION = re.compile(r"\[\d+\]", re.ASCII)
+#: Volcano's words for numbers of a vcjob that are below 0, by the field without its positions. Where the
+#: definition of vcjobs is Volcano's, the API server lets such numbers through.
+_NEGATIVE = {
+    "spec.minAvailable": "job 'minAvailable' must be >= 0.",
+    "spec.maxRetry": "'maxRetry' cannot be less than zero.",
+    "spec.ttlSecondsAfterFinished": "'ttlSecondsAfterFinished' cannot be less than zero.",
+    "spec.tasks[].replicas": "'replicas' < 0 in task",
+    "spec.tasks[].minAvailable": "'minAvailable' < 0 in task",
+}
+
+
 def _malformed(errors: Iterable[ManifestError]) -> tuple[Reason, ...]:
     return tuple(
         MALFORMED_JOB(problem=f"{error.field}: {error.message}" if error.field else error.message)
         for error in errors
     )
+
+
+def _with_volcano_words(error: ManifestError) -> ManifestError:
+    words = _NEGATIVE.get(_POSITION.sub("[]", error.field)) if "got -" in error.message else None
+    return ManifestError(error.origin, f"{words} {error.field}", error.message) if words else error
 
 
 def _complete(meta: MetaWire | None) -> None:
