@@ -11,7 +11,16 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
-from ringwise.manifests.limits import DEPENDENCIES, LABELS, POLICIES, TASKS, TERMS, TOLERATIONS
+from ringwise.manifests.limits import (
+    DEPENDENCIES,
+    EVENTS,
+    LABELS,
+    PLUGINS,
+    POLICIES,
+    TASKS,
+    TERMS,
+    TOLERATIONS,
+)
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, group, pod, review, vcjob
 
@@ -99,6 +108,16 @@ OVERSIZED: dict[str, tuple[Object, str, str]] = {
         vcjob(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 65),
         "spec.policies",
         f"has 65 policies of the job or of one task; at most {POLICIES.most}",
+    ),
+    "events": (
+        vcjob(policies=[{"events": [f"E{number}" for number in range(65)], "action": "AbortJob"}]),
+        "spec.policies[0].events",
+        f"has 65 events of one policy; at most {EVENTS.most}",
+    ),
+    "arguments": (
+        vcjob(plugins={"ssh": [f"--x{number}" for number in range(80_000)]}),
+        "spec.plugins",
+        f"has 80,001 job plugins and their arguments; at most {PLUGINS.most}",
     ),
     "labels of a vcjob": (
         vcjob(metadata={"labels": MANY_LABELS}),

@@ -148,6 +148,12 @@ def test_labels_of_a_waiting_pod_are_refused_and_those_of_a_bound_one_dropped() 
         (vcjob(tasks=[task(f"t{n}", 1, 0) for n in range(1025)]), "spec.tasks"),
         (vcjob(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 65), "spec.policies"),
         (
+            vcjob(policies=[{"events": [f"E{n}" for n in range(65)], "action": "AbortJob"}]),
+            "spec.policies[0].events",
+        ),
+        (vcjob(plugins={"ssh": [f"--x{n}" for n in range(256)]}), "spec.plugins"),
+        (vcjob(plugins={f"p{n}": [] for n in range(257)}), "spec.plugins"),
+        (
             vcjob(tasks=[task("a", 1, 0), task("b", 1, 0, dependsOn={"name": ["a"] * 8193})]),
             "spec.tasks.dependsOn",
         ),

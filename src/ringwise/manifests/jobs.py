@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.limits import DEPENDENCIES, LABELS, POLICIES, TASKS, check
+from ringwise.manifests.limits import DEPENDENCIES, EVENTS, LABELS, PLUGINS, POLICIES, TASKS, check
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, reference, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
@@ -66,7 +66,7 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
         ),
         running_estimate=_duration(spec.running_estimate, "spec.runningEstimate", found),
         policies=_policies(spec.policies, "spec.policies", found),
-        plugins={name: tuple(arguments or ()) for name, arguments in (spec.plugins or {}).items()},
+        plugins=_plugins(spec.plugins or {}, found),
         labels=who.labels,
         annotations=who.annotations,
         created=who.created,
@@ -188,12 +188,25 @@ def _policies(wires: list[PolicyWire] | None, path: str, found: Findings) -> tup
     return tuple(
         Policy(
             action=wire.action or "",
-            events=tuple(dict.fromkeys(([wire.event] if wire.event else []) + (wire.events or []))),
+            events=_events(wire, f"{path}[{position}].events", found),
             exit_code=wire.exit_code,
             timeout=_duration(wire.timeout, f"{path}[{position}].timeout", found),
         )
         for position, wire in enumerate(wires or ())
     )
+
+
+def _events(wire: PolicyWire, path: str, found: Findings) -> tuple[str, ...]:
+    named = (wire.events or []) if check(EVENTS, wire.events, path, found) else []
+    return tuple(dict.fromkeys(([wire.event] if wire.event else []) + named))
+
+
+def _plugins(wire: Mapping[str, Sequence[str] | None], found: Findings) -> dict[str, tuple[str, ...]]:
+    """Each argument that a plugin does not know is compared with those that it does."""
+    count = sum(1 + len(arguments or ()) for arguments in wire.values())
+    if not check(PLUGINS, count, "spec.plugins", found):
+        return {}
+    return {name: tuple(arguments or ()) for name, arguments in wire.items()}
 
 
 def _duration(text: str | None, path: str, found: Findings) -> int | None:

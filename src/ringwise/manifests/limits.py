@@ -33,6 +33,8 @@ LABELS = ObjectLimit("pod, PodGroup, vcjob", "labels", 1_024)
 TASKS = ObjectLimit("vcjob, PodGroup", "tasks", 1_024)
 DEPENDENCIES = ObjectLimit("vcjob", "tasks that all tasks together depend on", 8_192)
 POLICIES = ObjectLimit("vcjob", "policies of the job or of one task", 64)
+EVENTS = ObjectLimit("vcjob", "events of one policy", 64)
+PLUGINS = ObjectLimit("vcjob", "job plugins and their arguments", 256)
 NAME = ObjectLimit("any", "characters of a name", 253)
 
 LIMITS = (
@@ -46,6 +48,8 @@ LIMITS = (
     TASKS,
     DEPENDENCIES,
     POLICIES,
+    EVENTS,
+    PLUGINS,
     NAME,
 )
 

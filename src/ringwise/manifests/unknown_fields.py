@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ringwise.manifests.errors import shown
+from ringwise.manifests.limits import PLUGINS
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import KUBERNETES_JOB_API
@@ -152,6 +153,9 @@ def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
         for name, arguments in _map(spec.get("plugins")).items()
         if isinstance(arguments, list)
     }
+    if sum(1 + len(arguments) for arguments in plugins.values()) > PLUGINS.most:
+        # The job is refused for that.
+        return
     for ignored in ignored_arguments(plugins):
         yield f"spec.plugins: {ignored}"
 
