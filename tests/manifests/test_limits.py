@@ -81,6 +81,20 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
     ),
     ("values", limits.VALUES, lambda most: {"affinity": node_affinity(REQUIRED, 1, 1, most)}),
     (
+        "resources",
+        limits.RESOURCES,
+        lambda most: {
+            "containers": [
+                {
+                    "name": "main",
+                    "resources": {
+                        "limits": {ASCEND: 1, **{f"example.com/r{number}": 1 for number in range(most - 1)}}
+                    },
+                }
+            ]
+        },
+    ),
+    (
         "ports",
         limits.PORTS,
         lambda most: {
@@ -137,15 +151,24 @@ def test_labels_of_a_waiting_pod_are_refused_and_those_of_a_bound_one_dropped() 
     assert found.pods[0].labels == {}
 
 
+def task_asking(number: int) -> Plain:
+    """Each task asks for a resource of its own: their PodGroup and the queue would have them all."""
+    made = task(f"t{number}", 1, 0)
+    made["template"]["spec"]["containers"][0]["resources"] = {"limits": {f"example.com/r{number}": 1}}
+    return made
+
+
 @pytest.mark.parametrize(
     ("document", "field"),
     [
         (pod_group(priorityClassName="p" * 254), "spec.priorityClassName"),
         (pod_group(queue="q" * 254), "spec.queue"),
         (pod_group(minTaskMember={f"t{n}": 1 for n in range(1025)}), "spec.minTaskMember"),
+        (pod_group(minResources={f"r{n}": 1 for n in range(1025)}), "spec.minResources"),
         (vcjob(queue="q" * 254), "spec.queue"),
         (vcjob(priorityClassName="p" * 1_400_000), "spec.priorityClassName"),
         (vcjob(tasks=[task(f"t{n}", 1, 0) for n in range(1025)]), "spec.tasks"),
+        (vcjob(tasks=[task_asking(n) for n in range(129)]), "spec.tasks"),
         (vcjob(policies=[{"event": "PodFailed", "action": "AbortJob"}] * 65), "spec.policies"),
         (
             vcjob(policies=[{"events": [f"E{n}" for n in range(65)], "action": "AbortJob"}]),

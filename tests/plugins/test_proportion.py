@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.configuration import PluginOption
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS
+from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from tests.builders import CHIP, Lab, cluster
 
@@ -192,6 +194,19 @@ def test_a_job_that_can_never_run_takes_no_share_from_others(why: str) -> None:
 def test_resources_that_no_node_lists_are_not_shared() -> None:
     lab = cluster().node("n1", cpu=12).job("job", cpu=1, memory=10**9)
     assert lab.session("proportion").allocatable(lab.queues["default"], lab.pod("job-0")) is None
+
+
+def test_what_is_not_shared_is_not_summed_up_either() -> None:
+    """A pod may ask for thousands of resources that no node has: the others do not pay for them."""
+    lab = two_queues().job("a", queue="a", pods=2, cpu=1).job("b", queue="b", pods=1, cpu=1, memory=10**9)
+    found: list[QueueAccounts] = []
+
+    class Counts:
+        def open(self, session: Session) -> None:
+            found.append(QueueAccounts(session))
+
+    lab.session("proportion").open_plugin(PluginOption.of("counts", {}), lambda option: Counts())
+    assert found[0]._waiting() == {"a": {"cpu": 2}, "b": {"cpu": 1}}
 
 
 def test_two_gangs_larger_than_their_shares_do_not_block_each_other_for_ever() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.limits import TASKS, check
+from ringwise.manifests.limits import MIN_RESOURCES, TASKS, check
 from ringwise.manifests.metadata import identity, reference
 from ringwise.manifests.pods import never_preempts
 from ringwise.manifests.quantities import NotReadableError
@@ -63,6 +63,9 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
     tasks = spec.min_task_member or {}
     if not check(TASKS, tasks, "spec.minTaskMember", found):
         tasks = {}
+    least = spec.min_resources
+    if not check(MIN_RESOURCES, least, "spec.minResources", found):
+        least = None
     ordinary = who.owner is not None and who.name == ordinary_group_name(who.owner.uid)
     # Written by the controller; what cannot be read announces nothing.
     replicas = whole_number(who.annotations.get(GROUP_REPLICAS, ""), 1, INT32) if ordinary else None
@@ -79,7 +82,7 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         },
         queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
         priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
-        min_resources=amounts(spec.min_resources, "spec.minResources", found),
+        min_resources=amounts(least, "spec.minResources", found),
         phase=shared(phase),
         created=who.created,
         labels=who.labels,

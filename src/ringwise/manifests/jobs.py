@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.manifests.checking import keyed
 from ringwise.manifests.errors import Findings, shown
-from ringwise.manifests.limits import DEPENDENCIES, EVENTS, LABELS, PLUGINS, POLICIES, TASKS, check
+from ringwise.manifests.limits import DEPENDENCIES, EVENTS, LABELS, PLUGINS, POLICIES, RESOURCES, TASKS, check
 from ringwise.manifests.metadata import identity, kept_annotations, number_in, reference, texts
 from ringwise.manifests.pods import PodClassCache, never_preempts, preemptable, priority_of, rank_variable
 from ringwise.manifests.quantities import NotReadableError, duration
@@ -45,6 +45,8 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
     tasks = tuple(
         _task(task, position, f"spec.tasks[{position}]", classes, found) for position, task in enumerate(read)
     )
+    asked = {name for task in tasks for name, _ in task.template.cls.extended}
+    check(RESOURCES, asked, "spec.tasks", found)
     wanted = found.count("spec.minAvailable", spec.min_available, 0)
     job = VcJob(
         namespace=who.namespace,

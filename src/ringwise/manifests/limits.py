@@ -10,8 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sized
 
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import MetaWire, NodeAffinityWire, PodAffinityWire, PodSpecWire
+from ringwise.manifests.wire import (
+    MetaWire,
+    NodeAffinityWire,
+    PodAffinityWire,
+    PodSpecWire,
+    Quantities,
+    ResourcesWire,
+)
 from ringwise.records import dataclass
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES
+
+_OF_ALL_PODS = ("cpu", "memory", "ephemeral-storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,8 @@ VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms", 8
 SELECTOR = ObjectLimit("pod", "labels of its nodeSelector", 256)
 TOLERATIONS = ObjectLimit("pod", "tolerations", 256)
 PORTS = ObjectLimit("pod", "ports of one container", 256)
+RESOURCES = ObjectLimit("pod, vcjob", "resources that it asks for", 128)
+MIN_RESOURCES = ObjectLimit("PodGroup", "resources in minResources", 1_024)
 LABELS = ObjectLimit("pod, PodGroup, vcjob", "labels", 1_024)
 TASKS = ObjectLimit("vcjob, PodGroup", "tasks", 1_024)
 DEPENDENCIES = ObjectLimit("vcjob", "tasks that all tasks together depend on", 8_192)
@@ -44,6 +56,8 @@ LIMITS = (
     SELECTOR,
     TOLERATIONS,
     PORTS,
+    RESOURCES,
+    MIN_RESOURCES,
     LABELS,
     TASKS,
     DEPENDENCIES,
@@ -73,6 +87,9 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
         for position, container in enumerate(containers or ()):
             if len(container.ports or ()) > PORTS.most:
                 yield f"{field}[{position}].ports", PORTS, len(container.ports or ())
+    asked = _resources(spec)
+    if asked > RESOURCES.most:
+        yield "containers", RESOURCES, asked
     if spec.affinity is not None:
         values = 0
         for path, terms in _terms(spec):
@@ -98,8 +115,33 @@ def drop_oversized(spec: PodSpecWire) -> None:
         elif limit is PORTS:
             for container in (*(spec.containers or ()), *(spec.init_containers or ())):
                 container.ports = None
+        elif limit is RESOURCES:
+            for resources in _asking(spec):
+                resources.limits = _needed(resources.limits)
+                resources.requests = _needed(resources.requests)
         else:
             spec.affinity = None
+
+
+def _asking(spec: PodSpecWire) -> list[ResourcesWire]:
+    asking = (one.resources for one in (*(spec.containers or ()), *(spec.init_containers or ())))
+    return [one for one in (*asking, spec.resources) if one is not None]
+
+
+def _resources(spec: PodSpecWire) -> int:
+    """How many resources a pod asks for; none where it has too few entries for the limit."""
+    lists = [one for resources in _asking(spec) for one in (resources.limits, resources.requests) if one]
+    if sum(map(len, lists)) <= RESOURCES.most:
+        return 0
+    return len({name for one in lists for name in one})
+
+
+def _needed(amounts: Quantities | None) -> Quantities | None:
+    """What counts of a bound pod: its chips, and what all pods use."""
+    if amounts is None:
+        return None
+    chips = sorted(name for name in amounts if name.startswith(CHIP_RESOURCE_FAMILIES))[: RESOURCES.most]
+    return {name: amounts[name] for name in (*_OF_ALL_PODS, *chips) if name in amounts}
 
 
 def drop_labels(meta: MetaWire) -> None:

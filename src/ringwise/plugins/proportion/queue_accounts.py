@@ -127,6 +127,8 @@ class QueueAccounts:
             # There is no other queue to share with, so its requests need not be counted.
             return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
         used_by_job, amounts = session.usage.used_by_job, session.usage.amounts
+        # Only these are shared out, whatever else pods ask for.
+        shared = session.usage.capacity.keys()
         found: dict[str, Amounts] = {}
         for job in session.jobs.values():
             asked = job.asked()
@@ -138,7 +140,8 @@ class QueueAccounts:
             total = found.setdefault(queue.name, {})
             for pod in job.pods.values():
                 if session.is_pending(pod):
-                    add(total, amounts(pod.cls))
+                    asked_for = amounts(pod.cls)
+                    add(total, {name: asked_for[name] for name in shared if name in asked_for})
         return found
 
     def _can_never_run(self, job: Job, queue: Queue, asked: Amounts) -> bool:
