@@ -8,15 +8,59 @@ to cycle, and brought up to date by what changed.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import TypeVar
+from collections import Counter
+from collections.abc import Container, Iterable
+from typing import Generic, TypeVar
 
 from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodTerm
+from ringwise.state.node_labels import Members
 
 Key = TypeVar("Key")
+
+
+class _SetsByKey(Generic[Key]):
+    """Sets of terms by key. Users choose how many keys there are: an integer is as long as the number of its
+    highest term, so a set is kept as one only where it has many members.
+    """
+
+    __slots__ = ("_sets",)
+
+    def __init__(self) -> None:
+        #: The only member, or all of them.
+        self._sets: dict[Key, int | Members] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._sets)
+
+    def get(self, key: Key) -> int:
+        """The set as an integer with a bit for each member."""
+        found = self._sets.get(key)
+        if found is None:
+            return 0
+        return 1 << found if isinstance(found, int) else found.as_set()
+
+    def flip(self, key: Key, number: int) -> None:
+        """Add a term to the set, or remove it."""
+        found = self._sets.get(key)
+        if found is None:
+            self._sets[key] = number
+        elif isinstance(found, int):
+            if found == number:
+                del self._sets[key]
+            else:
+                self._sets[key] = Members(found, number)
+        elif number not in found.ids:
+            found.add(number)
+        else:
+            found.discard(number)
+            if not found.ids:
+                del self._sets[key]
+
+
+#: In the place of one that was dropped.
+_NO_TERM: OwnedTerm = (PodTerm("", ()), "")
 
 
 class TermSets:
@@ -27,18 +71,18 @@ class TermSets:
         self._bits: dict[OwnedTerm, int] = {}
         self._unused: list[int] = []
         #: By namespace of the pod that they concern.
-        self._reach: defaultdict[str, int] = defaultdict(int)
+        self._reach: _SetsByKey[str] = _SetsByKey()
         #: All that can match a pod. By the first label that a pod must have for them, by the second, ...; and
         #: those that need none, one at most, ...
         self._all = 0
-        self._need: list[defaultdict[str, int]] = []
+        self._need: list[_SetsByKey[str]] = []
         self._need_fewer: list[int] = []
         #: By label: those that want one of certain values. By label and value: those that want it, and those
         #: that do not want it. By label: those that do not want it with any value.
-        self._wants: defaultdict[str, int] = defaultdict(int)
-        self._wants_value: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._refuses_value: defaultdict[tuple[str, str], int] = defaultdict(int)
-        self._refuses: defaultdict[str, int] = defaultdict(int)
+        self._wants: _SetsByKey[str] = _SetsByKey()
+        self._wants_value: _SetsByKey[tuple[str, str]] = _SetsByKey()
+        self._refuses_value: _SetsByKey[tuple[str, str]] = _SetsByKey()
+        self._refuses: _SetsByKey[str] = _SetsByKey()
 
     def bit_of(self, owned: OwnedTerm) -> int:
         """The number of a term; a new one is added."""
@@ -51,31 +95,43 @@ class TermSets:
                 found = len(self.terms)
                 self.terms.append(owned)
             self._bits[owned] = found
-            self._flip(owned, 1 << found)
+            self._flip(owned, found)
         return found
 
     def drop(self, owned: OwnedTerm) -> None:
         bit = self._bits.pop(owned)
-        self._flip(owned, 1 << bit)
+        self._flip(owned, bit)
+        # What its owner wrote is not kept beyond its pods.
+        self.terms[bit] = _NO_TERM
         self._unused.append(bit)
+        if not self._bits:
+            self.terms.clear()
+            self._unused.clear()
 
-    def _flip(self, owned: OwnedTerm, bit: int) -> None:
+    def drop_others(self, kept: Container[int]) -> None:
+        """Drop all terms but those with these numbers."""
+        for owned, bit in list(self._bits.items()):
+            if bit not in kept:
+                self.drop(owned)
+
+    def _flip(self, owned: OwnedTerm, number: int) -> None:
         """Add the term to its sets, or remove it from them."""
         term, namespace = owned
+        bit = 1 << number
         labels = _labels_wanted(term)
         if labels is None:
             return
         self._all ^= bit
         for space in set(term.namespaces or (namespace,)):
-            _flip(self._reach, space, bit)
+            self._reach.flip(space, number)
         needed = sorted(key for key, label in labels.items() if label.needed)
         while len(self._need) < len(needed):
             # Terms that were there before need fewer labels.
             self._need_fewer.append(self._all & ~bit)
-            self._need.append(defaultdict(int))
+            self._need.append(_SetsByKey())
         for level, need in enumerate(self._need):
             if level < len(needed):
-                _flip(need, needed[level], bit)
+                need.flip(needed[level], number)
             else:
                 self._need_fewer[level] ^= bit
         while self._need and not self._need[-1]:
@@ -83,33 +139,33 @@ class TermSets:
             self._need_fewer.pop()
         for key, label in labels.items():
             if label.allowed is not None:
-                _flip(self._wants, key, bit)
+                self._wants.flip(key, number)
                 for value in label.allowed:
-                    _flip(self._wants_value, (key, value), bit)
+                    self._wants_value.flip((key, value), number)
             for value in label.refused:
-                _flip(self._refuses_value, (key, value), bit)
+                self._refuses_value.flip((key, value), number)
             if label.absent:
-                _flip(self._refuses, key, bit)
+                self._refuses.flip(key, number)
 
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
-        found = self._reach.get(pod.namespace, 0) | self._reach.get(ALL_NAMESPACES, 0)
+        found = self._reach.get(pod.namespace) | self._reach.get(ALL_NAMESPACES)
         for need, fewer in zip(self._need, self._need_fewer, strict=True):
             if not found & ~fewer:
                 # No term that is left needs so many labels.
                 break
             having = fewer
             for key in pod.labels:
-                having |= need.get(key, 0)
+                having |= need.get(key)
             found &= having
         if not found:
             return 0
         refused = 0
         for key, value in pod.labels.items():
-            refused |= self._refuses.get(key, 0) | self._refuses_value.get((key, value), 0)
-            wanted = self._wants.get(key, 0)
+            refused |= self._refuses.get(key) | self._refuses_value.get((key, value))
+            wanted = self._wants.get(key)
             if wanted:
-                refused |= wanted & ~self._wants_value.get((key, value), 0)
+                refused |= wanted & ~self._wants_value.get((key, value))
         return found & ~refused
 
 
@@ -153,24 +209,18 @@ def _labels_wanted(term: PodTerm) -> dict[str, _Wanted] | None:
     return labels
 
 
-def _flip(sets: defaultdict[Key, int], key: Key, bit: int) -> None:
-    sets[key] ^= bit
-    if not sets[key]:
-        del sets[key]
-
-
 class AversePods:
     def __init__(self) -> None:
-        self._forget()
+        self._terms = TermSets()
+        self._forget_counts()
         self._labels_version = -1
         self._read = -1
 
-    def _forget(self) -> None:
-        self._terms = TermSets()
+    def _forget_counts(self) -> None:
         #: The pods that are counted: their class, namespace and node.
         self._counted: dict[str, tuple[PodClass, str, int]] = {}
         #: By topology key and domain: its terms, and how many pods have each.
-        self._here: dict[str, dict[str, int]] = {}
+        self._here: dict[str, _SetsByKey[str]] = {}
         self._pods: Counter[tuple[str, str, int]] = Counter()
         #: In how many domains a term has pods.
         self._domains: Counter[int] = Counter()
@@ -184,7 +234,7 @@ class AversePods:
         """A term of the set that has pods in a domain of this node, and how many; None for none."""
         for key, domains in self._here.items():
             domain = domain_of(state, node, key)
-            found = 0 if domain is None else domains.get(domain, 0) & terms
+            found = 0 if domain is None else domains.get(domain) & terms
             if found and domain is not None:
                 bit = (found & -found).bit_length() - 1
                 return self._terms.terms[bit][0], self._pods[key, domain, bit]
@@ -194,10 +244,11 @@ class AversePods:
 
     def _follow(self, state: ClusterState) -> None:
         changed: Iterable[str] | None
-        if self._labels_version != state.labels.version:
-            # A node may be in another domain now.
+        moved = self._labels_version != state.labels.version
+        if moved:
+            # A node may be in another domain now; what the terms match stays as it is.
             self._labels_version = state.labels.version
-            self._forget()
+            self._forget_counts()
             changed = state.averse
         else:
             changed = state.averse_changes.since(self._read)
@@ -206,6 +257,8 @@ class AversePods:
         self._read = state.averse_changes.end
         for uid in changed:
             self._update(state, uid)
+        if moved:
+            self._terms.drop_others(self._domains)
 
     def _update(self, state: ClusterState, uid: str) -> None:
         before, record = self._counted.get(uid), state.pods.get(uid)
@@ -233,8 +286,7 @@ class AversePods:
             self._pods[place] += by
             if self._pods[place] == by > 0:
                 self._domains[bit] += 1
-                domains = self._here.setdefault(key, {})
-                domains[domain] = domains.get(domain, 0) | 1 << bit
+                self._here.setdefault(key, _SetsByKey()).flip(domain, bit)
             elif not self._pods[place]:
                 del self._pods[place]
                 self._leave(key, domain, bit)
@@ -245,8 +297,6 @@ class AversePods:
 
     def _leave(self, key: str, domain: str, bit: int) -> None:
         domains = self._here[key]
-        domains[domain] ^= 1 << bit
-        if not domains[domain]:
-            del domains[domain]
-            if not domains:
-                del self._here[key]
+        domains.flip(domain, bit)
+        if not domains:
+            del self._here[key]

@@ -20,22 +20,24 @@ _KEPT_FROM = 64
 _FEW = 16
 
 
-class _Members:
-    """The nodes with one value of a label."""
+class Members:
+    """The nodes with one value of a label, or members of another set: a large integer only if it has many."""
 
     __slots__ = ("_set", "ids")
 
-    def __init__(self) -> None:
-        self.ids: set[int] = set()
+    def __init__(self, *ids: int) -> None:
+        self.ids = set(ids)
         self._set: int | None = None
 
     def add(self, number: int) -> None:
         self.ids.add(number)
-        self._set = None
+        if self._set is not None:
+            self._set |= 1 << number
 
     def discard(self, number: int) -> None:
         self.ids.discard(number)
-        self._set = None
+        if self._set is not None:
+            self._set &= ~(1 << number)
 
     def as_set(self) -> int:
         found = self._set
@@ -85,7 +87,7 @@ class NodeLabels:
         self._nodes = nodes
         #: How many nodes have a label.
         self._keys: Counter[str] = Counter()
-        self._by_key: dict[str, dict[str, _Members]] = {}
+        self._by_key: dict[str, dict[str, Members]] = {}
         #: All nodes that exist.
         self.known = 0
         #: Grows with every change of a label, and with every node that comes or goes.
@@ -125,7 +127,7 @@ class NodeLabels:
         self._keys[key] += 1
         values = self._by_key.get(key)
         if values is not None:
-            values.setdefault(value, _Members()).add(number)
+            values.setdefault(value, Members()).add(number)
 
     def has(self, key: str) -> bool:
         """Whether any node has this label."""
@@ -165,13 +167,13 @@ class NodeLabels:
                 found |= members.as_set()
         return found | node_set(single)
 
-    def _index(self, key: str) -> dict[str, _Members]:
+    def _index(self, key: str) -> dict[str, Members]:
         found = self._by_key.get(key)
         if found is None:
             found = {}
             if key in self._keys:
                 for number, node in enumerate(self._nodes):
                     if node is not None and (value := node.labels.get(key)) is not None:
-                        found.setdefault(value, _Members()).add(number)
+                        found.setdefault(value, Members()).add(number)
                 self._by_key[key] = found
         return found
