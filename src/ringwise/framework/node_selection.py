@@ -25,6 +25,8 @@ from ringwise.state.node_shapes import NodeShape
 BOARD_WEIGHT = 100
 #: A node that is hidden also comes back.
 _STEPS_TO_HIDE = 4
+#: All plugins score a shape for a class of pods: of everything that a step stands for, it takes the longest.
+_STEPS_TO_SCORE = 3
 
 
 class SelectedNode(NamedTuple):
@@ -142,6 +144,7 @@ class NodeSelection:
         known = self._scored.get(shape.number)
         if known is None:
             known = 0.0
+            self.budget.spend(_STEPS_TO_SCORE)
             for score in self._scores:
                 known += score(self.pod_class, shape)
             self._scored[shape.number] = known

@@ -45,6 +45,9 @@ POD_TOPOLOGY_SPREAD = score_weight(
     "podtopologyspread.weight", 2, "weight of even spreading", has_effect=False
 )
 
+#: In use after placing, and allocatable.
+Loads = Sequence[tuple[int, int]]
+
 
 class Nodeorder:
     def __init__(self, option: PluginOption) -> None:
@@ -65,12 +68,13 @@ class Nodeorder:
 
     def score(self, pod_class: PodClass, shape: NodeShape) -> float:
         total = 0.0
+        loads = _loads(pod_class, shape)
         if self._least:
-            total += self._least * least_requested(pod_class, shape)
+            total += self._least * least_requested(loads)
         if self._most:
-            total += self._most * most_requested(pod_class, shape)
+            total += self._most * most_requested(loads)
         if self._balanced:
-            total += self._balanced * balanced_resource(pod_class, shape)
+            total += self._balanced * balanced_resource(loads, pod_class, shape)
         if self._affinity and pod_class.preferred_nodes and self._selected(pod_class).preferred is None:
             total += self._affinity * node_affinity(pod_class, shape)
         if self._taints:
@@ -108,34 +112,39 @@ class Nodeorder:
 
 def _loads(pod_class: PodClass, shape: NodeShape) -> list[tuple[int, int]]:
     """(in use after placing, allocatable) of cpu and memory."""
-    node = shape.node_class
-    rows = (
-        (shape.cpu_used + pod_class.cpu_milli, node.cpu_milli),
-        (shape.memory_used + pod_class.memory, node.memory),
-    )
-    return [row for row in rows if row[1]]
+    node, loads = shape.node_class, []
+    if node.cpu_milli:
+        loads.append((shape.cpu_used + pod_class.cpu_milli, node.cpu_milli))
+    if node.memory:
+        loads.append((shape.memory_used + pod_class.memory, node.memory))
+    return loads
 
 
-def least_requested(pod_class: PodClass, shape: NodeShape) -> int:
-    loads = _loads(pod_class, shape)
-    shares = [max(0, allocatable - used) * 100 // allocatable for used, allocatable in loads]
-    return sum(shares) // len(shares) if shares else 0
+def least_requested(loads: Loads) -> int:
+    shares = 0
+    for used, allocatable in loads:
+        if used < allocatable:
+            shares += (allocatable - used) * 100 // allocatable
+    return shares // len(loads) if loads else 0
 
 
-def most_requested(pod_class: PodClass, shape: NodeShape) -> int:
-    loads = _loads(pod_class, shape)
-    shares = [min(used, allocatable) * 100 // allocatable for used, allocatable in loads]
-    return sum(shares) // len(shares) if shares else 0
+def most_requested(loads: Loads) -> int:
+    shares = 0
+    for used, allocatable in loads:
+        shares += used * 100 // allocatable if used < allocatable else 100
+    return shares // len(loads) if loads else 0
 
 
-def balanced_resource(pod_class: PodClass, shape: NodeShape) -> int:
+def balanced_resource(loads: Loads, pod_class: PodClass, shape: NodeShape) -> int:
     """100 when all resources are used alike, minus the standard deviation of their use."""
-    loads = _loads(pod_class, shape)
-    gpus = dict(pod_class.extended).get(NVIDIA_GPU, 0) if pod_class.extended else 0
-    allocatable = shape.node_class.extended.get(NVIDIA_GPU, 0)
-    if gpus and allocatable:
-        loads.append((dict(shape.extended_used).get(NVIDIA_GPU, 0) + gpus, allocatable))
-    shares = [min(1.0, used / allocatable) for used, allocatable in loads]
+    if pod_class.extended:
+        gpus, allocatable = (
+            dict(pod_class.extended).get(NVIDIA_GPU, 0),
+            shape.node_class.extended.get(NVIDIA_GPU, 0),
+        )
+        if gpus and allocatable:
+            loads = [*loads, (dict(shape.extended_used).get(NVIDIA_GPU, 0) + gpus, allocatable)]
+    shares = [used / allocatable if used < allocatable else 1.0 for used, allocatable in loads]
     if len(shares) == 2:
         deviation = abs(shares[0] - shares[1]) / 2
     elif len(shares) > 2:
@@ -154,6 +163,8 @@ def node_affinity(pod_class: PodClass, shape: NodeShape) -> float:
 
 
 def taint_toleration(pod_class: PodClass, shape: NodeShape) -> float:
+    if not shape.node_class.taints:
+        return 100.0
     untolerated = sum(
         1
         for taint in shape.node_class.taints

@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from ringwise.framework import budget
+from ringwise.framework.budget import NamespaceSteps
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, TellJob
+from ringwise.plugins import nodeorder
 from ringwise.scheduler.core.job_backoff import LONGEST_AFTER_COST
 from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement
+from ringwise.state.node_shapes import NodeShape
 from tests.scheduler.rig import CHIP, Rig, configuration
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -193,3 +196,35 @@ def test_the_watchdog_sees_progress_inside_one_job(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(budget, "_PROGRESS", 5)
     assert steps_of(True) > plain
     assert steps_of(False) <= plain
+
+
+def test_the_scores_of_pods_that_differ_count_as_what_they_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each pod is scored on nodes that the pods before it made different: that is most of the work."""
+    rated = 0
+
+    def counting(pod_class: PodClass, shape: NodeShape) -> int:
+        nonlocal rated
+        rated += 1
+        return 0
+
+    monkeypatch.setattr(nodeorder, "taint_toleration", counting)
+    taken = NamespaceSteps.take
+    spent = 0
+
+    def note(steps: NamespaceSteps, namespace: str, count: int, now: int) -> None:
+        nonlocal spent
+        spent += count
+        taken(steps, namespace, count, now)
+
+    monkeypatch.setattr(NamespaceSteps, "take", note)
+    rig = Rig(30, actions=PLAIN)
+    rig.tell(ev.PodGroupSeen(PodGroup("default", "gang", min_member=20)))
+    for number in range(20):
+        cls = PodClass(cpu_milli=100 + number)
+        rig.put(Pod(f"p{number}", "default", f"p{number}", cls, group="gang"))
+    assert len(binds(rig.step())) == 20
+    assert rated > 20
+    # A look and the scores of all plugins.
+    assert spent >= 4 * rated
