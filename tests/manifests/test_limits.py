@@ -95,6 +95,20 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
         },
     ),
     (
+        "ports of many containers",
+        limits.PORTS,
+        lambda most: {
+            "containers": [
+                {
+                    "name": f"c{number}",
+                    "ports": [{"hostPort": 1 + number}],
+                    "resources": {} if number else {"limits": {ASCEND: 1}},
+                }
+                for number in range(most)
+            ]
+        },
+    ),
+    (
         "ports",
         limits.PORTS,
         lambda most: {

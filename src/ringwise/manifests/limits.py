@@ -38,7 +38,7 @@ REQUIREMENTS = ObjectLimit("pod", "expressions of one affinity term", 64)
 VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms", 8_192)
 SELECTOR = ObjectLimit("pod", "labels of its nodeSelector", 256)
 TOLERATIONS = ObjectLimit("pod", "tolerations", 256)
-PORTS = ObjectLimit("pod", "ports of one container", 256)
+PORTS = ObjectLimit("pod", "ports of all its containers", 1_024)
 RESOURCES = ObjectLimit("pod, vcjob", "resources that it asks for", 128)
 MIN_RESOURCES = ObjectLimit("PodGroup", "resources in minResources", 1_024)
 LABELS = ObjectLimit("pod, PodGroup, vcjob", "labels", 1_024)
@@ -83,10 +83,9 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
         yield "nodeSelector", SELECTOR, len(spec.node_selector or ())
     if len(spec.tolerations or ()) > TOLERATIONS.most:
         yield "tolerations", TOLERATIONS, len(spec.tolerations or ())
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for position, container in enumerate(containers or ()):
-            if len(container.ports or ()) > PORTS.most:
-                yield f"{field}[{position}].ports", PORTS, len(container.ports or ())
+    ports = sum(len(one.ports or ()) for one in (*(spec.containers or ()), *(spec.init_containers or ())))
+    if ports > PORTS.most:
+        yield "containers", PORTS, ports
     asked = _resources(spec)
     if asked > RESOURCES.most:
         yield "containers", RESOURCES, asked

@@ -105,8 +105,10 @@ class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
     # Caches hold classes weakly: what no pod has any more is forgotten.
-    __slots__ = ("__weakref__", "_hash", "best_effort", "preferred_keys", "required_keys")
+    __slots__ = ("__weakref__", "_hash", "best_effort", "ports", "preferred_keys", "required_keys")
     _hash: int
+    #: Protocol and number of its host ports, on any address.
+    ports: frozenset[tuple[str, int]]
     #: It requests nothing.
     best_effort: bool
     #: The node labels that its required and its preferred selectors name; None where classes of nodes cannot
@@ -140,6 +142,7 @@ class PodClass(_FoundOnce):
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))
         asks = self.chips or self.cpu_milli or self.memory or self.extended
         object.__setattr__(self, "best_effort", not asks)
+        object.__setattr__(self, "ports", frozenset(port[1:] for port in self.host_ports))
         object.__setattr__(self, "required_keys", _keys_for_classes(self.node_terms, self.node_selector))
         preferred = tuple(term for _, term in self.preferred_nodes)
         object.__setattr__(self, "preferred_keys", _keys_for_classes(preferred))

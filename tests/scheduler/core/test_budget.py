@@ -228,3 +228,17 @@ def test_the_scores_of_pods_that_differ_count_as_what_they_cost(
     assert rated > 20
     # A look and the scores of all plugins.
     assert spent >= 4 * rated
+
+
+@pytest.mark.usefixtures("few_steps")
+def test_ports_that_are_compared_count() -> None:
+    """Of the pod that is tried, not of those that run: no tenant makes the jobs of others costly."""
+    rig = Rig(1, actions=PLAIN)
+    ports = tuple(("0.0.0.0", "TCP", 1 + number) for number in range(200))
+    rig.put(Pod("running", "other", "running", PodClass(host_ports=ports), phase="Running", node="n1"))
+    rig.step()
+    submit_to(rig, "default", "small", PodClass(CHIP, 1, host_ports=(("0.0.0.0", "TCP", 8080),)))
+    others = tuple((address, protocol, 1000 + port) for address, protocol, port in ports)
+    submit_to(rig, "default", "large", PodClass(CHIP, 1, host_ports=others))
+    assert binds(rig.step()) == ["small"]
+    assert rig.reason("large") == "too-costly"

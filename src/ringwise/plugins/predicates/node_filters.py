@@ -20,6 +20,8 @@ from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodTerm
 
 _ANY_ADDRESS = frozenset({"", "0.0.0.0"})
+#: So many are compared in the time of a step.
+_PORTS_A_STEP = 16
 
 
 class NodeFilters:
@@ -45,13 +47,20 @@ class NodeFilters:
     def _by_ports(self, job: Job, pod: Pod) -> NodeFilter:
         state = self._session.state
         wanted: dict[tuple[str, int], list[str]] = {}
+        self._session.budget.spend(len(pod.cls.ports) // _PORTS_A_STEP)
         for address, protocol, port in pod.cls.host_ports:
             wanted.setdefault((protocol, port), []).append(address)
-        nominated = self._nominated(job)
+        nominated, budget, own = self._nominated(job), self._session.budget, pod.cls.ports
 
         def check(number: int) -> Reason | None:
             for uid in (*state.pods_on[number], *nominated.get(number, ())):
                 other = state.pods[uid].pod
+                if not other.cls.ports:
+                    continue
+                # As much as this pod itself asks for: others may have any number.
+                budget.spend(1 + len(own) // _PORTS_A_STEP)
+                if own.isdisjoint(other.cls.ports):
+                    continue
                 for address, protocol, port in other.cls.host_ports:
                     if any(_clash(address, ours) for ours in wanted.get((protocol, port), ())):
                         user = other.key if uid in state.pods_on[number] else f"{other.key} (nominated)"
