@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.averse_pods import AversePods
+from ringwise.framework.averse_pods import AversePods, TermSets
 from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.state.changes import RecentChanges
 from ringwise.state.model import Pod, PodTerm, Requirement
@@ -134,3 +135,29 @@ def test_many_terms_need_memory_for_what_they_say_and_no_more() -> None:
     finally:
         tracemalloc.stop()
     assert taken < 16 * 500 * 700
+
+
+def test_labels_of_a_pod_are_looked_at_only_where_a_term_names_them_and_counted() -> None:
+    class Labels(dict[str, str]):
+        looks = 0
+
+        def __getitem__(self, key: str) -> str:
+            self.looks += 1
+            return super().__getitem__(key)
+
+        def __contains__(self, key: object) -> bool:
+            self.looks += 1
+            return super().__contains__(key)
+
+        def __iter__(self) -> Iterator[str]:
+            for key in super().__iter__():
+                self.looks += 1
+                yield key
+
+    sets = TermSets()
+    sets.bit_of((PodTerm("zone", tuple(Requirement(f"l{number}", "Exists") for number in range(64))), "one"))
+    labels = Labels({f"l{number}": "v" for number in range(1000)})
+    assert sets.matching(Pod("p", "one", "p", pod_class_of(), labels=labels)) == 1
+    assert 0 < labels.looks <= 4 * 64
+    assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels=labels)) >= 64
+    assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels={})) == 0

@@ -187,11 +187,21 @@ def steps_for(pods: int, terms: tuple[PodTerm, ...], classes: int = 1) -> int:
 
 def test_each_placed_pod_is_looked_at_once_for_all_terms_of_a_job() -> None:
     broad = [PodTerm(ZONE, (Requirement(f"no-{number}", "DoesNotExist"),), ("*",)) for number in range(200)]
-    few, many = steps_for(400, tuple(broad[:1])), steps_for(400, tuple(broad))
-    assert many <= few + 400
-    assert many <= 4 * 400
+
+    def for_more_pods(terms: list[PodTerm], classes: int = 1) -> int:
+        return steps_for(800, tuple(terms), classes) - steps_for(400, tuple(terms), classes)
+
+    assert for_more_pods(broad[:1]) == for_more_pods(broad) <= 4 * 400
     # The classes of a gang whose pods differ are counted together.
-    assert steps_for(400, tuple(broad), classes=50) <= many + 400
+    assert for_more_pods(broad, classes=50) == for_more_pods(broad)
+
+
+def test_to_compile_a_term_counts_once_for_all_pods_of_a_job() -> None:
+    """A gang each pod of which has terms of its own is compiled in every cycle in which it is tried."""
+    terms = [PodTerm(ZONE, (Requirement("x", "In", (f"{number}",)),)) for number in range(200)]
+    own = steps_for(0, tuple(terms)) // 200
+    assert own >= 10
+    assert steps_for(0, tuple(terms), classes=50) <= (200 + 2 * 50) * own
 
 
 def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
@@ -212,10 +222,11 @@ def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
         session.budget = budget = Steps()
         session.shared(PodAffinityIndex).nearby(lab[f"new{number}"], lab.pod(f"new{number}-0"))
         steps.append(budget.all)
-    assert steps[1:] == [4, 4]
+    # Four pods, and the term.
+    assert steps[1:] == [17, 17]
     # So does the next cycle find it.
     following = lab.session("predicates")
     following.topology.placed_labels = session.topology.placed_labels
     following.budget = budget = Steps()
     following.shared(PodAffinityIndex).nearby(lab["new0"], lab.pod("new0-0"))
-    assert budget.all == 4
+    assert budget.all == 17

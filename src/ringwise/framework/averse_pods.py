@@ -9,9 +9,10 @@ to cycle, and brought up to date by what changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Generic, TypeVar
 
+from ringwise.framework.budget import StepBudget
 from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodTerm
@@ -31,15 +32,21 @@ class _SetsByKey(Generic[Key]):
         #: The only member, or all of them.
         self._sets: dict[Key, int | Members] = {}
 
-    def __bool__(self) -> bool:
-        return bool(self._sets)
-
     def get(self, key: Key) -> int:
         """The set as an integer with a bit for each member."""
         found = self._sets.get(key)
         if found is None:
             return 0
         return 1 << found if isinstance(found, int) else found.as_set()
+
+    def __len__(self) -> int:
+        return len(self._sets)
+
+    def among(self, keys: Mapping[Key, object]) -> list[Key]:
+        """Those of the keys that have a set: a look at whichever are fewer."""
+        if len(keys) <= len(self._sets):
+            return [key for key in keys if key in self._sets]
+        return [key for key in self._sets if key in keys]
 
     def flip(self, key: Key, number: int) -> None:
         """Add a term to the set, or remove it."""
@@ -59,6 +66,8 @@ class _SetsByKey(Generic[Key]):
                 del self._sets[key]
 
 
+#: So many labels are looked up in the time of a step.
+_LOOKS_A_STEP = 16
 #: In the place of one that was dropped.
 _NO_TERM: OwnedTerm = (PodTerm("", ()), "")
 
@@ -70,6 +79,8 @@ class TermSets:
         self.terms: list[OwnedTerm] = []
         self._bits: dict[OwnedTerm, int] = {}
         self._unused: list[int] = []
+        #: By label, those that say anything about it.
+        self._about: _SetsByKey[str] = _SetsByKey()
         #: By namespace of the pod that they concern.
         self._reach: _SetsByKey[str] = _SetsByKey()
         #: All that can match a pod. By the first label that a pod must have for them, by the second, ...; and
@@ -138,6 +149,7 @@ class TermSets:
             self._need.pop()
             self._need_fewer.pop()
         for key, label in labels.items():
+            self._about.flip(key, number)
             if label.allowed is not None:
                 self._wants.flip(key, number)
                 for value in label.allowed:
@@ -147,6 +159,10 @@ class TermSets:
             if label.absent:
                 self._refuses.flip(key, number)
 
+    def steps(self, pod: Pod) -> int:
+        """What it takes to find those: nothing, for labels and terms of an ordinary number."""
+        return min(len(pod.labels), len(self._about)) * (1 + len(self._need)) // _LOOKS_A_STEP
+
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
         found = self._reach.get(pod.namespace) | self._reach.get(ALL_NAMESPACES)
@@ -155,13 +171,14 @@ class TermSets:
                 # No term that is left needs so many labels.
                 break
             having = fewer
-            for key in pod.labels:
+            for key in need.among(pod.labels):
                 having |= need.get(key)
             found &= having
         if not found:
             return 0
         refused = 0
-        for key, value in pod.labels.items():
+        for key in self._about.among(pod.labels):
+            value = pod.labels[key]
             refused |= self._refuses.get(key) | self._refuses_value.get((key, value))
             wanted = self._wants.get(key)
             if wanted:
@@ -225,10 +242,14 @@ class AversePods:
         #: In how many domains a term has pods.
         self._domains: Counter[int] = Counter()
 
-    def terms_against(self, state: ClusterState, pod: Pod) -> int:
+    def terms_against(self, state: ClusterState, pod: Pod, budget: StepBudget | None = None) -> int:
         """The terms of placed pods that match this one, as a set for `at`."""
         self._follow(state)
-        return self._terms.matching(pod) if self._here else 0
+        if not self._here:
+            return 0
+        if budget is not None:
+            budget.spend(self._terms.steps(pod))
+        return self._terms.matching(pod)
 
     def at(self, state: ClusterState, terms: int, node: int) -> tuple[PodTerm, int] | None:
         """A term of the set that has pods in a domain of this node, and how many; None for none."""

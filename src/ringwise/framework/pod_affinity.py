@@ -24,6 +24,8 @@ from ringwise.state.node_weights import NodeWeights
 _CHUNK = 4_096
 #: Labels that are indexed for one job. Terms that want others look at all pods of their namespaces, once.
 _MOST_KEYS = 4
+#: What a term takes besides its values.
+_STEPS_A_TERM = 12
 #: Pods with the same terms matching, by the set of these terms.
 _Counts = dict[int, int]
 #: A node, or a domain.
@@ -47,12 +49,14 @@ class NearbyPods:
         self._completed: dict[int, int] = {}
         groups = []
         for cls in classes:
+            known = len(self._terms.terms)
             for term in _single_terms(cls):
                 self._terms.bit_of((term, namespace))
             if len(cls.pod_affinity) > 1:
                 groups.append(cls.pod_affinity)
                 for term in cls.pod_affinity:
                     self._terms.bit_of((term, namespace))
+            session.budget.spend(sum(map(_steps_to_compile, self.terms_from(known))))
         for group in dict.fromkeys(groups):
             bit = 1 << len(self._terms.terms) + len(self._together)
             self._together[group] = self._mask(group), bit
@@ -80,6 +84,7 @@ class NearbyPods:
 
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
+        self._session.budget.spend(self._terms.steps(pod))
         found = self._terms.matching(pod)
         if not found or not self._together:
             return found
@@ -202,7 +207,10 @@ class NearbyPods:
 
     @property
     def terms(self) -> list[PodTerm]:
-        return [term for term, _ in self._terms.terms]
+        return self.terms_from(0)
+
+    def terms_from(self, number: int) -> list[PodTerm]:
+        return [term for term, _ in self._terms.terms[number:]]
 
 
 class PreferredDomains:
@@ -341,6 +349,12 @@ def has_pod_terms(cls: PodClass) -> bool:
         or cls.preferred_pod_affinity
         or cls.preferred_pod_anti_affinity
     )
+
+
+def _steps_to_compile(term: PodTerm) -> int:
+    """Terms of a job are compiled in every cycle in which it is tried."""
+    values = len(term.namespaces) + sum(1 + len(requirement.values) for requirement in term.selector)
+    return _STEPS_A_TERM + values // 2
 
 
 def _single_terms(cls: PodClass) -> Iterator[PodTerm]:

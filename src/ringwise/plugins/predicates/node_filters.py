@@ -89,7 +89,8 @@ class NodeFilters:
         if cls.pod_affinity:
             filters.append(self._together(job, pod, affinity))
         if self._session.state.averse:
-            terms = self._session.topology.averse_pods.terms_against(self._session.state, pod)
+            session = self._session
+            terms = session.topology.averse_pods.terms_against(session.state, pod, session.budget)
             if terms:
                 filters.append(self._away_from(terms))
 
