@@ -223,13 +223,16 @@ class PreferredDomains:
         self._session = session
         self._nearby = nearby
         self._read = changes
-        #: By topology key: the weight of each term, by its bit; and of sets of terms.
+        #: By topology key: the weight of each term, by its number; all these terms; and of sets of terms.
         self._weights: dict[str, dict[int, int]] = {}
+        self._own: dict[str, int] = {}
         for terms, sign in ((cls.preferred_pod_affinity, 1), (cls.preferred_pod_anti_affinity, -1)):
             for term in terms:
-                bits = self._weights.setdefault(term.topology_key, {})
+                weights = self._weights.setdefault(term.topology_key, {})
                 bit = nearby.bit_of(term)
-                bits[bit] = bits.get(bit, 0) + sign * term.weight
+                number = bit.bit_length() - 1
+                weights[number] = weights.get(number, 0) + sign * term.weight
+                self._own[term.topology_key] = self._own.get(term.topology_key, 0) | bit
         self._known: dict[tuple[str, int], int] = {}
         self.numbers = NodeWeights(session.state.labels.known)
         for key in self._weights:
@@ -268,10 +271,13 @@ class PreferredDomains:
         self.spread = max(0, self.numbers.highest(nodes)[0]) - min(0, self.numbers.lowest(nodes))
 
     def _weight(self, key: str, terms: int) -> int:
+        # The other pods of a gang may have terms of their own, each any number of them.
+        terms &= self._own[key]
         known = self._known.get((key, terms))
         if known is None:
             weights = self._weights[key]
-            known = self._known[key, terms] = sum(weights.get(1 << number, 0) for number in members_of(terms))
+            self._session.budget.spend(1 + len(weights) // 2)
+            known = self._known[key, terms] = sum(weights[number] for number in members_of(terms))
         return known
 
 
