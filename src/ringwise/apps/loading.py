@@ -10,7 +10,7 @@ from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
-from ringwise.scheduler.view import ClusterReader
+from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.state.model import Isolations, Node, Owner, Pod, PodGroup
 from ringwise.state.queue_rules import queue_problems
 from ringwise.topology.chips import chip_names, chips_of, mask_of

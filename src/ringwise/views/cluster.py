@@ -15,9 +15,10 @@ from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import reasons_now
-from ringwise.scheduler.view import ChipTable, SchedulerView
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob

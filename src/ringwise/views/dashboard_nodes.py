@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from ringwise.framework.job import job_key
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.view import ChipTable, SchedulerView
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node
 from ringwise.state.node_health import SUB_HEALTH_LEVEL

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ringwise.scheduler.view import ChipTable
+from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.topology.board import Board
 
 #: Words of the drawings that are no signs.

@@ -13,8 +13,9 @@ from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.view import ChipTable, ClusterReader, SchedulerView
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.board import Board
 from ringwise.topology.superpods import SuperPodId

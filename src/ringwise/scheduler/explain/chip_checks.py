@@ -9,8 +9,9 @@ from ringwise.durations import time_text
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.framework.visible_devices import ALLOWED, STRICT
 from ringwise.grammar import agrees, counted
+from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
-from ringwise.scheduler.view import ChipTable, SchedulerView
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of

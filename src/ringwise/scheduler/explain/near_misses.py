@@ -13,7 +13,8 @@ from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.view import ChipTable, SchedulerView
+from ringwise.scheduler.cluster_reader import ChipTable
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
 from ringwise.topology.chips import chips_of
 

@@ -1,0 +1,193 @@
+"""What a node and its chips are, in one place: every table, document, picture and metric shows this.
+
+A node has a list of states; a chip counts in the first that applies of used, faulty, isolated, reserved,
+closed and free. Free means that a new pod may have it now.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from ringwise.durations import time_text
+from ringwise.framework.selectors import FORBIDDING
+from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
+from ringwise.scheduler.core.drain_events import DRAIN
+from ringwise.state.fleet import HOSTS
+from ringwise.state.model import Node
+from ringwise.state.node_health import NodeStatus
+from ringwise.state.reasons import (
+    IDLE_ABOVE_CAPACITY,
+    NODE_ISOLATED,
+    NODE_NOT_READY,
+    NODE_PRE_SEPARATED,
+    NODE_UNHEALTHY,
+    UNKNOWN_HOLDER,
+    UNREADABLE_POD,
+    UNSTABLE_NODE,
+)
+
+#: Taints of Kubernetes' own, for what is wrong with a node. Others dedicate it to pods that tolerate them.
+_CONDITION_TAINTS = "node.kubernetes.io/"
+
+
+class NodeState(enum.StrEnum):
+    """Worst first: tables show the first of a node's states."""
+
+    NOT_READY = "not ready"
+    UNHEALTHY = "unhealthy"
+    UNREADABLE = "unreadable"
+    UNSTABLE = "unstable"
+    ISOLATED = "isolated"
+    DRAINING = "draining"
+    CORDONED = "cordoned"
+    SUB_HEALTHY = "sub-healthy"
+    REPORT_PENDING = "report pending"
+    READY = "ready"
+
+
+_SEVERITY = {state: place for place, state in enumerate(NodeState)}
+#: Why no new pod gets chips of a resource -> the state of the node.
+_CLOSED = {
+    UNKNOWN_HOLDER.code: NodeState.UNSTABLE,
+    UNSTABLE_NODE.code: NodeState.UNSTABLE,
+    IDLE_ABOVE_CAPACITY.code: NodeState.UNSTABLE,
+    UNREADABLE_POD.code: NodeState.UNREADABLE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StateOfNode:
+    state: NodeState
+    #: A sentence; empty for a node that is ready.
+    why: str = ""
+    #: Whether new pods are kept away from all of its chips.
+    closes: bool = True
+    #: Of a drain: when it begins or began, in nanoseconds; None: when an operator ran it.
+    start: int | None = None
+
+
+READY = (StateOfNode(NodeState.READY, closes=False),)
+
+
+@dataclass(frozen=True, slots=True)
+class ChipStates:
+    """The chips of one resource of a node as masks that share no chip; together they are `listed`."""
+
+    listed: int
+    used: int
+    faulty: int
+    isolated: int
+    reserved: int
+    closed: int
+    free: int
+
+    def by_state(self) -> Iterator[tuple[str, int]]:
+        for name in CHIP_STATES:
+            yield name, getattr(self, name)
+
+
+#: A chip counts in the first that applies.
+CHIP_STATES = ("used", "faulty", "isolated", "reserved", "closed", "free")
+
+
+def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfNode, ...]:
+    """Worst first; never empty."""
+    node = cluster.nodes[number]
+    if node is None:
+        return (StateOfNode(NodeState.NOT_READY, NODE_NOT_READY(node=cluster.names[number]).message),)
+    found = [*_of_object(node), *_of_health(cluster, number), *_of_operators(cluster, number, node, now)]
+    found += _of_chips(cluster, number)
+    return tuple(sorted(found, key=lambda one: _SEVERITY[one.state])) or READY
+
+
+def is_open(states: tuple[StateOfNode, ...]) -> bool:
+    """Whether the node takes new pods with chips now."""
+    return not any(one.closes for one in states)
+
+
+def chip_states(cluster: ClusterReader, number: int, fleet: ChipTable, *, is_open: bool) -> ChipStates:
+    """`is_open`: whether the node takes pods, from its states."""
+    listed = fleet.listed[number] if fleet.allocatable[number] >= 0 else 0
+    left = listed
+    used = left & fleet.taken(number)
+    left &= ~used
+    faulty = left & (fleet.broken(number) | fleet.pre_separated[number])
+    left &= ~faulty
+    isolated = left if number in cluster.isolated_nodes else left & fleet.isolated[number]
+    left &= ~isolated
+    reserved = left & fleet.reserved[number]
+    left &= ~reserved
+    # The node's own report may list fewer chips than the scheduler would give out (N7).
+    free = left & fleet.free_mask[number] if is_open and fleet.closed[number] is None else 0
+    return ChipStates(listed, used, faulty, isolated, reserved, left & ~free, free)
+
+
+def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTable]]:
+    """The kinds of chips that the node has, by resource."""
+    for resource, fleet in cluster.fleets.items():
+        if resource != HOSTS and number < len(fleet.allocatable) and fleet.allocatable[number] >= 0:
+            yield resource, fleet
+
+
+def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
+    """Whether the node has chips and all of them are free: a pod may have the whole node."""
+    chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]
+    if not chips:
+        return False
+    opened = is_open(node_states(cluster, number, now))
+    return all(
+        chip_states(cluster, number, fleet, is_open=opened).free == fleet.listed[number] for fleet in chips
+    )
+
+
+def _of_object(node: Node) -> Iterator[StateOfNode]:
+    if not node.ready:
+        yield StateOfNode(NodeState.NOT_READY, NODE_NOT_READY(node=node.name).message)
+    if node.unschedulable:
+        yield StateOfNode(NodeState.CORDONED, f"{node.name} is cordoned")
+        return
+    for taint in node.taints:
+        if taint.effect in FORBIDDING and taint.key.startswith(_CONDITION_TAINTS) and node.ready:
+            yield StateOfNode(NodeState.UNHEALTHY, f"{node.name} has the taint {taint.key}")
+
+
+def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
+    name, status = cluster.names[number], cluster.node_status.get(number)
+    if status is NodeStatus.UNHEALTHY:
+        yield StateOfNode(NodeState.UNHEALTHY, NODE_UNHEALTHY(node=name).message)
+    elif status is NodeStatus.PRE_SEPARATE:
+        yield StateOfNode(NodeState.UNHEALTHY, NODE_PRE_SEPARATED(node=name).message)
+    weak = cluster.sub_healthy.get(number)
+    if weak is not None:
+        yield StateOfNode(NodeState.SUB_HEALTHY, f"{weak} is sub-healthy", closes=False)
+
+
+def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> Iterator[StateOfNode]:
+    isolation, drain = cluster.isolated_nodes.get(number), cluster.draining_nodes.get(number)
+    if isolation is not None:
+        why = NODE_ISOLATED(node=node.name, **isolation.details).message
+        yield StateOfNode(NodeState.ISOLATED, why)
+        if isolation.reason == DRAIN and any(
+            cluster.pods[uid].pod.cls.chips for uid in cluster.pods_on[number]
+        ):
+            yield StateOfNode(NodeState.DRAINING, f"{node.name} is drained, and pods with chips are left")
+    if drain is not None and drain.start is not None:
+        begun = drain.start <= now
+        why = f"{node.name} is drained {'since' if begun else 'at'} {time_text(drain.start)}"
+        yield StateOfNode(NodeState.DRAINING, why, begun, drain.start)
+
+
+def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
+    """What keeps pods from the chips of one resource; those of another resource may be free."""
+    name, pending = cluster.names[number], []
+    for resource, fleet in offered(cluster, number):
+        closed = fleet.closed[number]
+        if closed is not None and closed.code in _CLOSED:
+            yield StateOfNode(_CLOSED[closed.code], closed.message, closes=False)
+        if fleet.assumed[number] and fleet.listed[number]:
+            pending.append(resource)
+    if pending:
+        why = f"no device plugin of {name} has reported its chips of {', '.join(sorted(pending))} yet"
+        yield StateOfNode(NodeState.REPORT_PENDING, why, closes=False)
