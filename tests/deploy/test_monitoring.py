@@ -99,9 +99,10 @@ def test_brackets_are_closed_and_rates_are_of_counters(where: str, expression: s
 
 def test_states_of_chips_are_those_that_are_counted() -> None:
     from ringwise.metrics.prometheus import Metrics
+    from ringwise.scheduler.node_states import CHIP_STATES
 
     made = Metrics()
-    made.chips("huawei.com/Ascend910", 1, 2, 3)
+    made.chips("huawei.com/Ascend910", dict.fromkeys(CHIP_STATES, 1))
     counted = set(re.findall(r'ringwise_chips\{.*?state="(\w+)"', made.text().decode()))
     named = {state for _, text, _ in expressions() for state in re.findall(r'state="(\w+)"', text)}
     assert named <= counted

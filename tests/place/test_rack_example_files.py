@@ -52,7 +52,8 @@ def test_the_files_are_those_of_their_maker() -> None:
 @pytest.mark.parametrize(("nodes", "job", "picture"), SHOWN, ids=[entry[0] for entry in SHOWN])
 def test_the_page_shows_what_is_drawn(nodes: str, job: str, picture: str) -> None:
     drawn = io.StringIO()
-    assert print_superpods(Console(file=drawn, width=200), placed(nodes, job).view)
+    view = placed(nodes, job).view
+    assert print_superpods(Console(file=drawn, width=200), view, view.now)
     assert drawn.getvalue() == picture
 
 

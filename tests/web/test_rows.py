@@ -313,7 +313,7 @@ def test_totals_of_samples_are_those_of_the_rows() -> None:
         gang("runs", 1, 4),
         gang("waits", 4, 8),
     )
-    assert cluster_totals(client.scheduler.view) == client.rows.totals()
+    assert cluster_totals(client.scheduler.view, client.scheduler.view.now) == client.rows.totals()
     assert client.rows.totals()["waiting"] == 1
 
 

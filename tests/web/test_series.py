@@ -14,6 +14,8 @@ def totals(used: int, free: int) -> DashboardTotals:
         "free": free,
         "used": used,
         "faulty": 0,
+        "reserved": 0,
+        "closed": 0,
         "isolated": 0,
         "waiting": 0,
         "running": 0,

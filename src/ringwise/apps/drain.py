@@ -118,7 +118,7 @@ def objects_of(
     """The objects as they are, without a decision of the scheduler."""
     source = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
     return ClusterObjects(
-        source.view, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
+        source.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
     )
 
 

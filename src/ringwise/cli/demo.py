@@ -115,7 +115,7 @@ def _main_story(console: Console) -> list[DemoCluster]:
     for line in explain_job(stage.source, "demo/model").plan:
         print_line(console, f"  {escape(line)}")
     _draw_jobs(console, stage, "model")
-    print_switches(console, stage.scheduler.view)
+    print_switches(console, stage.scheduler.view, stage.source.now)
 
     _title(console, "Two queues: research may use at most 16 chips, product up to all")
     stage.add_queue("research", 1, 16)
@@ -168,7 +168,7 @@ def _superpods(console: Console) -> DemoCluster:
     for line in explain_job(stage.source, "demo/blocks").plan:
         print_line(console, f"  {escape(line)}")
     _draw_refusals(console, stage, "blocks")
-    print_superpods(console, stage.scheduler.view)
+    print_superpods(console, stage.scheduler.view, stage.source.now)
     return stage
 
 

@@ -138,7 +138,7 @@ def topology_live() -> None:
 @live_options
 def show_live(output: str, **options: Any) -> None:
     """Draw leaf switches and SuperPoDs."""
-    _answer(lambda source: topology_result(source.view, output), output, options, decide=False)
+    _answer(lambda source: topology_result(source, output), output, options, decide=False)
 
 
 @plugin.command("doctor")

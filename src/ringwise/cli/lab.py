@@ -236,7 +236,7 @@ class StatusLine:
 
     def show(self) -> None:
         status = status_document(self._live)
-        words = f"{status['held']} of {counted(status['chips'], 'chip')} in use, {counts_text(status)}"
+        words = f"{status['used']} of {counted(status['chips'], 'chip')} in use, {counts_text(status)}"
         for line in status["alarms"]:
             words += f"; {line}"
         if self._terminal:

@@ -140,20 +140,22 @@ def _node(live: LiveLab, name: str) -> QueryResult:
             },
         )
         for chips in document["chips"]:
-            picture = node_picture(live, name, chips)
+            picture = node_picture(live, chips)
             print_line(
                 console,
                 f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(picture)}  "
                 f"{len(chips['free'])} of {chips['count']} free",
             )
-            if chips["pre_separated"]:
+            kept_back = chips["marks"]["pre_separated"]
+            if kept_back:
                 print_line(
                     console,
-                    f"  PreSeparateNPU: {chip_list(chips['pre_separated'])} (new pods do not get them)",
+                    f"  PreSeparateNPU: {chip_list(kept_back)} (new pods do not get them)",
                     style="yellow",
                 )
-            if chips["closed"]:
-                print_line(console, f"  {escape(chips['closed'])}", style="yellow")
+        for one in document["states"]:
+            if one["why"]:
+                print_line(console, f"  {escape(one['why'])}", style="yellow")
         _titled_pods(console, live, pods)
 
     return QueryResult(document, draw)
@@ -420,7 +422,7 @@ def _chips(live: LiveLab, parameters: Parameters) -> ChipsDocument:
     node = parameters.get("node")
     if node is not None:
         find_name(live, "node", str(node))
-    return chips_document(chip_documents(live.view, node))
+    return chips_document(chip_documents(live.view, live.now, node))
 
 
 QUERIES: dict[str, Query] = {
@@ -438,6 +440,6 @@ QUERIES: dict[str, Query] = {
     "capacity": _rendered(lambda live, parameters: capacity_result(live.source, parameters.get("queue"))),
     "doctor": _rendered(lambda live, _parameters: diagnosis_result(diagnose(live.view))),
     "topology": _rendered(
-        lambda live, parameters: topology_result(live.view, str(parameters.get("output", "table")))
+        lambda live, parameters: topology_result(live.source, str(parameters.get("output", "table")))
     ),
 }

@@ -14,11 +14,12 @@ from ringwise.cli.queries import QueryResult, answer_query, source_options
 from ringwise.manifests.errors import ManifestError, one_line
 from ringwise.manifests.switch_lists import render_tor_configmap, topology_from_list
 from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
-from ringwise.scheduler.view import SchedulerView
 from ringwise.views.topology import topology_document, topology_problems
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ringwise.apps.source import Source
 
 _SHOWN_PROBLEMS = 8
 
@@ -89,7 +90,7 @@ def show_command(output: str, **options: Any) -> None:
     """Draw leaf switches and SuperPoDs: free nodes, states, jobs, blocks."""
     answer_query(
         "topology",
-        lambda source: topology_result(source.view, output),
+        lambda source: topology_result(source, output),
         output,
         parameters={},
         decide=False,
@@ -97,13 +98,14 @@ def show_command(output: str, **options: Any) -> None:
     )
 
 
-def topology_result(view: SchedulerView, output: str) -> QueryResult:
+def topology_result(source: Source, output: str) -> QueryResult:
     """Raises NothingToDrawError for a drawing that would be empty."""
+    view, now = source.view, source.now
     problems = topology_problems(view)
     notes = [f"problem: {one_line(problem.message)}" for problem in problems[:_SHOWN_PROBLEMS]]
     if len(problems) > _SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
-    document = topology_document(view)
+    document = topology_document(view, now)
     if output == "table" and document["switches"] is None and not document["superpods"]:
         words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
         raise NothingToDrawError("; ".join([words, *notes]))
@@ -111,8 +113,8 @@ def topology_result(view: SchedulerView, output: str) -> QueryResult:
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.topology import print_isolations, print_superpods, print_switches
 
-        print_switches(console, view)
-        print_superpods(console, view)
+        print_switches(console, view, now)
+        print_superpods(console, view, now)
         print_isolations(console, view)
 
     return QueryResult(document, draw, notes)

@@ -105,8 +105,8 @@ class Metrics(MetricSet):
     def jobs_set_aside(self, reason: str, times: int) -> None:
         self._set_aside.inc(reason, by=times)
 
-    def chips(self, resource: str, free: int, held: int, unhealthy: int) -> None:
-        for state, count in (("free", free), ("held", held), ("unhealthy", unhealthy)):
+    def chips(self, resource: str, counts: Mapping[str, int]) -> None:
+        for state, count in counts.items():
             self._chips.set(count, resource, state)
 
     def rescheduling_left_out(self, entries: int) -> None:

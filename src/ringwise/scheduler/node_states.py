@@ -7,7 +7,7 @@ closed and free. Free means that a new pod may have it now.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.durations import time_text
 from ringwise.framework.selectors import FORBIDDING
@@ -97,12 +97,15 @@ def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfN
     node = cluster.nodes[number]
     if node is None:
         return (StateOfNode(NodeState.NOT_READY, NODE_NOT_READY(node=cluster.names[number]).message),)
-    found = [*_of_object(node), *_of_health(cluster, number), *_of_operators(cluster, number, node, now)]
-    found += _of_chips(cluster, number)
+    found = [*_of_object(node), *_of_chips(cluster, number)]
+    if number in cluster.node_status or number in cluster.sub_healthy:
+        found += _of_health(cluster, number)
+    if number in cluster.isolated_nodes or number in cluster.draining_nodes:
+        found += _of_operators(cluster, number, node, now)
     return tuple(sorted(found, key=lambda one: _SEVERITY[one.state])) or READY
 
 
-def is_open(states: tuple[StateOfNode, ...]) -> bool:
+def is_open(states: Sequence[StateOfNode]) -> bool:
     """Whether the node takes new pods with chips now."""
     return not any(one.closes for one in states)
 
@@ -131,6 +134,18 @@ def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTabl
             yield resource, fleet
 
 
+def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:
+    """Resource -> state -> how many chips of the cluster are in it."""
+    found: dict[str, dict[str, int]] = {}
+    for number in cluster.known_nodes():
+        opened = is_open(node_states(cluster, number, now))
+        for resource, fleet in offered(cluster, number):
+            counts = found.setdefault(resource, dict.fromkeys(CHIP_STATES, 0))
+            for name, mask in chip_states(cluster, number, fleet, is_open=opened).by_state():
+                counts[name] += mask.bit_count()
+    return found
+
+
 def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
     """Whether the node has chips and all of them are free: a pod may have the whole node."""
     chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]
@@ -140,6 +155,17 @@ def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
     return all(
         chip_states(cluster, number, fleet, is_open=opened).free == fleet.listed[number] for fleet in chips
     )
+
+
+def dedicating_taints(cluster: ClusterReader, numbers: Iterable[int]) -> set[str]:
+    """Keys of taints that keep pods away and are no condition of the node."""
+    return {
+        taint.key
+        for node in map(cluster.nodes.__getitem__, numbers)
+        if node is not None
+        for taint in node.taints
+        if taint.effect in FORBIDDING and not taint.key.startswith(_CONDITION_TAINTS)
+    }
 
 
 def _of_object(node: Node) -> Iterator[StateOfNode]:

@@ -57,6 +57,8 @@ MOST_INCIDENTS = 1000
 class History:
     """What the cycles left behind."""
 
+    #: The time of the last turn, in nanoseconds.
+    now: int = 0
     cycles: int = 0
     bindings: int = 0
     incidents: list[Incident] = field(default_factory=list)
@@ -285,6 +287,11 @@ class SchedulerView:
         return self._topology.racks(self._state, self.settings.super_pod_size)
 
     # -- history ------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """The time of the last turn, in nanoseconds."""
+        return self._history.now
 
     @property
     def cycles(self) -> int:

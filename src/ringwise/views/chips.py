@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.scheduler.node_states import ChipStates, chip_states, is_open, node_states, offered
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.cluster import isolated_chips
 from ringwise.views.documents.cluster import ChipFields, ChipsDocument
 
 
@@ -17,24 +16,22 @@ def chips_document(rows: Iterable[ChipFields]) -> ChipsDocument:
     return {"schema": "ringwise.io/chips/v1", "chips": [*rows]}
 
 
-def chip_documents(view: SchedulerView, node: str | None = None) -> list[ChipFields]:
+def chip_documents(view: SchedulerView, now: int, node: str | None = None) -> list[ChipFields]:
     """The chips of one node, or of all, in natural order."""
     state = view.cluster
     found: list[ChipFields] = []
     for number in sorted(state.known_nodes(), key=lambda one: natural_key(state.names[one])):
         if node in (None, state.names[number]):
-            for resource in sorted(state.fleets):
-                found += _of_resource(view, number, resource)
+            opened = is_open(node_states(state, number, now))
+            for resource, fleet in sorted(offered(state, number)):
+                states = chip_states(state, number, fleet, is_open=opened)
+                found += _of_resource(view, number, resource, states)
     return found
 
 
-def _of_resource(view: SchedulerView, number: int, resource: str) -> list[ChipFields]:
+def _of_resource(view: SchedulerView, number: int, resource: str, states: ChipStates) -> list[ChipFields]:
     state = view.cluster
     fleet, name = state.fleets[resource], state.names[number]
-    if resource == HOSTS or fleet.allocatable[number] < 0:
-        return []
-    faulty = fleet.unhealthy[number] | fleet.recovering[number]
-    isolated = isolated_chips(view, fleet, number)
     network = max(0, fleet.network[number])
     report = state.report_of(name, resource)
     faults: dict[int, list[str]] = {}
@@ -47,19 +44,15 @@ def _of_resource(view: SchedulerView, number: int, resource: str) -> list[ChipFi
         if (record := state.pods[uid]).pod.cls.resource == resource
         for chip in chips_of(record.chips)
     }
-    rows: list[ChipFields] = []
-    for chip in chips_of(fleet.listed[number]):
-        usable = "used" if chip in holders else "free"
-        broken = "isolated" if isolated >> chip & 1 else "unhealthy"
-        rows.append(
-            {
-                "node": name,
-                "chip": chip_names(resource, (chip,)),
-                "state": broken if (faulty | isolated) >> chip & 1 else usable,
-                "pod": holders.get(chip),
-                "network_healthy": not network >> chip & 1,
-                "faults": "; ".join(faults.get(chip, ())) or None,
-                "note": notes.get(chip) or notes.get(None),
-            }
-        )
-    return rows
+    return [
+        {
+            "node": name,
+            "chip": chip_names(resource, (chip,)),
+            "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
+            "pod": holders.get(chip),
+            "network_healthy": not network >> chip & 1,
+            "faults": "; ".join(faults.get(chip, ())) or None,
+            "note": notes.get(chip) or notes.get(None),
+        }
+        for chip in chips_of(states.listed)
+    ]

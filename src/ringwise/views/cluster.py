@@ -18,8 +18,17 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import reasons_now
+from ringwise.scheduler.node_states import (
+    CHIP_STATES,
+    READY,
+    StateOfNode,
+    chip_counts,
+    chip_states,
+    is_open,
+    node_states,
+    offered,
+)
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
@@ -32,6 +41,7 @@ from ringwise.views.documents.cluster import (
     NodeFields,
     PodFields,
     QueueFields,
+    StatesFields,
     StatusFields,
     TopDocument,
 )
@@ -43,6 +53,8 @@ class ClusterObjects:
     """All objects of a cluster, and the scheduler that knows them."""
 
     view: SchedulerView
+    #: Nanoseconds since 1970: the moment that is shown.
+    now: int
     nodes: Sequence[Node]
     pods: Sequence[Pod]
     pod_groups: Sequence[PodGroup]
@@ -352,44 +364,63 @@ def node_documents(objects: ClusterObjects) -> list[NodeFields]:
     return [
         {
             "name": node.name,
-            "ready": node.ready,
-            "cordoned": node.unschedulable,
+            **_states(objects, node),
             "address": node.internal_ip,
             "switch": None if resolved is None else resolved.switch_name(node.name),
             "superpod": node.superpod,
             "pods": pods.get(node.name, 0),
-            "chips": [
-                chips
-                for resource in node.chips_capacity
-                if (chips := _chips(objects, node, resource, boards)) is not None
-            ],
+            "chips": list(_chips(objects, node, boards)),
         }
         for node in sorted(objects.nodes, key=lambda node: natural_key(node.name))
     ]
 
 
-def _chips(
-    objects: ClusterObjects, node: Node, resource: str, boards: dict[tuple[str, str], Board]
-) -> ChipsFields | None:
-    state = objects.view.cluster
-    fleet, number = state.fleets.get(resource), state.node_id.get(node.name)
-    if fleet is None or number is None or resource == HOSTS or fleet.allocatable[number] < 0:
-        return None
-    board = boards.get((resource, node.labels.get(ACCELERATOR_TYPE, ""))) or boards.get((resource, ""))
-    closed = fleet.closed[number]
+def _states(objects: ClusterObjects, node: Node) -> StatesFields:
+    number = objects.view.cluster.node_id.get(node.name)
+    return states_fields(READY if number is None else node_states(objects.view.cluster, number, objects.now))
+
+
+def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
     return {
-        "resource": resource,
-        "board": None if board is None else board.name,
-        "count": fleet.listed[number].bit_count(),
-        "free": list(chips_of(fleet.free_mask[number])),
-        "held": list(chips_of(fleet.taken(number))),
-        "faulty": list(chips_of(fleet.broken(number))),
-        "pre_separated": list(chips_of(fleet.pre_separated[number])),
-        "network_faulty": list(chips_of(max(0, fleet.network[number]))),
-        "reserved": list(chips_of(fleet.reserved[number])),
-        "isolated": list(chips_of(isolated_chips(objects.view, fleet, number))),
-        "closed": None if closed is None else closed.message,
+        "open": is_open(states),
+        "state": states[0].state.value,
+        "states": [{"state": one.state.value, "why": one.why, "start": one.start} for one in states],
     }
+
+
+def _chips(
+    objects: ClusterObjects, node: Node, boards: dict[tuple[str, str], Board]
+) -> Iterator[ChipsFields]:
+    cluster = objects.view.cluster
+    number = cluster.node_id.get(node.name)
+    if number is None:
+        return
+    opened = is_open(node_states(cluster, number, objects.now))
+    kinds = dict(offered(cluster, number))
+    for resource in node.chips_capacity:
+        fleet = kinds.get(resource)
+        if fleet is None:
+            continue
+        board = boards.get((resource, node.labels.get(ACCELERATOR_TYPE, ""))) or boards.get((resource, ""))
+        states = chip_states(cluster, number, fleet, is_open=opened)
+        yield {
+            "resource": resource,
+            "board": None if board is None else board.name,
+            "count": states.listed.bit_count(),
+            "used": list(chips_of(states.used)),
+            "faulty": list(chips_of(states.faulty)),
+            "isolated": list(chips_of(states.isolated)),
+            "reserved": list(chips_of(states.reserved)),
+            "closed": list(chips_of(states.closed)),
+            "free": list(chips_of(states.free)),
+            "marks": {
+                "faulty": list(chips_of(states.listed & fleet.broken(number))),
+                "pre_separated": list(chips_of(fleet.pre_separated[number])),
+                "network_faulty": list(chips_of(max(0, fleet.network[number]))),
+                "isolated": list(chips_of(isolated_chips(objects.view, fleet, number))),
+                "reserved": list(chips_of(fleet.reserved[number])),
+            },
+        }
 
 
 def isolated_chips(view: SchedulerView, fleet: ChipTable, number: int) -> int:
@@ -465,19 +496,19 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
 # -- the whole cluster ---------------------------------------------------------------------------
 
 
-def chip_totals(view: SchedulerView) -> ChipTotals:
-    """All chips of the cluster: how many there are, are held, are faulty."""
-    state = view.cluster
-    chips = held = faulty = 0
-    for resource, fleet in state.fleets.items():
-        if resource == HOSTS:
-            continue
-        for number in range(len(state.names)):
-            if fleet.allocatable[number] >= 0:
-                chips += fleet.listed[number].bit_count()
-                held += fleet.taken(number).bit_count()
-                faulty += fleet.broken(number).bit_count()
-    return {"chips": chips, "held": held, "faulty": faulty}
+def chip_totals(view: SchedulerView, now: int) -> ChipTotals:
+    """All chips of the cluster, each in the state that it counts in."""
+    by_resource = chip_counts(view.cluster, now).values()
+    counts = {name: sum(one[name] for one in by_resource) for name in CHIP_STATES}
+    return {
+        "chips": sum(counts.values()),
+        "used": counts["used"],
+        "faulty": counts["faulty"],
+        "isolated": counts["isolated"],
+        "reserved": counts["reserved"],
+        "closed": counts["closed"],
+        "free": counts["free"],
+    }
 
 
 def top_document(objects: ClusterObjects, status: StatusFields, views: Sequence[JobView]) -> TopDocument:

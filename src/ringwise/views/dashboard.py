@@ -26,7 +26,7 @@ from ringwise.views.cluster import (
     pod_view,
     vcjob_view,
 )
-from ringwise.views.dashboard_nodes import NodeCounts, NodeRowReader, counts_of, totals
+from ringwise.views.dashboard_nodes import NodeCounts, NodeRowReader, totals
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChangeDocument,
@@ -56,6 +56,8 @@ class DashboardRows:
         self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
         self._node_counts: dict[int, NodeCounts] = {}
+        #: Nodes with a drain ahead -> when it begins.
+        self._drains: dict[int, int] = {}
         self._jobs: dict[str, DashboardJob] = {}
         self._ids: dict[str, int] = {}
         self._next_id = 0
@@ -123,7 +125,7 @@ class DashboardRows:
     def _filling(self) -> Iterator[None]:
         view = self._view
         for number in range(len(view.cluster.names)):
-            self._read_node(number)
+            self._read_node(number, view.now)
             yield
         for key in list(view.jobs):
             self._read_job(key)
@@ -147,11 +149,14 @@ class DashboardRows:
         if changed.topology:
             self._reader.read_switches()
             changed.nodes.update(self._nodes)
+        # No object changes when the time of a drain has come.
+        if self._drains and min(self._drains.values()) <= now:
+            changed.nodes.update(number for number, start in self._drains.items() if start <= now)
         # A pod without a node.
         changed.nodes.discard(-1)
         for number in changed.nodes:
             before = self._nodes.get(number)
-            row = self._read_node(number)
+            row = self._read_node(number, now)
             if row is before or row == before:
                 continue
             if before is not None and (row is None or row["name"] != before["name"]):
@@ -208,8 +213,9 @@ class DashboardRows:
 
     # -- nodes ---------------------------------------------------------------------------------
 
-    def _read_node(self, number: int) -> DashboardNode | None:
+    def _read_node(self, number: int, now: int) -> DashboardNode | None:
         state = self._view.cluster
+        self._drains.pop(number, None)
         node = state.nodes[number] if number < len(state.nodes) else None
         before = self._node_counts.pop(number, None)
         if before is not None:
@@ -217,14 +223,17 @@ class DashboardRows:
         if node is None:
             self._nodes.pop(number, None)
             return None
-        row = self._reader.row(number, node)
+        row, counts = self._reader.row(number, node, now)
         known = self._nodes.get(number)
         if known == row:
             # The same object: nothing is sent, and nothing is kept twice.
             row = known
         self._nodes[number] = row
-        counts = self._node_counts[number] = counts_of(self._view, number, node)
+        self._node_counts[number] = counts
         self._totals.add(counts, 1)
+        drain = state.draining_nodes.get(number)
+        if drain is not None and drain.start is not None and now < drain.start:
+            self._drains[number] = drain.start
         return row
 
     # -- jobs ----------------------------------------------------------------------------------

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ringwise.framework.job import job_key
-from ringwise.reasons import Reason
+from ringwise.manifests.quantities import rfc3339
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present
+from ringwise.scheduler.node_states import ChipStates, chip_states, is_open, node_states, offered
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node
 from ringwise.state.node_health import SUB_HEALTH_LEVEL
-from ringwise.state.reasons import NODE_ISOLATED, NODE_NOT_READY
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.switches import SwitchTopology
@@ -22,7 +21,8 @@ from ringwise.views.documents.dashboard import DashboardBoard, DashboardNode, Da
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
-READY, NOT_READY, UNSCHEDULABLE, ISOLATED = "ready", "not-ready", "unschedulable", "isolated"
+#: A letter for the state in which a chip counts.
+LETTERS = {"used": "u", "faulty": "f", "isolated": "i", "reserved": "r", "closed": "c", "free": "."}
 
 
 class BoardsChangedError(Exception):
@@ -34,19 +34,23 @@ class NodeCounts:
     """What nodes add to the totals."""
 
     chips: int = 0
-    free: int = 0
     used: int = 0
     faulty: int = 0
     isolated: int = 0
+    reserved: int = 0
+    closed: int = 0
+    free: int = 0
     #: Free chips on nodes with chips in use.
     beside_used: int = 0
 
     def add(self, other: NodeCounts, sign: int) -> None:
         self.chips += sign * other.chips
-        self.free += sign * other.free
         self.used += sign * other.used
         self.faulty += sign * other.faulty
         self.isolated += sign * other.isolated
+        self.reserved += sign * other.reserved
+        self.closed += sign * other.closed
+        self.free += sign * other.free
         self.beside_used += sign * other.beside_used
 
 
@@ -67,40 +71,44 @@ class NodeRowReader:
         """The leaf switches are others now."""
         self._switches = _SwitchNames(self._view)
 
-    def row(self, number: int, node: Node) -> DashboardNode:
-        """Raises BoardsChangedError."""
+    def row(self, number: int, node: Node, now: int) -> tuple[DashboardNode, NodeCounts]:
+        """With what it adds to the totals. Raises BoardsChangedError."""
         state = self._view.cluster
         position = state.position_of(number)
         numbers: list[int] = []
         holders: list[int] = []
         health: list[str] = []
+        letters: list[str] = []
         board: int | None = None
-        closed: Reason | None = None
-        for resource in sorted(node.chips_capacity):
-            fleet = state.fleets.get(resource)
-            if fleet is None or resource == HOSTS or fleet.allocatable[number] < 0:
-                continue
+        states, counts = node_states(state, number, now), NodeCounts()
+        for resource, fleet in sorted(offered(state, number)):
             if board is None:
                 board = self._boards.index(resource, node)
-            closed = closed or fleet.closed[number]
             chips = chips_of(fleet.listed[number])
             held = self._holders(number, resource) if fleet.taken(number) else {}
             numbers += chips
             holders += [held.get(chip, FREE) for chip in chips]
             health += self._health(number, node.name, fleet, resource, chips)
-        status, why = self._state(number, node, closed)
-        return {
+            masks = chip_states(state, number, fleet, is_open=is_open(states))
+            letters += _letters(masks, chips)
+            _count(counts, masks)
+        worst = states[0]
+        row: DashboardNode = {
             "name": node.name,
             "board": board,
             "switch": self._switches.of(node),
             "superpod": _named(position.superpod),
             "rack": _named(position.rack),
-            "state": status,
-            "why": why,
+            "open": is_open(states),
+            "state": worst.state.value,
+            "why": worst.why,
+            "drain": "" if worst.start is None else rfc3339(worst.start),
             "numbers": numbers,
             "holders": holders,
+            "states": "".join(letters),
             "health": "".join(health),
         }
+        return row, counts
 
     def _holders(self, number: int, resource: str) -> dict[int, int]:
         """Chip -> id of the job that holds it; the first by name where several pods claim one (N6), and that
@@ -132,49 +140,34 @@ class NodeRowReader:
         letters = (("f", faulty), ("i", isolated), ("n", network), ("s", weak))
         return [next((letter for letter, mask in letters if mask >> chip & 1), usual) for chip in chips]
 
-    def _state(self, number: int, node: Node, closed: Reason | None) -> tuple[str, str]:
-        if not node.ready:
-            return NOT_READY, NODE_NOT_READY(node=node.name).message
-        isolation = self._view.cluster.isolated_nodes.get(number)
-        if isolation is not None:
-            return ISOLATED, NODE_ISOLATED(node=node.name, **isolation.details).message
-        if node.unschedulable:
-            return UNSCHEDULABLE, "it is cordoned"
-        if closed is not None:
-            return UNSCHEDULABLE, closed.message
-        weak = self._view.cluster.sub_healthy.get(number)
-        return READY, "" if weak is None else f"{weak} is sub-healthy"
+
+def _letters(masks: ChipStates, chips: tuple[int, ...]) -> Iterable[str]:
+    if masks.free == masks.listed:
+        return LETTERS["free"] * len(chips)
+    by_chip = {chip: LETTERS[name] for name, mask in masks.by_state() for chip in chips_of(mask)}
+    return (by_chip[chip] for chip in chips)
 
 
-def counts_of(view: SchedulerView, number: int, node: Node) -> NodeCounts:
-    """What a node adds to the totals, from its masks."""
-    state, counts = view.cluster, NodeCounts()
-    for resource in node.chips_capacity:
-        fleet = state.fleets.get(resource)
-        if fleet is None or resource == HOSTS or fleet.allocatable[number] < 0:
-            continue
-        listed = fleet.listed[number]
-        faulty = listed & fleet.broken(number)
-        isolated = listed & isolated_chips(view, fleet, number) & ~faulty
-        used = listed & fleet.taken(number)
-        counts.chips += listed.bit_count()
-        counts.used += used.bit_count()
-        counts.faulty += faulty.bit_count()
-        counts.isolated += isolated.bit_count()
-        if node.ready and not node.unschedulable and fleet.closed[number] is None:
-            counts.free += (listed & ~(used | faulty | isolated)).bit_count()
-    if counts.used:
-        counts.beside_used = counts.free
-    return counts
+def _count(counts: NodeCounts, masks: ChipStates) -> None:
+    """Add the chips of one resource of a node."""
+    counts.chips += masks.listed.bit_count()
+    counts.used += masks.used.bit_count()
+    counts.faulty += masks.faulty.bit_count()
+    counts.isolated += masks.isolated.bit_count()
+    counts.reserved += masks.reserved.bit_count()
+    counts.closed += masks.closed.bit_count()
+    counts.free += masks.free.bit_count()
+    counts.beside_used = counts.free if counts.used else 0
 
 
-def cluster_totals(view: SchedulerView) -> DashboardTotals:
+def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
     state, sums = view.cluster, NodeCounts()
     for number in state.known_nodes():
-        node = state.nodes[number]
-        if node is not None:
-            sums.add(counts_of(view, number, node), 1)
+        opened, counts = is_open(node_states(state, number, now)), NodeCounts()
+        for _, fleet in offered(state, number):
+            _count(counts, chip_states(state, number, fleet, is_open=opened))
+        sums.add(counts, 1)
     waiting = sum(1 for job in view.jobs.values() if job.waiting_since is not None)
     running = sum(1 for job in view.jobs.values() if job.started is not None)
     return totals(sums, waiting, running)
@@ -183,10 +176,12 @@ def cluster_totals(view: SchedulerView) -> DashboardTotals:
 def totals(counts: NodeCounts, waiting: int, running: int) -> DashboardTotals:
     return {
         "chips": counts.chips,
-        "free": counts.free,
         "used": counts.used,
         "faulty": counts.faulty,
         "isolated": counts.isolated,
+        "reserved": counts.reserved,
+        "closed": counts.closed,
+        "free": counts.free,
         "waiting": waiting,
         "running": running,
         "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,

@@ -144,12 +144,13 @@ def _chips(counts: ChipCounts) -> ChipCountFields:
     return {
         "nodes": counts.nodes,
         "chips": counts.chips,
-        "held": counts.held,
-        "free": counts.free,
+        "used": counts.used,
         "faulty": counts.faulty,
-        "network_faulty": counts.network_faulty,
+        "isolated": counts.isolated,
         "reserved": counts.reserved,
         "closed": counts.closed,
+        "free": counts.free,
+        "network_faulty": counts.network_faulty,
     }
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
-from ringwise.framework.selectors import FORBIDDING
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.superpod_checks import superpod_problems
+from ringwise.scheduler.node_states import is_idle, offered
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
@@ -102,19 +101,19 @@ def _nodes_json(picture: SuperPodPicture | RackPicture) -> NodeCountFields:
     }
 
 
-def switch_picture(view: SchedulerView) -> SwitchPicture | None:
+def switch_picture(view: SchedulerView, now: int) -> SwitchPicture | None:
     """None where there is no topology, or no usable one."""
     state, resolved = view.cluster, view.switches()
     if resolved is None or view.topology_problem is not None:
         return None
     states = view.switch_states()
-    free = {node for node in resolved.switch_of if view.is_idle(node) and _takes_pods(view, node)}
+    free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
     jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
     faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node])}
     return SwitchPicture(resolved, states, free, jobs, faulty)
 
 
-def superpod_pictures(view: SchedulerView) -> list[SuperPodPicture]:
+def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
     settings, racks = view.settings, view.racks()
     pictures = []
     for superpod, nodes in view.superpods().nodes_of.items():
@@ -123,9 +122,9 @@ def superpod_pictures(view: SchedulerView) -> list[SuperPodPicture]:
         picture = SuperPodPicture(superpod, 0 if by_rack else settings.reserve_nodes)
         picture.racks = list(by_rack.values())
         for node in nodes:
-            _sort_in(view, picture, int(node))
+            _sort_in(view, picture, int(node), now)
             if node in racks.rack_of:
-                _sort_in(view, by_rack[racks.rack_of[node][1]], int(node))
+                _sort_in(view, by_rack[racks.rack_of[node][1]], int(node), now)
         pictures.append(picture)
     return pictures
 
@@ -142,7 +141,7 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     return [*found, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
 
 
-def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number: int) -> None:
+def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number: int, now: int) -> None:
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
@@ -157,39 +156,14 @@ def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number
             return
     if any(state.pods[uid].pod.cls.chips for uid in state.pods_on[number]):
         picture.busy.append(name)
-    elif _takes_pods(view, name) and _wholly_free(view, number):
+    elif is_idle(state, number, now):
         picture.free.append(name)
     else:
         picture.unusable.append(name)
 
 
-def _takes_pods(view: SchedulerView, name: str) -> bool:
-    node = view.cluster.nodes[view.cluster.node_id[name]]
-    return (
-        node is not None
-        and node.ready
-        and not node.unschedulable
-        and not any(taint.effect in FORBIDDING for taint in node.taints)
-    )
-
-
 def _has_faulty_chip(view: SchedulerView, number: int) -> bool:
-    return any(
-        fleet.broken(number)
-        for resource, fleet in view.cluster.fleets.items()
-        if resource != HOSTS and fleet.allocatable[number] >= 0
-    )
-
-
-def _wholly_free(view: SchedulerView, number: int) -> bool:
-    offering = [
-        fleet
-        for resource, fleet in view.cluster.fleets.items()
-        if resource != HOSTS and fleet.allocatable[number] > 0
-    ]
-    return bool(offering) and all(
-        fleet.closed[number] is None and fleet.free_mask[number] == fleet.listed[number] for fleet in offering
-    )
+    return any(fleet.broken(number) for _, fleet in offered(view.cluster, number))
 
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:
@@ -203,9 +177,9 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
     return list(names)
 
 
-def topology_document(view: SchedulerView) -> TopologyDocument:
+def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     """What `ringwise topology show -o json` prints."""
-    picture = switch_picture(view)
+    picture = switch_picture(view, now)
     switches = None
     if picture is not None:
         switches = switch_rows(
@@ -214,7 +188,7 @@ def topology_document(view: SchedulerView) -> TopologyDocument:
     return {
         "schema": "ringwise.io/topology/v1",
         "switches": switches,
-        "superpods": [one.as_json() for one in superpod_pictures(view)],
+        "superpods": [one.as_json() for one in superpod_pictures(view, now)],
         "isolated": [one.target for one in isolated_targets(view)],
         "problems": [problem.as_json() for problem in topology_problems(view)],
     }

@@ -151,7 +151,7 @@ class Hub:
         view = scheduler.view
         if view.cluster.node_count:
             # Before anything is read, there is nothing to remember.
-            self.series.add(now, cluster_totals(view), view.bindings, scheduler)
+            self.series.add(now, cluster_totals(view, now), view.bindings, scheduler)
 
     def _drop(self) -> None:
         self._rows = self._scheduler = self._snapshot = None

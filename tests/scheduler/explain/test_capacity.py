@@ -61,7 +61,7 @@ def test_chips_that_are_not_free_are_counted_by_cause() -> None:
     )
     (answer,) = capacity(view, NOW)
     chips = answer.chips
-    assert (chips.nodes, chips.chips, chips.held, chips.free, chips.faulty) == (4, 32, 2, 13, 1)
+    assert (chips.nodes, chips.chips, chips.used, chips.free, chips.faulty) == (4, 32, 2, 13, 1)
     assert (chips.closed, chips.network_faulty) == (16, 1)
 
 

@@ -223,6 +223,7 @@ class LiveLab:
         every = self.cluster.all
         return ClusterObjects(
             self.view,
+            self.now,
             list(every(Node)),
             list(every(Pod)),
             list(every(PodGroup)),

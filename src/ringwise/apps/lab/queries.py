@@ -31,7 +31,7 @@ def status_document(live: LiveLab) -> StatusFields:
         "now": live.now,
         "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
         "nodes": live.cluster.table.count("Node"),
-        **chip_totals(live.view),
+        **chip_totals(live.view, live.now),
         "jobs": len(views),
         "waiting": sum(1 for view in views if view.outcome == "pending"),
         "placed": sum(1 for view in views if view.outcome == "placed"),

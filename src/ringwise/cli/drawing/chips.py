@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.topology.board import Board
@@ -16,7 +17,10 @@ SCORE_LEGEND = "score: the board's own score of the node, the highest is taken (
 GROUP_LEGEND = (
     "group: how well the free chips of the rings fit the request, A is best (ringwise boards show BOARD)"
 )
+STATES_LEGEND = "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved  - closed"
 LEGEND = "# held  . free  + given now  x faulty  ~ reserved"
+
+_SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "closed": "-", "free": "."}
 
 
 def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
@@ -37,6 +41,19 @@ def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int,
             return "."
         return "~" if fleet.reserved[node] & bit and not fleet.taken(node) & bit else "#"
 
+    return _by_rings(sign, count, board)
+
+
+def state_picture(chips: Mapping[str, Any], board: Board | None) -> str:
+    """The chips of a node's document, one sign for the state in which each counts."""
+    signs = dict[int, str]()
+    for state, letter in _SIGNS.items():
+        signs |= dict.fromkeys(chips[state], letter)
+    signs |= dict.fromkeys(set(chips["used"]) & set(chips["marks"]["faulty"]), "X")
+    return _by_rings(lambda chip: signs.get(chip, " "), max(signs, default=0) + 1, board)
+
+
+def _by_rings(sign: Callable[[int], str], count: int, board: Board | None) -> str:
     rings = [ring for ring in (board.rings if board is not None else ()) if ring[0] < count]
     if not rings:
         return "[" + "".join(sign(chip) for chip in range(count)) + "]"

@@ -49,10 +49,10 @@ def print_explanation(console: Console, source: Source, answer: Explanation) -> 
         _print_locations(console, source, answer)
     if job.policy is not None and job.policy.switch_class is not None:
         console.print()
-        print_switches(console, source.view)
+        print_switches(console, source.view, source.now)
     if job.policy is not None and job.policy.block_nodes is not None:
         console.print()
-        print_superpods(console, source.view)
+        print_superpods(console, source.view, source.now)
     shown = "\n".join(answer.plan)
     for legend, used in (
         (CLASS_LEGEND, bool(words)),
@@ -177,13 +177,14 @@ def _print_board(console: Console, answer: BoardCapacity) -> None:
     where = f" on nodes with accelerator-type {answer.selector}" if answer.selector else ""
     print_line(console, f"[bold]{answer.board}[/] ({answer.resource}){escape(where)}")
     rows = [
-        (chips.held, "held"),
+        (chips.used, "used"),
         (chips.free, "free"),
         (chips.faulty, "faulty"),
+        (chips.isolated, "isolated"),
         (chips.reserved, "reserved"),
-        (chips.closed, "on closed nodes"),
+        (chips.closed, "closed"),
     ]
-    words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("held", "free"))
+    words = ", ".join(f"{number} {word}" for number, word in rows if number or word in ("used", "free"))
     print_line(console, f"  {counted(chips.nodes, 'node')} with {counted(chips.chips, 'chip')}: {words}")
     if chips.network_faulty:
         lack = counted(chips.network_faulty, "of the free ones has", "of the free ones have")

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.chips import STATES_LEGEND, chip_list, state_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
@@ -42,16 +42,15 @@ _NODE_ROWS = 4
 _BELOW_NODES = 3
 
 
-def node_picture(live: LiveLab, node: str, chips: Mapping[str, Any]) -> str:
-    state = live.view.cluster
-    fleet, number = state.fleets[chips["resource"]], state.node_id[node]
+def node_picture(live: LiveLab, chips: Mapping[str, Any]) -> str:
     board = live.catalog.get(chips["board"]) if chips["board"] else None
-    return chip_picture(fleet, number, board, free=fleet.free_mask[number])
+    return state_picture(chips, board)
 
 
 def node_state(node: Mapping[str, Any]) -> str:
-    words = [] if node["ready"] else ["not ready"]
-    return ", ".join([*words, "cordoned"] if node["cordoned"] else words) or "ready"
+    """The worst of its states; of a drain that lies ahead, when it begins."""
+    worst = node["states"][0]
+    return worst["state"] if worst["start"] is None else f"{worst['state']} {time_text(worst['start'])}"
 
 
 def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any]]) -> None:
@@ -70,7 +69,7 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
         row = [
             node["name"],
             node_state(node),
-            " ".join(node_picture(live, node["name"], one) for one in chips),
+            " ".join(node_picture(live, one) for one in chips),
             ", ".join(str(len(one["free"])) for one in chips),
             ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
             ", ".join(one["board"] or "-" for one in chips),
@@ -249,8 +248,9 @@ def _draw_hidden(console: Console, count: int, one: str, many: str = "") -> None
 def headline(status: StatusFields) -> str:
     speed = status["speed"]
     pace = "virtual time" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
-    used = f"{status['held']} of {counted(status['chips'], 'chip')} in use"
-    faulty = f", {status['faulty']} faulty" if status["faulty"] else ""
+    used = f"{status['used']} of {counted(status['chips'], 'chip')} in use"
+    others = (("faulty", status["faulty"]), ("isolated", status["isolated"]), ("closed", status["closed"]))
+    faulty = "".join(f", {count} {state}" for state, count in others if count)
     return (
         f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   "
         f"{counted(status['nodes'], 'node')}   "
@@ -267,15 +267,15 @@ def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]]
     longest = max((len(node["name"]) for node in nodes), default=0)
     cells = []
     for node in nodes[:_NODES]:
-        picture = " ".join(node_picture(live, node["name"], chips) for chips in node["chips"])
-        mark = " " if node["ready"] and not node["cordoned"] else "!" if not node["ready"] else "-"
+        picture = " ".join(node_picture(live, chips) for chips in node["chips"])
+        mark = " " if node["open"] else "!"
         cells.append(f"{node['name']:>{longest}}{mark}{picture}")
     if cells and rows is not None:
         across = max(1, (console.width + 2) // (max(map(len, cells)) + 2))
         cells = cells[: max(1, rows) * across]
     console.print(Columns([escape(cell) for cell in cells], padding=(0, 2)))
     _draw_hidden(console, len(nodes) - len(cells), "more node")
-    print_line(console, f"{LEGEND.replace('  + given now', '')}  (- cordoned  ! not ready)", style="dim")
+    print_line(console, f"{STATES_LEGEND}  (! the node takes no new pods)", style="dim")
 
 
 def _draw_waiting(console: Console, waiting: list[JobView], now: int, most: int) -> None:

@@ -24,9 +24,9 @@ def print_placements(console: Console, answer: PlaceAnswer, scores: bool) -> Non
         if scores:
             _print_candidates(console, job)
     if any(job.job_class for job in answer.jobs):
-        print_switches(console, answer.view)
+        print_switches(console, answer.view, answer.view.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        print_superpods(console, answer.view)
+        print_superpods(console, answer.view, answer.view.now)
     counts: dict[str, int] = {}
     for job in answer.jobs:
         counts[job.outcome] = counts.get(job.outcome, 0) + 1

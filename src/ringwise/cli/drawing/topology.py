@@ -41,9 +41,9 @@ from ringwise.topology.switches import ResolvedTopology
 from ringwise.views.topology import SuperPodPicture, isolated_targets, superpod_pictures, switch_picture
 
 
-def print_switches(console: Console, view: SchedulerView) -> bool:
+def print_switches(console: Console, view: SchedulerView, now: int) -> bool:
     """Draw the leaf switches; False where there are none."""
-    picture = switch_picture(view)
+    picture = switch_picture(view, now)
     if picture is None:
         return False
     text = draw_switches(
@@ -58,9 +58,9 @@ def print_switches(console: Console, view: SchedulerView) -> bool:
     return True
 
 
-def print_superpods(console: Console, view: SchedulerView) -> bool:
+def print_superpods(console: Console, view: SchedulerView, now: int) -> bool:
     """Draw the SuperPoDs and their racks; False where there are none."""
-    pictures = superpod_pictures(view)
+    pictures = superpod_pictures(view, now)
     if not pictures:
         return False
     plain = [picture for picture in pictures if not picture.racks]

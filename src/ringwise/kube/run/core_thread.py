@@ -19,7 +19,7 @@ from ringwise.log import Logger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.fleet import HOSTS
+from ringwise.scheduler.node_states import chip_counts
 
 _LOG = Logger()
 
@@ -158,16 +158,8 @@ class SchedulerAdapter:
                 entries=view.rescheduling_left_out,
             )
         self._left_out = view.rescheduling_left_out
-        for resource, fleet in view.cluster.fleets.items():
-            if resource == HOSTS:
-                continue
-            listed = [
-                mask for mask, count in zip(fleet.listed, fleet.allocatable, strict=False) if count >= 0
-            ]
-            free = sum(mask.bit_count() for mask in fleet.free_mask)
-            held = sum(fleet.taken(number).bit_count() for number in range(len(fleet.held)))
-            total = sum(mask.bit_count() for mask in listed)
-            observer.chips(resource, free, held, max(0, total - free - held))
+        for resource, counts in chip_counts(view.cluster, view.now).items():
+            observer.chips(resource, counts)
 
 
 class ControllerAdapter:

@@ -130,7 +130,7 @@ class Scheduler:
             self._partial_gangs.was_complete,
             LinkDownNodes(state, self._triggers),
             lambda key, error: self._containment.failed("job", key, error),
-            lambda job: self._previous.hardware_broke(job, self._now),
+            lambda job: self._previous.hardware_broke(job, self._history.now),
             self._pending.activate,
         )
         fault_nodes = FaultNodes(state)
@@ -226,7 +226,6 @@ class Scheduler:
         #: Records every turn.
         self.journal: Journal | None = None
         self._steps = NamespaceSteps()
-        self._now = 0
         #: Bindings of this turn; they order `predicate-time`.
         self._bindings = 0
 
@@ -242,7 +241,7 @@ class Scheduler:
         return commands
 
     def _handle(self, events: Iterable[Event], now: int, decide: Decide) -> list[Command]:
-        self._now = now
+        self._history.now = now
         self._bindings = 0
         for event in events:
             self._events.apply(event, now)
@@ -286,12 +285,12 @@ class Scheduler:
         return [*records, *commands, *self._containment.commands()]
 
     def _delete_faulty(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
-        self._previous.leaving(uid, self._now)
+        self._previous.leaving(uid, self._history.now)
         self._shares.deleted(uid)
         return self._assumed.delete(job, uid, why, grace)
 
     def _evict_drained(self, job: Job, uid: str, why: str) -> DeletePod:
-        self._previous.leaving(uid, self._now)
+        self._previous.leaving(uid, self._history.now)
         self._shares.deleted(uid)
         return self._assumed.evict_together(job, uid, why)
 
@@ -467,7 +466,7 @@ class Scheduler:
             except Exception as error:
                 self._containment.failed("job", key, error)
                 job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
-                self._pending.settle(job, True, self._now)
+                self._pending.settle(job, True, self._history.now)
                 self._reporter.job_changed(job)
         return found
 
@@ -480,7 +479,7 @@ class Scheduler:
             placed = any(self._state.pods[uid].node >= 0 for uid in job.pods)
             job.reason = None if placed else self._book.refusal(job)
             return False
-        self._limits.check(job, self._now)
+        self._limits.check(job, self._history.now)
         reason = self._book.refusal(job)
         if reason is not None:
             # Once this is corrected, it does not have to wait for the backoff as well.
@@ -493,8 +492,8 @@ class Scheduler:
             reason = job.reason
         if reason is not None:
             job.reason = reason
-            self._pending.settle(job, True, self._now)
-            self._awaited.note(job, self._now)
+            self._pending.settle(job, True, self._history.now)
+            self._awaited.note(job, self._history.now)
             self._reporter.job_changed(job)
             return False
         if not pending and job.pods:
@@ -502,7 +501,7 @@ class Scheduler:
                 # They were placed under another PodGroup, or by another scheduler.
                 job.reason = None
             self._note_gates(job)
-            self._settle(job, self._now)
+            self._settle(job, self._history.now)
         return pending
 
     def _note_gates(self, job: Job) -> None:
@@ -521,7 +520,7 @@ class Scheduler:
     def _bind(self, allocation: Allocation) -> Bind:
         """D1: the binding carries chips, `predicate-time` and rank in one write."""
         pod, node = allocation.pod, self._state.names[allocation.node]
-        annotations = binding_annotations(self._state, allocation, self._now + self._bindings)
+        annotations = binding_annotations(self._state, allocation, self._history.now + self._bindings)
         self._bindings += 1
         self._history.bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
@@ -529,7 +528,7 @@ class Scheduler:
         if allocation.job.cooling:
             self._faults.placed(allocation.job, node, allocation.chips)
         if allocation.job.started is None:
-            allocation.job.started = self._now
+            allocation.job.started = self._history.now
         self._tor_share.job_changed(allocation.job)
         stray = tuple(key for key in pod.stray if key not in annotations)
         return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations, stray)

@@ -7,16 +7,22 @@ from collections.abc import Iterator, Mapping
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
-from ringwise.framework.selectors import FORBIDDING
 from ringwise.grammar import counted
 from ringwise.placement.racks.model import RackShape, RackSystem
 from ringwise.placement.rules import chip_rule
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.scheduler.explain.boards_present import boards_present
+from ringwise.scheduler.node_states import (
+    CHIP_STATES,
+    ChipStates,
+    chip_states,
+    dedicating_taints,
+    is_open,
+    node_states,
+)
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.state.model import Pod, PodClass, PodGroup, Toleration
 from ringwise.topology.board import Board
 from ringwise.topology.superpods import SuperPodId
 from ringwise.wellknown import ACCELERATOR_TYPE
@@ -49,14 +55,15 @@ class ChipCounts:
 
     nodes: int
     chips: int
-    held: int
-    free: int
+    used: int
     faulty: int
-    #: Free, but with a broken network port: for one-pod jobs only.
-    network_faulty: int
+    isolated: int
     reserved: int
-    #: Free chips on nodes that take no new pods: not Ready, cordoned, tainted, unclear holders.
+    #: On nodes that take no new pods.
     closed: int
+    free: int
+    #: Of the free ones: with a broken network port, for one-pod jobs only.
+    network_faulty: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,10 @@ class _Counting:
             for number in self._state.known_nodes()
             if self._fleet.allocatable[number] >= 0 and self._meant(number)
         ]
+        # A taint that is no condition dedicates a node: its chips count as free, for pods that tolerate it.
+        self._tolerations = tuple(
+            Toleration(key, "Exists") for key in sorted(dedicating_taints(self._state, self._nodes))
+        )
 
     def _meant(self, number: int) -> bool:
         node = self._state.nodes[number]
@@ -133,24 +144,16 @@ class _Counting:
     # -- where the chips are ----------------------------------------------------------------
 
     def _chips(self) -> ChipCounts:
-        fleet, state = self._fleet, self._state
-        total = held = free = faulty = network = reserved = closed = 0
-        for number in self._nodes:
-            listed = fleet.listed[number]
-            broken = fleet.unhealthy[number] | fleet.recovering[number] | fleet.isolated[number]
-            broken |= fleet.pre_separated[number]
-            total += listed.bit_count()
-            taken = fleet.taken(number)
-            held += (listed & taken).bit_count()
-            faulty += (listed & broken & ~taken).bit_count()
-            reserved += (listed & fleet.reserved[number] & ~taken & ~broken).bit_count()
-            here = fleet.free_mask[number]
-            if _is_closed(state, fleet, number):
-                closed += here.bit_count()
-                continue
-            free += here.bit_count()
-            network += (here & max(fleet.network[number], 0)).bit_count()
-        return ChipCounts(len(self._nodes), total, held, free, faulty, network, reserved, closed)
+        counts, network = dict.fromkeys(CHIP_STATES, 0), 0
+        for states, number in ((self._states(number), number) for number in self._nodes):
+            for name, mask in states.by_state():
+                counts[name] += mask.bit_count()
+            network += (states.free & max(self._fleet.network[number], 0)).bit_count()
+        return ChipCounts(len(self._nodes), sum(counts.values()), network_faulty=network, **counts)
+
+    def _states(self, number: int) -> ChipStates:
+        opened = is_open(node_states(self._state, number, self._now))
+        return chip_states(self._state, number, self._fleet, is_open=opened)
 
     # -- shapes ---------------------------------------------------------------------------------
 
@@ -209,8 +212,8 @@ class _Counting:
         counts: dict[object, int] = {}
         for number in self._nodes:
             superpod = self._superpod_of(number)
-            if superpod is not None and not _is_closed(self._state, self._fleet, number):
-                usable = self._fleet.free_mask[number].bit_count()
+            if superpod is not None:
+                usable = self._states(number).free.bit_count()
                 counts[superpod] = counts.get(superpod, 0) + (usable >= whole)
         return counts
 
@@ -273,7 +276,7 @@ class _Counting:
         if pods < 1:
             return 0
         selector = ((ACCELERATOR_TYPE, self._selector),) if self._selector else ()
-        cls = PodClass(self._resource, chips, node_selector=selector)
+        cls = PodClass(self._resource, chips, node_selector=selector, tolerations=self._tolerations)
         job = Job("/capacity", "", "capacity", queue=self._queue, inqueue=True, validated=True, policy=policy)
         job.pods = {f"capacity-{n}": Pod(f"capacity-{n}", "", f"capacity-{n}", cls) for n in range(pods)}
         # A plan for switches may stop at fewer pods; any other gang tries all.
@@ -295,11 +298,3 @@ class _Counting:
 
 def _sizes(allowed: frozenset[int]) -> list[int]:
     return [size for size in sorted(allowed) if size in _SHOWN_SIZES or len(allowed) <= 4]
-
-
-def _is_closed(state: ClusterReader, fleet: ChipTable, number: int) -> bool:
-    """The node takes no new pod without tolerations."""
-    node = state.nodes[number]
-    if node is None or not node.ready or fleet.closed[number] is not None:
-        return True
-    return node.unschedulable or any(taint.effect in FORBIDDING for taint in node.taints)

@@ -10,31 +10,63 @@ from ringwise.reasons import ReasonFields
 from ringwise.views.documents.common import Amounts, Nanoseconds, Stored
 
 
-class ChipsFields(TypedDict):
-    """The chips of one resource of a node, by number."""
+class ChipMarks(TypedDict):
+    """Chips with a property, by number, in whatever state they count."""
 
-    resource: str
-    board: str | None
-    count: int
-    free: list[int]
-    held: list[int]
     faulty: list[int]
     pre_separated: Annotated[
         list[int],
         Meta(description="With a fault of level PreSeparateNPU: the pod on it goes on, no other gets it."),
     ]
     network_faulty: list[int]
-    reserved: list[int]
     isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
-    closed: Annotated[str | None, Meta(description="Why the node takes no new pods.")]
+    reserved: list[int]
 
 
-class NodeFields(TypedDict):
+class ChipsFields(TypedDict):
+    """The chips of one resource of a node, by number: each in the first of six states that applies."""
+
+    resource: str
+    board: str | None
+    count: int
+    used: Annotated[list[int], Meta(description="Held by pods, or doubtful: pods may have them.")]
+    faulty: list[int]
+    isolated: Annotated[list[int], Meta(description="Taken out of use with `ringwise isolate`.")]
+    reserved: Annotated[list[int], Meta(description="Kept for one job.")]
+    closed: Annotated[list[int], Meta(description="The node takes no new pods; its states say why.")]
+    free: Annotated[list[int], Meta(description="A new pod may have them now.")]
+    marks: ChipMarks
+
+
+class NodeStateFields(TypedDict):
+    """A state of a node."""
+
+    state: Annotated[
+        str,
+        Meta(
+            description="not ready, unhealthy, unreadable, unstable, isolated, draining, cordoned, "
+            "sub-healthy, report pending or ready."
+        ),
+    ]
+    why: Annotated[str, Meta(description="A sentence; empty where it is ready.")]
+    start: Annotated[
+        Nanoseconds | None,
+        Meta(description="Of a drain with a time: when it begins; before it the node takes pods."),
+    ]
+
+
+class StatesFields(TypedDict):
+    """What a node is."""
+
+    open: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
+    state: Annotated[str, Meta(description="The worst of its states.")]
+    states: Annotated[list[NodeStateFields], Meta(description="Worst first.")]
+
+
+class NodeFields(StatesFields):
     """A node."""
 
     name: str
-    ready: bool
-    cordoned: bool
     address: str | None
     switch: str | None
     superpod: int | None
@@ -165,11 +197,15 @@ class PodDocument(PodFields):
 
 
 class ChipTotals(TypedDict):
-    """All chips of a cluster."""
+    """All chips of a cluster: each counts in the first of six states that applies."""
 
     chips: int
-    held: int
+    used: int
     faulty: int
+    isolated: int
+    reserved: int
+    closed: int
+    free: int
 
 
 class StatusFields(ChipTotals):

@@ -37,17 +37,28 @@ class DashboardBoard(TypedDict):
 
 
 class DashboardNode(TypedDict):
-    """A node. The last three fields have one entry for each chip, in the same order."""
+    """A node. The last four fields have one entry for each chip, in the same order."""
 
     name: str
     board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is not known.")]
     switch: Annotated[str, Meta(description="Name of its leaf switch; empty without one.")]
     superpod: Annotated[str, Meta(description="Id of its SuperPoD; empty without one.")]
     rack: Annotated[str, Meta(description="Id of its rack inside the SuperPoD; empty without one.")]
-    state: Annotated[str, Meta(description="ready, not-ready, unschedulable or isolated.")]
+    open: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
+    state: Annotated[str, Meta(description="The worst of its states; the words of `nodes` documents.")]
     why: Annotated[str, Meta(description="Why it takes no pods, or what is wrong with it; else empty.")]
+    drain: Annotated[
+        str, Meta(description="RFC 3339: when it is drained, where that is its state; else empty.")
+    ]
     numbers: Annotated[list[int], Meta(description="Numbers of the chips.")]
     holders: Annotated[list[int], Meta(description="Id of the job that holds the chip; -1: none does.")]
+    states: Annotated[
+        str,
+        Meta(
+            description="A letter for each chip, for the state in which it counts: u used, f faulty, "
+            "i isolated, r reserved, c closed, . free."
+        ),
+    ]
     health: Annotated[
         str,
         Meta(
@@ -102,13 +113,15 @@ class DashboardQueue(TypedDict):
 
 
 class DashboardTotals(TypedDict):
-    """The cluster in a few numbers."""
+    """The cluster in a few numbers. Each chip counts in the first of six states that applies."""
 
     chips: int
-    free: Annotated[int, Meta(description="Usable chips that no pod holds, on nodes that take pods.")]
     used: int
     faulty: int
     isolated: int
+    reserved: int
+    closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
+    free: Annotated[int, Meta(description="A new pod may have them now.")]
     waiting: Annotated[int, Meta(description="Jobs that are pending or refused.")]
     running: Annotated[int, Meta(description="Jobs that have their nodes.")]
     fragmentation: Annotated[

@@ -127,12 +127,13 @@ class ChipCountFields(TypedDict):
 
     nodes: int
     chips: int
-    held: int
-    free: int
+    used: int
     faulty: int
-    network_faulty: int
+    isolated: int
     reserved: int
-    closed: int
+    closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
+    free: Annotated[int, Meta(description="A new pod may have them now.")]
+    network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
 
 
 class ShapeFields(TypedDict):
