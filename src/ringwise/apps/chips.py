@@ -226,9 +226,10 @@ def _rows(
     for chip in (one for one in chips if chip_of(one) is not None):
         pod = by_chip.get(chip) or pods.get(f"{node}/{chip}", "") or perhaps.get(chip, "")
         why = reasons.get(chip) or reasons.get("")
+        # As in scheduler/node_states.py: the first that applies.
         state = "free" if chip in free else "used"
-        if chip in isolated or chip in unhealthy:
-            state = "isolated" if chip in isolated else "unhealthy"
+        if not pod and (chip in isolated or chip in unhealthy):
+            state = "faulty" if chip in unhealthy else "isolated"
         note = f"{why.reason} (by {why.by}, {why.at})" if why is not None else ""
         if chip in perhaps and chip not in by_chip:
             note = f"{note}; doubtful" if note else "doubtful"

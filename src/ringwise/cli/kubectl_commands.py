@@ -62,8 +62,7 @@ from ringwise.grammar import counted
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.credentials import KubeConfigError
-from ringwise.state.fleet import HOSTS
-from ringwise.views.cluster import isolated_chips
+from ringwise.scheduler.node_states import chip_states, is_open, node_states, offered
 from ringwise.views.documents.changes import NodeChangeDocument
 from ringwise.views.documents.cluster import (
     LiveJobFields,
@@ -367,23 +366,30 @@ def _jobs_result(jobs: list[JobAnswer]) -> QueryResult:
 
 
 def _nodes_result(source: Source) -> QueryResult:
-    state = source.view.cluster
-    documents: list[LiveNodeFields] = [
-        {
-            "node": state.names[number],
-            "resource": resource,
-            "chips": fleet.allocatable[number],
-            "held": fleet.taken(number).bit_count(),
-            "free": fleet.free_mask[number].bit_count(),
-            "isolated": isolated_chips(source.view, fleet, number).bit_count(),
-        }
-        for resource, fleet in sorted(state.fleets.items())
-        for number in state.known_nodes()
-        if resource != HOSTS and fleet.allocatable[number] > 0
-    ]
+    cluster = source.view.cluster
+    documents: list[LiveNodeFields] = []
+    for number in cluster.known_nodes():
+        states = node_states(cluster, number, source.now)
+        for resource, fleet in offered(cluster, number):
+            chips = chip_states(cluster, number, fleet, is_open=is_open(states))
+            documents.append(
+                {
+                    "node": cluster.names[number],
+                    "resource": resource,
+                    "state": states[0].state.value,
+                    "chips": chips.listed.bit_count(),
+                    "held": chips.used.bit_count(),
+                    "faulty": chips.faulty.bit_count(),
+                    "isolated": chips.isolated.bit_count(),
+                    "reserved": chips.reserved.bit_count(),
+                    "closed": chips.closed.bit_count(),
+                    "free": chips.free.bit_count(),
+                }
+            )
+    documents.sort(key=lambda one: one["resource"])
 
     def draw(console: Console) -> None:
-        table = Table([Column(name) for name in ("node", "resource", "chips", "held", "free", "isolated")])
+        table = Table([Column(name) for name in LiveNodeFields.__annotations__])
         for one in documents:
             table.add(*map(str, one.values()))
         table.print(console)

@@ -85,7 +85,7 @@ def _get(live: LiveLab, parameters: Parameters) -> QueryResult:
     kind, namespace, now = parameters.get("kind"), parameters.get("namespace"), live.now
     if kind == "nodes":
         nodes = node_documents(live.objects)
-        all_nodes: NodesDocument = {"schema": "ringwise.io/nodes/v1", "nodes": nodes}
+        all_nodes: NodesDocument = {"schema": "ringwise.io/nodes/v2", "nodes": nodes}
         return _listed(kind, nodes, all_nodes, lambda console: draw_nodes(console, live, nodes))
     if kind == "jobs":
         chosen = [view for view in job_views(live.objects) if namespace in (None, view.namespace)]
@@ -124,7 +124,7 @@ def _node(live: LiveLab, name: str) -> QueryResult:
     assert node is not None
     fields = next(found for found in node_documents(live.objects) if found["name"] == name)
     pods = pod_documents(live.objects, [pod for pod in live.cluster.all(Pod) if pod.node == name])
-    document: NodeDocument = {"schema": "ringwise.io/node/v1", **fields, "object": plain(node), "on_it": pods}
+    document: NodeDocument = {"schema": "ringwise.io/node/v2", **fields, "object": plain(node), "on_it": pods}
 
     def draw(console: Console) -> None:
         _facts(

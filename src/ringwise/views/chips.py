@@ -13,7 +13,7 @@ from ringwise.views.documents.cluster import ChipFields, ChipsDocument
 
 def chips_document(rows: Iterable[ChipFields]) -> ChipsDocument:
     """What `ringwise chips list -o json` prints."""
-    return {"schema": "ringwise.io/chips/v1", "chips": [*rows]}
+    return {"schema": "ringwise.io/chips/v2", "chips": [*rows]}
 
 
 def chip_documents(view: SchedulerView, now: int, node: str | None = None) -> list[ChipFields]:

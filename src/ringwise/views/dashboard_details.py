@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.ranks import ranks_of
+from ringwise.scheduler.node_states import node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod
@@ -80,7 +81,9 @@ def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str,
     }
 
 
-def node_document(rows: DashboardRows, view: SchedulerView, name: str) -> DashboardNodeDocument | None:
+def node_document(
+    rows: DashboardRows, view: SchedulerView, now: int, name: str
+) -> DashboardNodeDocument | None:
     """None where there is no such node."""
     row, state = rows.node_row(name), view.cluster
     number = state.node_id.get(name)
@@ -102,14 +105,14 @@ def node_document(rows: DashboardRows, view: SchedulerView, name: str) -> Dashbo
         for one in pods
     ]
     return {
-        "schema": "ringwise.io/dashboard-node/v1",
+        "schema": "ringwise.io/dashboard-node/v2",
         "node": row,
         "address": node.internal_ip,
         "labels": _texts(node.labels),
         "annotations": _texts(node.annotations),
         "chips": _chips(view, number, node, row["health"]),
         "pods": found,
-        "reasons": _reasons(view, number, node, row["why"]),
+        "reasons": _reasons(view, number, node, now),
     }
 
 
@@ -148,25 +151,18 @@ def _chips(view: SchedulerView, number: int, node: Node, health: str) -> list[Da
     return found
 
 
-def _reasons(view: SchedulerView, number: int, node: Node, why: str) -> list[DashboardReason]:
-    """Why the scheduler gives it no pods, or will not at a later time."""
-    state = view.cluster
-    found = {
-        reason.code: reason.message
-        for resource, fleet in state.fleets.items()
-        if resource != HOSTS and (reason := fleet.closed[number]) is not None
-    }
-    if node.unschedulable:
-        found.setdefault("node-cordoned", "it is cordoned")
+def _reasons(view: SchedulerView, number: int, node: Node, now: int) -> list[DashboardReason]:
+    """Its states, unless it is ready, and the taints that pods have to tolerate."""
+    found: list[DashboardReason] = [
+        {"code": one.state.value, "message": one.why}
+        for one in node_states(view.cluster, number, now)
+        if one.why
+    ]
     for taint in node.taints:
         text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
-        found.setdefault(f"taint {taint.key}", f"pods need a toleration of the taint {text}"[:MAX_TEXT])
-    drain = state.draining_nodes.get(number)
-    if drain is not None:
-        found.setdefault("drain-ahead", f"it is drained later{drain.details['why']}")
-    if why and why not in found.values():
-        found.setdefault("note", why)
-    return [{"code": code[:MAX_TEXT], "message": message} for code, message in found.items()]
+        message = f"pods need a toleration of the taint {text}"[:MAX_TEXT]
+        found.append({"code": f"taint {taint.key}"[:MAX_TEXT], "message": message})
+    return found
 
 
 def _texts(texts: Mapping[str, str]) -> dict[str, str]:

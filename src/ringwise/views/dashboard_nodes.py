@@ -102,7 +102,7 @@ class NodeRowReader:
             "open": is_open(states),
             "state": worst.state.value,
             "why": worst.why,
-            "drain": "" if worst.start is None else rfc3339(worst.start),
+            "drain": next((rfc3339(one.start) for one in states if one.start is not None), ""),
             "numbers": numbers,
             "holders": holders,
             "states": "".join(letters),

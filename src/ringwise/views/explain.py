@@ -123,7 +123,7 @@ def _location(location: PodLocation) -> PodLocationFields:
 
 def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
     """What `ringwise capacity -o json` prints."""
-    return {"schema": "ringwise.io/capacity/v1", "boards": [_board(board) for board in counted]}
+    return {"schema": "ringwise.io/capacity/v2", "boards": [_board(board) for board in counted]}
 
 
 def _board(board: BoardCapacity) -> BoardCapacityFields:

@@ -20,8 +20,18 @@ from ringwise.views.documents.dashboard import (
 )
 from ringwise.views.documents.explain import StoryDocument, WhyDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.version1 import VERSIONS
 
 _REFERENCE = "#/components/schemas/{name}"
+
+
+_SCHEMA_VERSION = {
+    "name": "schema-version",
+    "in": "query",
+    "required": False,
+    "description": "1: the document as it was before version 2, where it has one; for one release.",
+    "schema": {"type": "string", "enum": list(VERSIONS), "default": "2"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class Endpoint:
     content_type: str = "application/json"
     query: tuple[tuple[str, str], ...] = ()
     #: Statuses besides 200.
-    statuses: tuple[int, ...] = (401, 403, 503)
+    statuses: tuple[int, ...] = (400, 401, 403, 503)
 
 
 _JOB = "/api/v1/jobs/{namespace}/{name}"
@@ -54,30 +64,29 @@ ENDPOINTS = (
             ("epoch", "Of the document that the client has."),
             ("since", "The last sequence that the client has."),
         ),
-        statuses=(400, 401, 403, 503),
     ),
     Endpoint("/api/v1/series", "The history in numbers", "From the memory of the process.", SeriesDocument),
-    Endpoint(_JOB, "A job", "With its pods.", DashboardJobDocument, statuses=(401, 403, 404, 503)),
+    Endpoint(_JOB, "A job", "With its pods.", DashboardJobDocument, statuses=(400, 401, 403, 404, 503)),
     Endpoint(
         f"{_JOB}/why",
         "Why a job waits",
         "The document of `ringwise why -o json`. Cures were tried on the present state, and undone.",
         WhyDocument,
-        statuses=(401, 403, 404, 503),
+        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         f"{_JOB}/story",
         "The life of a job",
         "The document of `ringwise why --story -o json`.",
         StoryDocument,
-        statuses=(401, 403, 404, 503),
+        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         "/api/v1/nodes/{name}",
         "A node",
         "With its chips and who holds them.",
         DashboardNodeDocument,
-        statuses=(401, 403, 404, 503),
+        statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(
         "/api/v1/what-if",
@@ -117,7 +126,11 @@ def _operation(endpoint: Endpoint, schema: dict[str, Any], error: dict[str, Any]
     made: dict[str, Any] = {
         "summary": endpoint.title,
         "description": endpoint.text,
-        "parameters": [*_path_parameters(endpoint.path), *_query_parameters(endpoint.query)],
+        "parameters": [
+            *_path_parameters(endpoint.path),
+            *_query_parameters(endpoint.query),
+            _SCHEMA_VERSION,
+        ],
         "responses": {
             "200": {"description": endpoint.title, "content": {endpoint.content_type: {"schema": schema}}},
             **{

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
+from ringwise.views.version1 import CHANGES
 
 _INTRODUCTION = """\
 # JSON documents
@@ -22,7 +23,7 @@ codes. This page is made from the code (`make docs`).
 """
 
 _EXAMPLE = """
-For example:
+## A schema
 
 ```
 $ ringwise schema advance
@@ -35,6 +36,56 @@ Commands that print Kubernetes objects add no field: `apiVersion` and `kind` say
 """
 
 
+_VERSIONS = """
+## Version 2 and version 1
+
+These documents have a version 2: {documents}. All others have only version 1. With `--schema-version 1` a
+command prints version 1, and with `?schema-version=1` the HTTP APIs of dashboard and lab answer with it; both
+stay for one release. `ringwise schema ringwise.io/nodes/v1` prints the old schema.
+
+In version 2 a node has a list of states, and a chip counts in the first that applies of used, faulty,
+isolated, reserved, closed and free; free means that a new pod may have it now. The sum of the six is the
+number of chips. Version 1 is made from version 2:
+
+| documents | version 2 | version 1 |
+|---|---|---|
+{rows}
+"""
+
+_MAPPED = (
+    ("`node`, `nodes`, `top`", "`states` has no `not ready`", "`ready` is true"),
+    ("", "`states` has `cordoned`", "`cordoned` is true"),
+    ("", "`why` of the state `unstable` or `unreadable`", "`closed` of the chips, a sentence or null"),
+    ("", "`used`", "`held`"),
+    ("", "`free` and `closed`", "`free`: also on nodes that take no pods"),
+    (
+        "",
+        "`marks`: chips with a property, in whatever state they count",
+        "`faulty`, `pre_separated`, `network_faulty`, `reserved` and `isolated`",
+    ),
+    ("", "`open`, `state`, `states`", "not there"),
+    ("`top`", "`status.used`", "`status.held`; the other new sums are not there"),
+    ("`capacity`", "`used`", "`held`"),
+    ("", "`faulty` and `isolated`", "`faulty`: their sum"),
+    ("`chips`", "`faulty`", "`unhealthy`"),
+    ("", "`reserved`, `closed`", "`free`"),
+    (
+        "`dashboard`, `dashboard-change`, `dashboard-node`",
+        "`state` of a node: the words of `nodes` documents",
+        "`not-ready`, `isolated`, `unschedulable` where it takes no pods, or `ready`",
+    ),
+    ("", "`open`, `drain`, `states` of a node", "not there"),
+    ("", "`reserved` and `closed` of `totals`", "not there: the sum of the others is smaller than `chips`"),
+    ("`dashboard-node`", "`code` of a reason: a state", "`node-cordoned`, `drain-ahead` or `note`"),
+)
+
+
+def _versions() -> str:
+    names = [f"`{schema.split('/')[1]}`" for schema in CHANGES]
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in _MAPPED)
+    return _VERSIONS.format(documents=", ".join(names), rows=rows)
+
+
 def schemas_page() -> str:
     """The whole of `docs/schemas.md`."""
     rows = [
@@ -44,4 +95,4 @@ def schemas_page() -> str:
     ]
     commands = " and ".join(f"`{command}`" for command in PRINT_KUBERNETES_OBJECTS)
     example = _EXAMPLE.format(text=schema_text(find_kind("advance")))
-    return _INTRODUCTION + "".join(rows) + _KUBERNETES.format(commands=commands) + example
+    return _INTRODUCTION + "".join(rows) + _KUBERNETES.format(commands=commands) + _versions() + example

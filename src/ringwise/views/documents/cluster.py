@@ -134,7 +134,7 @@ class PodFields(TypedDict):
 class NodesDocument(TypedDict):
     """All nodes of the lab."""
 
-    schema: Literal["ringwise.io/nodes/v1"]
+    schema: Literal["ringwise.io/nodes/v2"]
     nodes: list[NodeFields]
 
 
@@ -162,7 +162,7 @@ class PodsDocument(TypedDict):
 class NodeDocument(NodeFields):
     """A node of the lab with its pods."""
 
-    schema: Literal["ringwise.io/node/v1"]
+    schema: Literal["ringwise.io/node/v2"]
     object: Stored
     on_it: list[PodFields]
 
@@ -228,7 +228,7 @@ class StatusFields(ChipTotals):
 class TopDocument(TypedDict):
     """The lab at a glance: its status, all nodes and queues, the jobs that are not placed."""
 
-    schema: Literal["ringwise.io/top/v1"]
+    schema: Literal["ringwise.io/top/v2"]
     status: StatusFields
     nodes: list[NodeFields]
     queues: list[QueueFields]
@@ -259,10 +259,14 @@ class LiveNodeFields(TypedDict):
 
     node: str
     resource: str
+    state: Annotated[str, Meta(description="The worst of the node's states; the words of `nodes` documents.")]
     chips: int
     held: int
-    free: int
+    faulty: int
     isolated: int
+    reserved: int
+    closed: Annotated[int, Meta(description="The node takes no new pods.")]
+    free: Annotated[int, Meta(description="A new pod may have them now.")]
 
 
 class LiveNodesDocument(TypedDict):
@@ -277,7 +281,7 @@ class ChipFields(TypedDict):
 
     node: str
     chip: str
-    state: Annotated[str, Meta(description="free, used, unhealthy or isolated.")]
+    state: Annotated[str, Meta(description="used, faulty, isolated, reserved, closed or free.")]
     pod: str | None
     network_healthy: bool
     faults: str | None
@@ -287,5 +291,5 @@ class ChipFields(TypedDict):
 class ChipsDocument(TypedDict):
     """The chips of a cluster."""
 
-    schema: Literal["ringwise.io/chips/v1"]
+    schema: Literal["ringwise.io/chips/v2"]
     chips: list[ChipFields]

@@ -48,7 +48,7 @@ class DashboardNode(TypedDict):
     state: Annotated[str, Meta(description="The worst of its states; the words of `nodes` documents.")]
     why: Annotated[str, Meta(description="Why it takes no pods, or what is wrong with it; else empty.")]
     drain: Annotated[
-        str, Meta(description="RFC 3339: when it is drained, where that is its state; else empty.")
+        str, Meta(description="RFC 3339: when its drain begins or began, where that has a time; else empty.")
     ]
     numbers: Annotated[list[int], Meta(description="Numbers of the chips.")]
     holders: Annotated[list[int], Meta(description="Id of the job that holds the chip; -1: none does.")]
@@ -132,7 +132,7 @@ class DashboardTotals(TypedDict):
 class DashboardDocument(TypedDict):
     """The whole cluster at one moment. `dashboard-change` documents continue it."""
 
-    schema: Literal["ringwise.io/dashboard/v1"]
+    schema: Literal["ringwise.io/dashboard/v2"]
     epoch: Epoch
     sequence: Sequence
     time: Time
@@ -147,7 +147,7 @@ class DashboardDocument(TypedDict):
 class DashboardChangeDocument(TypedDict):
     """What changed since the document before it. Removed rows come first; rows replace whole rows."""
 
-    schema: Literal["ringwise.io/dashboard-change/v1"]
+    schema: Literal["ringwise.io/dashboard-change/v2"]
     sequence: Sequence
     time: Time
     nodes: list[DashboardNode]
@@ -223,16 +223,16 @@ class DashboardNodePod(TypedDict):
 
 
 class DashboardReason(TypedDict):
-    """Why the scheduler avoids a node."""
+    """Why the scheduler avoids a node: a state of it, or a taint."""
 
-    code: str
+    code: Annotated[str, Meta(description="The state, or `taint` and its key.")]
     message: str
 
 
 class DashboardNodeDocument(TypedDict):
     """A node with its chips and who holds them."""
 
-    schema: Literal["ringwise.io/dashboard-node/v1"]
+    schema: Literal["ringwise.io/dashboard-node/v2"]
     node: DashboardNode
     address: str
     labels: dict[str, str]

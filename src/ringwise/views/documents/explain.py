@@ -163,7 +163,7 @@ class BoardCapacityFields(TypedDict):
 class CapacityDocument(TypedDict):
     """How many more jobs of each shape would start now."""
 
-    schema: Literal["ringwise.io/capacity/v1"]
+    schema: Literal["ringwise.io/capacity/v2"]
     boards: list[BoardCapacityFields]
 
 

@@ -1,0 +1,148 @@
+"""Documents of version 2 in their version 1, for programs that read the fields of before; for one release.
+
+What version 1 cannot say is left out. Numbers are those of version 2: each chip counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+Document = dict[str, Any]
+
+#: What a program may ask for.
+VERSIONS = ("1", "2")
+
+_OLD_SUFFIX, _NEW_SUFFIX = "/v1", "/v2"
+#: A chip that no pod holds and that works was free, whatever its node was.
+_CHIP_STATES = {"faulty": "unhealthy", "reserved": "free", "closed": "free"}
+#: States that keep pods from the chips of one resource of a node.
+_PARTLY_CLOSED = ("unstable", "unreadable")
+_REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
+
+
+def as_version_1(document: Any) -> Any:
+    """The same answer in version 1; what did not change with version 2 is returned as it is.
+
+    `document` is a document, or an answer of a lab that has one in its field `document`.
+    """
+    if not isinstance(document, dict):
+        return document
+    if isinstance(inner := document.get("document"), dict):
+        return {**document, "document": as_version_1(inner)}
+    schema = document.get("schema")
+    change = CHANGES.get(schema) if isinstance(schema, str) else None
+    if change is None:
+        return document
+    return {**change(document), "schema": old_schema(str(schema))}
+
+
+def old_schema(schema: str) -> str:
+    return schema.removesuffix(_NEW_SUFFIX) + _OLD_SUFFIX
+
+
+# -- nodes ---------------------------------------------------------------------------------------
+
+
+def _nodes(document: Document) -> Document:
+    return {**document, "nodes": [_node(one) for one in document["nodes"]]}
+
+
+def _node(node: Document) -> Document:
+    states = [one["state"] for one in node["states"]]
+    closed = next((one["why"] for one in node["states"] if one["state"] in _PARTLY_CLOSED), None)
+    made = {name: value for name, value in node.items() if name not in ("open", "state", "states", "chips")}
+    return made | {
+        "ready": "not ready" not in states,
+        "cordoned": "cordoned" in states,
+        "chips": [_chips_of_node(chips, closed) for chips in node["chips"]],
+    }
+
+
+def _chips_of_node(chips: Document, closed: str | None) -> Document:
+    marks = chips["marks"]
+    return {
+        "resource": chips["resource"],
+        "board": chips["board"],
+        "count": chips["count"],
+        "free": sorted([*chips["free"], *chips["closed"]]),
+        "held": chips["used"],
+        "faulty": marks["faulty"],
+        "pre_separated": marks["pre_separated"],
+        "network_faulty": marks["network_faulty"],
+        "reserved": marks["reserved"],
+        "isolated": marks["isolated"],
+        "closed": closed,
+    }
+
+
+def _top(document: Document) -> Document:
+    return {**_nodes(document), "status": _status(document["status"])}
+
+
+def _status(status: Document) -> Document:
+    new = ("used", "isolated", "reserved", "closed", "free")
+    return {name: value for name, value in status.items() if name not in new} | {"held": status["used"]}
+
+
+def _capacity(document: Document) -> Document:
+    return {
+        **document,
+        "boards": [{**board, "chips": _counts(board["chips"])} for board in document["boards"]],
+    }
+
+
+def _counts(chips: Document) -> Document:
+    made = {name: value for name, value in chips.items() if name not in ("used", "isolated")}
+    # An isolated chip was counted as a faulty one.
+    return made | {"held": chips["used"], "faulty": chips["faulty"] + chips["isolated"]}
+
+
+def _chips(document: Document) -> Document:
+    rows = [{**row, "state": _CHIP_STATES.get(row["state"], row["state"])} for row in document["chips"]]
+    return {**document, "chips": rows}
+
+
+# -- dashboard -----------------------------------------------------------------------------------
+
+
+def _dashboard(document: Document) -> Document:
+    totals = {name: value for name, value in document["totals"].items() if name not in ("reserved", "closed")}
+    return {**document, "nodes": [_row(row) for row in document["nodes"]], "totals": totals}
+
+
+def _row(row: Document) -> Document:
+    made = {name: value for name, value in row.items() if name not in ("open", "drain", "states")}
+    return made | {"state": _row_state(row)}
+
+
+def _row_state(row: Mapping[str, Any]) -> str:
+    state = row["state"]
+    if state in ("not ready", "isolated"):
+        return "not-ready" if state == "not ready" else "isolated"
+    return "ready" if row["open"] and state not in _PARTLY_CLOSED else "unschedulable"
+
+
+def _dashboard_node(document: Document) -> Document:
+    reasons = [
+        {**one, "code": one["code"] if one["code"].startswith("taint ") else _old_code(one["code"])}
+        for one in document["reasons"]
+    ]
+    return {**document, "node": _row(document["node"]), "reasons": reasons}
+
+
+def _old_code(state: str) -> str:
+    return _REASON_CODES.get(state, "note")
+
+
+#: Documents that have a version 2 -> how they become version 1.
+CHANGES: dict[str, Callable[[Document], Document]] = {
+    "ringwise.io/capacity/v2": _capacity,
+    "ringwise.io/chips/v2": _chips,
+    "ringwise.io/dashboard/v2": _dashboard,
+    "ringwise.io/dashboard-change/v2": _dashboard,
+    "ringwise.io/dashboard-node/v2": _dashboard_node,
+    "ringwise.io/node/v2": _node,
+    "ringwise.io/nodes/v2": _nodes,
+    "ringwise.io/top/v2": _top,
+}
