@@ -367,10 +367,10 @@ def test_chips_list(tmp_path: Path) -> None:
             assert {chip: row["state"] for chip, row in rows.items()} == {
                 "Ascend910-0": "free",
                 "Ascend910-1": "used",
-                "Ascend910-2": "unhealthy",
+                "Ascend910-2": "faulty",
                 "Ascend910-3": "isolated",
                 # Separated by Huawei's means: a fault.
-                "Ascend910-4": "unhealthy",
+                "Ascend910-4": "faulty",
                 "Ascend910-5": "used",
             }
             assert (rows["Ascend910-1"]["pod"], rows["Ascend910-1"]["note"]) == ("default/train", None)

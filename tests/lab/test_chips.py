@@ -20,7 +20,7 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         holders = [one["pod"] for one in chips.values() if one["state"] == "used"]
         assert holders == ["lab/train-worker-0"] * 4
         broken = chips["node-1", "Ascend910-7"]
-        assert (broken["state"], bool(broken["faults"])) == ("unhealthy", True)
+        assert (broken["state"], bool(broken["faults"])) == ("faulty", True)
         isolated = chips["node-1", "Ascend910-5"]
         assert isolated["state"] == "isolated"
         assert isolated["note"].startswith("test (by me, ")

@@ -82,7 +82,7 @@ CASES: dict[str, tuple[list[ev.Event], list[str], bool]] = {
     ),
     "a drain that runs": (
         [node("n1"), pod("a", 8, on="n1", holds=range(8)), isolations(Isolation("n1", reason="drain"))],
-        ["isolated", "draining"],
+        ["draining", "isolated"],
         False,
     ),
     "no report yet": ([node("n1", devices=None)], ["report pending"], True),
@@ -134,7 +134,7 @@ def test_worst_comes_first() -> None:
         ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy")),
         isolations(Isolation("n1"), Isolation("n1", start=NOW + SECOND)),
     )
-    assert states(view) == ["unhealthy", "isolated", "draining", "cordoned"]
+    assert states(view) == ["unhealthy", "isolated", "cordoned", "draining"]
 
 
 _NODES = st.fixed_dictionaries(

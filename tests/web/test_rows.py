@@ -222,11 +222,12 @@ def test_chips_that_no_list_names_are_unknown() -> None:
 @pytest.mark.parametrize(
     ("events", "state"),
     [
-        ([node("n1", ready=False)], "not-ready"),
-        ([node("n1", unschedulable=True)], "unschedulable"),
+        ([node("n1", ready=False)], "not ready"),
+        ([node("n1", unschedulable=True)], "cordoned"),
         ([node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1"),)))], "isolated"),
-        ([node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy"))], "unschedulable"),
-        ([node("n1"), pod("p", 2, on="n1", scheduler="another")], "unschedulable"),
+        ([node("n1"), ev.NodeReportSeen(NodeReport("n1", "node", "UnHealthy"))], "unhealthy"),
+        ([node("n1"), pod("p", 2, on="n1", scheduler="another")], "unstable"),
+        ([node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1", start=NOW + 1),)))], "draining"),
         ([node("n1")], "ready"),
     ],
 )

@@ -39,8 +39,8 @@ class NodeState(enum.StrEnum):
     UNHEALTHY = "unhealthy"
     UNREADABLE = "unreadable"
     UNSTABLE = "unstable"
-    ISOLATED = "isolated"
     DRAINING = "draining"
+    ISOLATED = "isolated"
     CORDONED = "cordoned"
     SUB_HEALTHY = "sub-healthy"
     REPORT_PENDING = "report pending"
@@ -102,7 +102,13 @@ def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfN
         found += _of_health(cluster, number)
     if number in cluster.isolated_nodes or number in cluster.draining_nodes:
         found += _of_operators(cluster, number, node, now)
-    return tuple(sorted(found, key=lambda one: _SEVERITY[one.state])) or READY
+    return tuple(sorted(found, key=_severity)) or READY
+
+
+def _severity(one: StateOfNode) -> float:
+    # A drain that lies ahead closes nothing yet.
+    ahead = one.state is NodeState.DRAINING and not one.closes
+    return _SEVERITY[NodeState.CORDONED] + 0.5 if ahead else _SEVERITY[one.state]
 
 
 def is_open(states: Sequence[StateOfNode]) -> bool:

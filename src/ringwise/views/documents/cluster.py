@@ -44,7 +44,7 @@ class NodeStateFields(TypedDict):
     state: Annotated[
         str,
         Meta(
-            description="not ready, unhealthy, unreadable, unstable, isolated, draining, cordoned, "
+            description="not ready, unhealthy, unreadable, unstable, draining, isolated, cordoned, "
             "sub-healthy, report pending or ready."
         ),
     ]

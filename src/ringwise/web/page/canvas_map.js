@@ -3,9 +3,10 @@
 // Chips are written as pixels into one buffer: a change repaints its node only, and a whole cluster of 80,000 chips is
 // a few milliseconds also where no graphics processor helps. Names and outlines are on a second canvas above it.
 
-import { chipColours, css, mix, Palette, pixel, queueIndexes } from "./colours.js";
+import { chipColours, css, inSign, mix, Palette, pixel, queueIndexes } from "./colours.js";
 import { chipText, groupText, groupTitle, nodeText } from "./describe.js";
 import { at, chipOrigin, layOut, NODE_HEAD } from "./layout.js";
+import { CHIP_STATES, nodeSign } from "./store.js";
 import { visible } from "./text.js";
 
 /** @typedef {import("./store.js").Store} Store */
@@ -290,10 +291,10 @@ export class CanvasMap {
     const { rgb } = this.palette;
     const scale = this._scale;
     const gap = scale >= 10 ? Math.round(scale / 14) : scale >= 4 ? 1 : 0;
-    const closed = row.state !== "ready";
-    const edge = row.state === "not-ready" ? rgb["state-not-ready"] : rgb["state-closed"];
+    const sign = nodeSign(row);
+    const edge = sign ? rgb[`sign-${sign}`] : rgb.node;
     const inset = { x: box.x + 0.08, y: box.y + 0.08, w: box.w - 0.16, h: box.h - 0.16 };
-    const painted = this._fill(inset, pixel(closed ? mix(rgb.node, edge, 0.35) : rgb.node));
+    const painted = this._fill(inset, pixel(sign && !row.open ? mix(rgb.node, edge, 0.35) : rgb.node));
     const colours = chipColours(this.mode, this.palette, this.store, row, this._queues);
     const [left, top] = chipOrigin(node);
     for (let i = 0; i < colours.length; i += 1) {
@@ -305,7 +306,7 @@ export class CanvasMap {
       this._rectangle(x0, y0, x1, y1, pixel(dim ? mix(colours[i], rgb.surface, 0.82) : colours[i]));
       if (row.health[i] !== "h" && scale >= 12) this._cross(x0, y0, x1, y1, pixel(mix(colours[i], rgb.page, 0.65)));
     }
-    if (closed) this._hatch(painted, pixel(edge), row.state === "not-ready");
+    if (sign) this._sign(inset, pixel(edge), sign);
     return painted;
   }
 
@@ -353,13 +354,15 @@ export class CanvasMap {
     }
   }
 
-  /** @param {[number, number, number, number]} area @param {number} colour @param {boolean} rising */
-  _hatch([x0, y0, x1, y1], colour, rising) {
+  /** @param {Box} box @param {number} colour @param {import("./types.js").NodeSign} sign */
+  _sign(box, colour, sign) {
     const period = Math.round(7 * this._ratio);
     const thick = Math.max(1, Math.round(1.5 * this._ratio));
-    for (let y = y0; y < y1; y += 1) {
-      for (let x = x0; x < x1; x += 1) {
-        if ((rising ? x + y : x - y + 1_000_000) % period < thick) this._pixels[y * this._width + x] = colour;
+    const [x, y, w, h] = this._device(box);
+    const [left, top, right, bottom] = [Math.round(x), Math.round(y), Math.round(x + w), Math.round(y + h)];
+    for (let v = Math.max(0, top); v < Math.min(this._height, bottom); v += 1) {
+      for (let u = Math.max(0, left); u < Math.min(this._width, right); u += 1) {
+        if (inSign(sign, u - left, v - top, right - left, period, thick)) this._pixels[v * this._width + u] = colour;
       }
     }
   }
@@ -429,7 +432,7 @@ export class CanvasMap {
       if (scale < 54 * this._ratio) continue;
       context.font = `${Math.min(11 * this._ratio, scale * 0.17)}px ${FONT}`;
       const holder = node.row.holders[i];
-      const name = holder < 0 ? "free" : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
+      const name = holder < 0 ? CHIP_STATES[node.row.states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
       this._text(context, name, cx + scale * 0.1, cy + scale * 0.52, scale * 0.76);
       if (node.row.health[i] !== "h") this._text(context, healthWord(node.row.health[i]), cx + scale * 0.1, cy + scale * 0.76, scale * 0.76);
     }

@@ -1,13 +1,13 @@
 // What colours say on the map, and the same in words.
 
-import { chipCounts, jobName, usable } from "./store.js";
+import { chipCounts, jobName, nodeSign } from "./store.js";
 import { HEALTH } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
 /** @typedef {import("./store.js").Store} Store */
 /** @typedef {[number, number, number]} Rgb */
 
-/** @typedef {{label: string, colour: string, count: number, unit: "chip" | "node", job?: number, queue?: string, hatched?: boolean}} LegendEntry */
+/** @typedef {{label: string, colour: string, count: number, unit: "chip" | "node", job?: number, queue?: string, sign?: import("./types.js").NodeSign}} LegendEntry */
 
 export const MODES = /** @type {Record<string, string>} */ ({
   job: "job",
@@ -22,7 +22,8 @@ const NAMES = /** @type {const} */ ([
   "page", "surface", "node", "line", "text", "muted", "accent",
   "free", "held", "partly-free", "partly-held", "wholly-free",
   "health-h", "health-f", "health-s", "health-n", "health-i", "health-u",
-  "state-not-ready", "state-closed",
+  "reserved", "closed",
+  "sign-not-ready", "sign-unhealthy", "sign-unreadable", "sign-draining", "sign-closed", "sign-drain-ahead",
 ]);
 
 export class Palette {
@@ -59,6 +60,13 @@ export class Palette {
   /** @param {string} letter */
   health(letter) {
     return this.rgb[`health-${letter}`] ?? this.rgb["health-u"];
+  }
+
+  /** Of a chip that is neither used nor free.
+   * @param {string} letter of its state
+   */
+  withheld(letter) {
+    return letter === "r" ? this.rgb.reserved : letter === "c" ? this.rgb.closed : this.health(letter);
   }
 }
 
@@ -118,18 +126,19 @@ function hsl(hue, saturation, lightness) {
  */
 export function chipColours(mode, palette, store, node, queueIndex) {
   const { rgb } = palette;
-  const counts = mode === "fragmentation" ? chipCounts(node) : null;
-  const partly = counts !== null && counts.free > 0 && counts.free < counts.chips - counts.unusable;
+  const partly = mode === "fragmentation" && node.states.includes("u") && node.states.includes(".");
   return node.holders.map((holder, i) => {
-    const letter = node.health[i];
-    if (mode === "health") return palette.health(letter);
-    if (letter === "f" || (holder < 0 && !usable(letter))) return palette.health(letter);
-    if (mode === "free") return holder < 0 ? rgb.free : rgb.held;
+    if (mode === "health") return palette.health(node.health[i]);
+    const letter = node.states[i];
+    if (letter !== "u" && letter !== ".") return palette.withheld(letter);
+    const free = letter === ".";
+    if (mode === "free") return free ? rgb.free : rgb.held;
     if (mode === "fragmentation") {
-      if (partly) return holder < 0 ? rgb["partly-free"] : rgb["partly-held"];
-      return holder < 0 ? rgb["wholly-free"] : rgb.held;
+      if (partly) return free ? rgb["partly-free"] : rgb["partly-held"];
+      return free ? rgb["wholly-free"] : rgb.held;
     }
-    if (holder < 0) return rgb.free;
+    if (free) return rgb.free;
+    if (holder < 0) return rgb.held;
     if (mode === "job") return palette.nth(holder);
     const queue = store.jobs.get(holder)?.queue;
     return queue === undefined ? rgb.held : palette.nth(queueIndex.get(queue) ?? 0);
@@ -156,31 +165,26 @@ export function legend(mode, palette, store) {
   const byJob = new Map();
   /** @type {Record<string, number>} */
   const byHealth = {};
-  /** @type {Record<string, number>} */
-  const out = {};
-  const chips = { free: 0, closed: 0, held: 0, partlyFree: 0, partlyHeld: 0, whollyFree: 0 };
-  let [notReady, closed] = [0, 0];
+  /** @type {Record<string, number>} health of chips in use */
+  const inUse = {};
+  const chips = { used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, partlyFree: 0, partlyUsed: 0 };
+  /** @type {Map<import("./types.js").NodeSign, number>} */
+  const signs = new Map();
   for (const node of store.nodes.values()) {
-    if (node.state === "not-ready") notReady += 1;
-    else if (node.state !== "ready") closed += 1;
+    const sign = nodeSign(node);
+    if (sign) signs.set(sign, (signs.get(sign) ?? 0) + 1);
     const counts = chipCounts(node);
-    const partly = counts.free > 0 && counts.free < counts.chips - counts.unusable;
-    for (let i = 0; i < node.holders.length; i += 1) {
-      const [holder, letter] = [node.holders[i], node.health[i]];
+    for (const name of STATES) chips[name] += counts[name];
+    if (counts.used && counts.free) {
+      chips.partlyFree += counts.free;
+      chips.partlyUsed += counts.used;
+    }
+    for (let i = 0; i < node.states.length; i += 1) {
+      const [letter, used] = [node.health[i], node.states[i] === "u"];
       byHealth[letter] = (byHealth[letter] ?? 0) + 1;
-      if (letter === "f" || (holder < 0 && !usable(letter))) out[letter] = (out[letter] ?? 0) + 1;
-      else if (holder < 0) {
-        if (node.state !== "ready") chips.closed += 1;
-        else {
-          chips.free += 1;
-          if (partly) chips.partlyFree += 1;
-          else chips.whollyFree += 1;
-        }
-      } else {
-        chips.held += 1;
-        if (partly) chips.partlyHeld += 1;
-        byJob.set(holder, (byJob.get(holder) ?? 0) + 1);
-      }
+      if (!used) continue;
+      inUse[letter] = (inUse[letter] ?? 0) + 1;
+      byJob.set(node.holders[i], (byJob.get(node.holders[i]) ?? 0) + 1);
     }
   }
   /** @type {LegendEntry[]} */
@@ -189,31 +193,69 @@ export function legend(mode, palette, store) {
   const add = (label, colour, count) => entries.push({ label, colour: css(colour), count, unit: "chip" });
   if (mode === "health") {
     for (const letter of Object.keys(HEALTH)) {
-      if (letter === "h" || byHealth[letter]) add(HEALTH[letter], palette.health(letter), byHealth[letter] ?? 0);
+      if (letter !== "h" && !byHealth[letter]) continue;
+      const also = letter !== "h" && inUse[letter] ? `, ${inUse[letter]} of them in use` : "";
+      add(`${HEALTH[letter]}${also}`, palette.health(letter), byHealth[letter] ?? 0);
     }
   } else {
     if (mode === "free") {
       add("free", rgb.free, chips.free);
-      add("held by a job", rgb.held, chips.held);
+      add("used", rgb.held, chips.used);
     } else if (mode === "fragmentation") {
-      add("free, on a node that is wholly free", rgb["wholly-free"], chips.whollyFree);
+      add("free, on a node without used chips", rgb["wholly-free"], chips.free - chips.partlyFree);
       add("free, on a node that is partly in use", rgb["partly-free"], chips.partlyFree);
-      add("held, on a node that is partly in use", rgb["partly-held"], chips.partlyHeld);
-      add("held, on a node without free chips", rgb.held, chips.held - chips.partlyHeld);
+      add("used, on a node that is partly in use", rgb["partly-held"], chips.partlyUsed);
+      add("used, on a node without free chips", rgb.held, chips.used - chips.partlyUsed);
     } else {
       add("free", rgb.free, chips.free);
       entries.push(...(mode === "job" ? jobEntries(byJob, palette, store) : queueEntries(byJob, palette, store)));
     }
-    for (const letter of Object.keys(HEALTH)) {
-      if (out[letter]) add(letter === "f" ? HEALTH[letter] : `not usable: ${HEALTH[letter]}`, palette.health(letter), out[letter]);
-    }
+    for (const [letter, name, label] of WITHHELD) if (chips[name]) add(label, palette.withheld(letter), chips[name]);
   }
-  if (notReady) entries.push({ label: "node not ready", colour: css(rgb["state-not-ready"]), count: notReady, unit: "node", hatched: true });
-  if (chips.closed && mode !== "health") {
-    entries.push({ label: "free, on a node that takes no pods", colour: css(rgb[mode === "fragmentation" ? "wholly-free" : "free"]), count: chips.closed, unit: "chip", hatched: true });
+  for (const [sign, label] of Object.entries(SIGN_TEXTS)) {
+    const nodes = signs.get(/** @type {import("./types.js").NodeSign} */ (sign));
+    if (nodes) entries.push({ label, colour: css(rgb[`sign-${sign}`]), count: nodes, unit: "node", sign: /** @type {import("./types.js").NodeSign} */ (sign) });
   }
-  if (closed) entries.push({ label: "node cordoned or isolated", colour: css(rgb["state-closed"]), count: closed, unit: "node", hatched: true });
   return entries;
+}
+
+const STATES = /** @type {const} */ (["used", "faulty", "isolated", "reserved", "closed", "free"]);
+const WITHHELD = /** @type {const} */ ([
+  ["f", "faulty", "faulty"],
+  ["i", "isolated", "isolated by an operator"],
+  ["r", "reserved", "reserved for one job"],
+  ["c", "closed", "closed: the node takes no new pods"],
+]);
+const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ ({
+  "not-ready": "node not ready",
+  unhealthy: "node unhealthy",
+  unreadable: "node unreadable or unstable",
+  draining: "node draining",
+  closed: "node cordoned or isolated",
+  "drain-ahead": "node drained at a time ahead",
+});
+
+/**
+ * Whether a pixel of a node belongs to its sign: a pattern of its own for each, so that colour alone says nothing.
+ * @param {import("./types.js").NodeSign} sign
+ * @param {number} x from the left of the node
+ * @param {number} y from its top
+ * @param {number} width
+ * @param {number} period of the pattern
+ * @param {number} thick of its lines
+ */
+export function inSign(sign, x, y, width, period, thick) {
+  const rising = (x + y) % period < thick;
+  const falling = (((x - y) % period) + period) % period < thick;
+  switch (sign) {
+    case "not-ready": return rising;
+    case "closed": return falling;
+    case "unhealthy": return rising || falling;
+    case "draining": return y % period < thick;
+    case "unreadable": return x % period < 2 * thick && y % period < 2 * thick;
+    // A corner: what is still open stays as it is.
+    default: return width - x + y < Math.max(2 * thick, Math.min(width / 3, 2 * period));
+  }
 }
 
 /**
@@ -227,6 +269,7 @@ function jobEntries(byJob, palette, store) {
   /** @type {LegendEntry[]} */
   const entries = sorted.slice(0, LEGEND_JOBS).map(([id, chips]) => {
     const job = store.jobs.get(id);
+    if (id < 0) return { label: "used, by a job that is not known", colour: css(palette.rgb.held), count: chips, unit: "chip" };
     return { label: job ? jobName(job) : `job ${id}`, colour: css(palette.nth(id)), count: chips, unit: "chip", job: id };
   });
   const rest = sorted.slice(LEGEND_JOBS);

@@ -1,6 +1,6 @@
 // What the map shows, in words: for the line below it, for screen readers and for tables.
 
-import { chipCounts, holdersOf } from "./store.js";
+import { CHIP_STATES, chipCounts, holdersOf } from "./store.js";
 import { count, healthText, nodeStateText, number } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
@@ -26,20 +26,31 @@ export function nodesOf(group) {
  * @param {Iterable<NodeRow>} nodes
  */
 export function summary(nodes) {
-  const found = { nodes: 0, chips: 0, free: 0, held: 0, unusable: 0, whollyFree: 0, notReady: 0, closed: 0, jobs: new Set() };
+  const found = {
+    nodes: 0, chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, whollyFree: 0, nodesClosed: 0,
+    /** @type {Set<number>} */
+    jobs: new Set(),
+    /** @type {Map<string, number>} state -> nodes, without those that are ready */
+    states: new Map(),
+  };
   for (const node of nodes) {
     const counts = chipCounts(node);
     found.nodes += 1;
-    found.chips += counts.chips;
-    found.free += counts.free;
-    found.held += counts.held;
-    found.unusable += counts.unusable;
+    for (const name of /** @type {const} */ (["chips", "used", "faulty", "isolated", "reserved", "closed", "free"])) found[name] += counts[name];
     if (counts.chips && counts.free === counts.chips) found.whollyFree += 1;
-    if (node.state === "not-ready") found.notReady += 1;
-    else if (node.state !== "ready") found.closed += 1;
+    if (!node.open) found.nodesClosed += 1;
+    if (node.state !== "ready") found.states.set(node.state, (found.states.get(node.state) ?? 0) + 1);
     for (const holder of node.holders) if (holder >= 0) found.jobs.add(holder);
   }
   return found;
+}
+
+/** The chips that are neither used nor free, in words.
+ * @param {{faulty: number, isolated: number, reserved: number, closed: number}} counts
+ */
+export function withheldText(counts) {
+  const names = /** @type {const} */ (["faulty", "isolated", "reserved", "closed"]);
+  return names.filter((name) => counts[name]).map((name) => `${number(counts[name])} ${name}`);
 }
 
 /** @param {Group} group */
@@ -48,12 +59,11 @@ export function groupText(group) {
   const parts = [
     `${groupTitle(group)}: ${count(found.nodes, "node")}`,
     `${number(found.free)} of ${count(found.chips, "chip")} free`,
+    ...withheldText(found),
     `${count(found.whollyFree, "node")} wholly free`,
     count(found.jobs.size, "job"),
+    ...[...found.states].map(([state, nodes]) => `${count(nodes, "node")} ${state}`),
   ];
-  if (found.unusable) parts.push(`${count(found.unusable, "free chip")} not usable`);
-  if (found.notReady) parts.push(`${count(found.notReady, "node")} not ready`);
-  if (found.closed) parts.push(`${count(found.closed, "node")} cordoned or isolated`);
   return parts.join(", ");
 }
 
@@ -63,8 +73,8 @@ export function groupText(group) {
  */
 export function nodeText(store, node) {
   const counts = chipCounts(node);
-  const parts = [`${node.name}: ${nodeStateText(node.state)}${node.why ? ` (${node.why})` : ""}`];
-  parts.push(`${counts.free} of ${count(counts.chips, "chip")} free`);
+  const parts = [`${node.name}: ${nodeStateText(node)}${node.why ? ` (${node.why})` : ""}`];
+  parts.push([`${counts.free} of ${count(counts.chips, "chip")} free`, ...withheldText(counts)].join(", "));
   const holders = [...holdersOf(node)];
   if (holders.length) {
     parts.push(holders.map(([id, chips]) => `${store.holderName(id)} holds ${chips}`).join(", "));
@@ -80,23 +90,36 @@ export function nodeText(store, node) {
  * @param {number} index
  */
 export function chipText(store, node, index) {
-  const holder = node.holders[index];
-  const held = holder < 0 ? "free" : `held by ${store.holderName(holder)}`;
-  return `${node.name}, chip ${node.numbers[index]}: ${held}, ${healthText(node.health[index])}`;
+  const words = [chipStateText(store, node, index)];
+  const health = healthText(node.health[index]);
+  if (!health.startsWith(words[0])) words.push(health);
+  return `${node.name}, chip ${node.numbers[index]}: ${words.join(", ")}`;
 }
 
 /**
- * The chips of a node as the command line draws them, ring by ring: `#` held, `.` free, `x` faulty, `-` not usable.
+ * The state in which a chip counts; of one that a job holds, who does.
+ * @param {Store} store
+ * @param {NodeRow} node
+ * @param {number} index
+ */
+export function chipStateText(store, node, index) {
+  const holder = node.holders[index];
+  return holder < 0 ? CHIP_STATES[node.states[index]] : `held by ${store.holderName(holder)}`;
+}
+
+const CHIP_SIGNS = /** @type {Record<string, string>} */ ({ u: "#", f: "x", i: "i", r: "~", c: "-", ".": "." });
+export const SIGNS_TEXT = "# used, . free, x faulty, X used and faulty, i isolated, ~ reserved, - closed";
+
+/**
+ * The chips of a node as the command line draws them, ring by ring.
  * @param {Store} store
  * @param {NodeRow} node
  */
 export function chipSigns(store, node) {
   const signs = new Map(
     node.numbers.map((chip, i) => {
-      const [holder, letter] = [node.holders[i], node.health[i]];
-      if (letter === "f") return [chip, "x"];
-      if (holder >= 0) return [chip, "#"];
-      return [chip, letter === "h" || letter === "s" ? "." : "-"];
+      const letter = node.states[i];
+      return [chip, letter === "u" && node.health[i] === "f" ? "X" : CHIP_SIGNS[letter]];
     }),
   );
   const known = (store.board(node)?.rings ?? []).map((ring) => ring.filter((chip) => signs.has(chip)));

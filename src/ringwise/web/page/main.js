@@ -115,6 +115,8 @@ function Totals() {
     ${item("free", number(totals.free), link(["map"], { colour: "free" }))}
     ${item("faulty", number(totals.faulty), link(["map"], { colour: "health" }), totals.faulty ? "bad" : "")}
     ${item("isolated", number(totals.isolated))}
+    ${totals.reserved > 0 && item("reserved", number(totals.reserved))}
+    ${totals.closed > 0 && item("closed", number(totals.closed), link(["nodes"], { show: "bad" }))}
     ${item("jobs running", number(totals.running), link(["jobs"], { state: "running" }))}
     ${item("jobs waiting", number(totals.waiting), link(["jobs"], { state: "waiting" }), totals.waiting ? "warn" : "")}
     ${item("fragmentation", percent(totals.fragmentation), link(["map"], { colour: "fragmentation" }))}

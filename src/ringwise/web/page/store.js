@@ -7,13 +7,34 @@
 /** @typedef {import("./types.js").Change} Change */
 /** @typedef {import("./types.js").Board} Board */
 
+/** What the letters of the states of chips say. */
+export const CHIP_STATES = /** @type {Record<string, "used" | "faulty" | "isolated" | "reserved" | "closed" | "free">} */ ({
+  u: "used",
+  f: "faulty",
+  i: "isolated",
+  r: "reserved",
+  c: "closed",
+  ".": "free",
+});
+
+/** State of a node -> its sign; those that close nothing have none. */
+const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
+  "not ready": "not-ready",
+  unhealthy: "unhealthy",
+  unreadable: "unreadable",
+  unstable: "unreadable",
+  draining: "draining",
+  isolated: "closed",
+  cordoned: "closed",
+});
+
 /**
  * What a listener is told. `nodes`: rows that changed in place; null: nodes came, went or moved to another group, so
  * everything that depends on the set of nodes is made anew.
  * @typedef {{nodes: NodeRow[] | null, jobs: boolean}} StoreChange
  */
 
-const NO_TOTALS = { chips: 0, free: 0, used: 0, faulty: 0, isolated: 0, waiting: 0, running: 0, fragmentation: 0 };
+const NO_TOTALS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, waiting: 0, running: 0, fragmentation: 0 };
 
 export class Store {
   constructor() {
@@ -170,25 +191,25 @@ export function jobState(job) {
 }
 
 /**
- * The chips of a node, counted.
+ * The chips of a node by the state in which the server counts each; the sum of the states is `chips`.
  * @param {NodeRow} node
  */
 export function chipCounts(node) {
-  const counts = { chips: node.numbers.length, free: 0, held: 0, unusable: 0 };
-  for (let i = 0; i < node.holders.length; i += 1) {
-    if (node.holders[i] >= 0) counts.held += 1;
-    else if (usable(node.health[i])) counts.free += 1;
-    else counts.unusable += 1;
-  }
+  const counts = { chips: node.states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0 };
+  for (const letter of node.states) counts[CHIP_STATES[letter]] += 1;
   return counts;
 }
 
 /**
- * Whether a free chip of this health can be given to a pod.
- * @param {string} letter
+ * Which sign a node has on the map; empty: none.
+ * @param {NodeRow} node
+ * @returns {"" | import("./types.js").NodeSign}
  */
-export function usable(letter) {
-  return letter === "h" || letter === "s";
+export function nodeSign(node) {
+  const sign = SIGNS[node.state];
+  // A drain that lies ahead takes no chip away yet.
+  if (node.open && (!sign || sign === "draining")) return node.drain ? "drain-ahead" : "";
+  return sign ?? (node.open ? "" : "closed");
 }
 
 /**

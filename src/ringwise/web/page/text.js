@@ -98,15 +98,23 @@ export const HEALTH = /** @type {Record<string, string>} */ ({
   u: "unknown, no report",
 });
 
-/** What the states of nodes say. */
-export const NODE_STATES = /** @type {Record<string, string>} */ ({
-  ready: "ready",
-  "not-ready": "not ready",
-  unschedulable: "cordoned",
-  isolated: "isolated by an operator",
-});
-
 /** @param {string} letter */
 export const healthText = (letter) => HEALTH[letter] ?? letter;
-/** @param {string} state */
-export const nodeStateText = (state) => NODE_STATES[state] ?? state;
+
+/**
+ * The state of a node; of a drain with a time also when.
+ * @param {import("./types.js").NodeRow} node
+ */
+export function nodeStateText(node) {
+  if (node.state !== "draining" || !node.drain) return node.state;
+  return `${node.open ? "drained at" : "draining since"} ${clock(node.drain)}`;
+}
+
+/**
+ * How a badge shows the state of a node.
+ * @param {import("./types.js").NodeRow} node
+ */
+export function nodeStateKind(node) {
+  if (node.state === "ready") return "running";
+  return node.state === "not ready" || node.state === "unhealthy" ? "bad" : "waiting";
+}

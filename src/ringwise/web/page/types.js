@@ -5,6 +5,8 @@
  * @typedef {{name: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
  */
 
+/** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead"} NodeSign */
+
 /**
  * @typedef {object} NodeRow
  * @property {string} name
@@ -12,10 +14,13 @@
  * @property {string} switch empty: none is known
  * @property {string} superpod
  * @property {string} rack
- * @property {string} state ready, not-ready, unschedulable or isolated
+ * @property {boolean} open whether it takes new pods with chips now
+ * @property {string} state the worst of its states, in the words of the command line
  * @property {string} why
+ * @property {string} drain when its drain begins or began; empty: no time is set
  * @property {number[]} numbers chip numbers in order
- * @property {number[]} holders -1: free; else the id of a job
+ * @property {number[]} holders -1: none; else the id of a job
+ * @property {string} states a letter for each chip: u used, f faulty, i isolated, r reserved, c closed, . free
  * @property {string} health one letter for each chip
  */
 
@@ -54,10 +59,12 @@
 /**
  * @typedef {object} Totals
  * @property {number} chips
- * @property {number} free
  * @property {number} used
  * @property {number} faulty
  * @property {number} isolated
+ * @property {number} reserved
+ * @property {number} closed
+ * @property {number} free
  * @property {number} waiting
  * @property {number} running
  * @property {number} fragmentation from 0 to 1

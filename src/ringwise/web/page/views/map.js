@@ -193,7 +193,7 @@ function Legend({ mode, element }) {
     <h2>Coloured by ${MODES[mode]}</h2>
     <ul class="legend">
       ${entries.map((entry) => html`<li key=${entry.label}>
-        <span class=${`swatch ${entry.hatched ? "hatched" : ""} ${entry.colour ? "" : "many"}`} style=${{ "--swatch": entry.colour || "transparent" }} aria-hidden="true"></span>
+        <span class=${`swatch ${entry.sign ? `sign-${entry.sign}` : ""} ${entry.colour ? "" : "many"}`} style=${{ "--swatch": entry.colour || "transparent" }} aria-hidden="true"></span>
         ${entry.job !== undefined
           ? html`<button type="button" class="plain" title="Highlight this job" onClick=${() => changeSettings({ job: entry.label, queue: "", plan: "" })}><bdi>${entry.label}</bdi></button>`
           : entry.queue

@@ -1,12 +1,12 @@
 // The page of a node: its chips ring by ring, who holds them, and why the scheduler avoids it.
 
 import { store, useDocument, useStore } from "../context.js";
-import { nodeText } from "../describe.js";
+import { nodeText, withheldText } from "../describe.js";
 import { Badge, Facts, JobLinkByKey, KeyValues, Name, Problem, Section, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { link } from "../routes.js";
-import { chipCounts } from "../store.js";
-import { count, encoded, healthText, nodeStateText, ranges } from "../text.js";
+import { CHIP_STATES, chipCounts } from "../store.js";
+import { count, encoded, healthText, nodeStateKind, nodeStateText, ranges } from "../text.js";
 import { NodePicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").NodeDocument} NodeDocument */
@@ -25,15 +25,15 @@ export function NodeView({ name }) {
   const counts = chipCounts(node);
   const board = store.board(node);
   return html`
-    <${ViewHead} title=${name}><${Badge} kind=${node.state === "ready" ? "running" : node.state === "not-ready" ? "bad" : "waiting"}>${nodeStateText(node.state)}<//>
+    <${ViewHead} title=${name}><${Badge} kind=${nodeStateKind(node)}>${nodeStateText(node)}<//>
       <a href=${link(["map"], { node: name })}>Show on the map</a><//>
     <${Problem} error=${error} what="The node" />
     <div class="columns">
       <${Section} title="Node">
         <${Facts} items=${[
-          ["state", node.why ? html`${nodeStateText(node.state)}: <bdi>${node.why}</bdi>` : nodeStateText(node.state)],
+          ["state", node.why ? html`${nodeStateText(node)}: <bdi>${node.why}</bdi>` : nodeStateText(node)],
           ["board", board ? html`${board.name} <span class="faint">${board.accelerator}</span>` : "not known"],
-          ["chips", `${counts.free} of ${count(counts.chips, "chip")} free, ${counts.held} held${counts.unusable ? `, ${counts.unusable} not usable` : ""}`],
+          ["chips", [`${counts.free} of ${count(counts.chips, "chip")} free`, `${counts.used} used`, ...withheldText(counts)].join(", ")],
           ["leaf switch", node.switch && html`<${Name}>${node.switch}<//>`],
           ["SuperPoD", node.superpod && html`<${Name}>${node.superpod}<//>`],
           ["rack", node.rack && html`<${Name}>${node.rack}<//>`],
@@ -48,7 +48,7 @@ export function NodeView({ name }) {
       <//>
     </div>
     <${Section} title="Each chip">
-      <${Table} label="Chips" rows=${document?.chips ?? []} id=${(/** @type {any} */ chip) => chip.number} empty="No chips are known." columns=${chipColumns()} />
+      <${Table} label="Chips" rows=${document?.chips ?? []} id=${(/** @type {any} */ chip) => chip.number} empty="No chips are known." columns=${chipColumns(node)} />
     <//>
     ${document && document.pods.length > 0 && html`<${Section} title="Pods">
       <${Table} label="Pods" rows=${document.pods} id=${(/** @type {any} */ pod) => `${pod.namespace}/${pod.name}`} columns=${podColumns()} /><//>`}
@@ -57,12 +57,17 @@ export function NodeView({ name }) {
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
 }
 
-/** @returns {import("../elements.js").Column<import("../types.js").ChipFields>[]} */
-function chipColumns() {
+/**
+ * @param {import("../types.js").NodeRow} node
+ * @returns {import("../elements.js").Column<import("../types.js").ChipFields>[]}
+ */
+function chipColumns(node) {
+  /** @param {import("../types.js").ChipFields} chip */
+  const state = (chip) => CHIP_STATES[node.states[node.numbers.indexOf(chip.number)]] ?? "";
   return [
     { title: "chip", cell: (chip) => html`${chip.number} <span class="faint">${chip.name}</span>`, sort: (chip) => chip.number },
     { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },
-    { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">free</span>`), sort: (chip) => chip.job },
+    { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">${state(chip)}</span>`), sort: (chip) => chip.job || state(chip) },
     { title: "pod", kind: "named", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },
     { title: "fault codes and notes", cell: (chip) => [...chip.codes, chip.note].filter(Boolean).map((text) => html`<bdi key=${text}>${text}</bdi> `), kind: "wide" },
   ];

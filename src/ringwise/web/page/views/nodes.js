@@ -1,12 +1,12 @@
 // All nodes as a table: everything that the map says with colours, in words.
 
 import { store, useStore } from "../context.js";
-import { chipSigns, summary } from "../describe.js";
+import { chipSigns, SIGNS_TEXT, summary, withheldText } from "../describe.js";
 import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { changeSettings } from "../routes.js";
 import { chipCounts, holdersOf, natural } from "../store.js";
-import { count, healthText, nodeStateText, number } from "../text.js";
+import { count, healthText, nodeStateKind, nodeStateText, number } from "../text.js";
 
 /** @typedef {import("../types.js").NodeRow} NodeRow */
 /** @typedef {{name: string, nodes: NodeRow[], found: ReturnType<typeof summary>}} GroupRow */
@@ -22,7 +22,7 @@ export function NodesView({ settings }) {
   const found = [...nodes.values()].filter((node) => {
     const counts = chipCounts(node);
     if (show === "free" && !counts.free) return false;
-    if (show === "partly" && (!counts.free || !counts.held)) return false;
+    if (show === "partly" && (!counts.free || !counts.used)) return false;
     if (show === "bad" && node.state === "ready" && !/[^h]/.test(node.health)) return false;
     if (!words.length) return true;
     const jobs = [...holdersOf(node).keys()].map((id) => store.holderName(id)).join(" ");
@@ -40,13 +40,13 @@ export function NodesView({ settings }) {
     </div>
     ${grouped
       ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => row.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
-      : html`<p class="faint signs">Chips, ring by ring: # held, . free, x faulty, - not usable.</p>
+      : html`<p class="faint signs">Chips, ring by ring: ${SIGNS_TEXT}.</p>
         <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
 }
 
 /** @param {NodeRow} node */
 function stateBadge(node) {
-  return html`<${Badge} kind=${node.state === "ready" ? "running" : node.state === "not-ready" ? "bad" : "waiting"}>${nodeStateText(node.state)}<//>
+  return html`<${Badge} kind=${nodeStateKind(node)}>${nodeStateText(node)}<//>
     ${node.why && html` <span class="faint"><bdi>${node.why}</bdi></span>`}`;
 }
 
@@ -96,10 +96,10 @@ function groupColumns(field) {
     { title: "nodes", cell: (row) => number(row.found.nodes), sort: (row) => row.found.nodes, kind: "number" },
     { title: "nodes wholly free", cell: (row) => number(row.found.whollyFree), sort: (row) => row.found.whollyFree, kind: "number" },
     { title: "chips", cell: (row) => number(row.found.chips), sort: (row) => row.found.chips, kind: "number" },
-    { title: "held", cell: (row) => number(row.found.held), sort: (row) => row.found.held, kind: "number" },
+    { title: "used", cell: (row) => number(row.found.used), sort: (row) => row.found.used, kind: "number" },
     { title: "free", cell: (row) => number(row.found.free), sort: (row) => row.found.free, kind: "number" },
-    { title: "not usable", cell: (row) => number(row.found.unusable), sort: (row) => row.found.unusable, kind: "number" },
-    { title: "nodes closed", cell: (row) => number(row.found.notReady + row.found.closed), sort: (row) => row.found.notReady + row.found.closed, kind: "number" },
+    { title: "neither", cell: (row) => withheldText(row.found).join(", "), sort: (row) => row.found.chips - row.found.used - row.found.free },
+    { title: "nodes closed", cell: (row) => number(row.found.nodesClosed), sort: (row) => row.found.nodesClosed, kind: "number" },
     { title: "jobs", cell: (row) => number(row.found.jobs.size), sort: (row) => row.found.jobs.size, kind: "number" },
   ];
 }

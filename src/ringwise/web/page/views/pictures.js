@@ -5,7 +5,7 @@ import { store } from "../context.js";
 import { NodeLink } from "../elements.js";
 import { html, useEffect, useState } from "../html.js";
 import { nodeShape } from "../layout.js";
-import { natural } from "../store.js";
+import { CHIP_STATES, natural } from "../store.js";
 import { count, healthText, ranges } from "../text.js";
 import { onThemeChange } from "../theme.js";
 
@@ -31,8 +31,8 @@ export function NodePicture({ node }) {
       return html`<li key=${number} class=${`chip-box ${node.health[i] === "h" ? "" : "unhealthy"}`}
           style=${{ gridColumn: column, gridRow: row, "--swatch": css(colours[i]), ...gaps }}>
         <strong>${number}</strong>
-        <span class="holder"><bdi>${holder < 0 ? "free" : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi></span>
-        ${node.health[i] !== "h" && html`<span class="health">${healthText(node.health[i])}</span>`}
+        <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi></span>
+        ${node.health[i] !== "h" && !(holder < 0 && healthText(node.health[i]).startsWith(CHIP_STATES[node.states[i]])) && html`<span class="health">${healthText(node.health[i])}</span>`}
       </li>`;
     })}
   </ol>`;
