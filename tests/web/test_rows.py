@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from ringwise.apps.extensions import new_scheduler
+from ringwise.manifests.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.changes import Changes
@@ -59,8 +60,8 @@ class Follower:
         self.mirror = Mirror.of_rows(self.rows)
         self.sequence = 0
 
-    def follow(self) -> dict[str, Any] | None:
-        change = self.rows.follow(self.sequence + 1, NOW)
+    def follow(self, now: int = NOW) -> dict[str, Any] | None:
+        change = self.rows.follow(self.sequence + 1, now)
         if change is None:
             return None
         self.sequence += 1
@@ -216,7 +217,11 @@ def test_health_letters() -> None:
 def test_chips_that_no_list_names_are_unknown() -> None:
     scheduler = new_scheduler()
     scheduler.handle([ev.NodeSeen(Node("n1", chips_allocatable={CHIP: 2}, chips_capacity={CHIP: 2}))], NOW)
-    assert Follower(scheduler).mirror.nodes["n1"]["health"] == "uu"
+    client = Follower(scheduler)
+    row = client.mirror.nodes["n1"]
+    assert (row["health"], row["state"]) == ("uu", "report pending")
+    # A new pod may have them: the header counts as free what the rows do.
+    assert (row["states"], client.mirror.totals["free"]) == ("..", 2)
 
 
 @pytest.mark.parametrize(
@@ -235,6 +240,19 @@ def test_states_of_nodes(events: list[ev.Event], state: str) -> None:
     row = followed(*events).mirror.nodes["n1"]
     assert row["state"] == state
     assert bool(row["why"]) == (state != "ready")
+
+
+def test_a_drain_begins_although_no_object_changes() -> None:
+    start = NOW + 5
+    client = followed(node("n1"), ev.IsolationsSeen(Isolations((Isolation("n1", start=start),))))
+    row = client.mirror.nodes["n1"]
+    assert (row["open"], row["state"], row["states"]) == (True, "draining", ".." * 4)
+    assert row["drain"] == rfc3339(start)
+    assert client.follow(start - 1) is None
+    assert client.follow(start) is not None
+    row = client.mirror.nodes["n1"]
+    assert (row["open"], row["states"]) == (False, "cc" * 4)
+    assert (client.mirror.totals["free"], client.mirror.totals["closed"]) == (0, 8)
 
 
 @pytest.mark.parametrize(("number", "shown"), [(None, ""), (-1, ""), (0, "0"), (7, "7")])

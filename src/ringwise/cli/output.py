@@ -35,16 +35,14 @@ _SCHEMA_VERSION = "ringwise.schema-version"
 
 
 def output_option(command: Command) -> Command:
-    return schema_version_option(
-        click.option(
-            "-o",
-            "--output",
-            type=click.Choice(["table", "json", "yaml"]),
-            default="table",
-            show_default=True,
-            help="Output format.",
-        )(command)
-    )
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        show_default=True,
+        help="Output format.",
+    )(schema_version_option(command))
 
 
 def schema_version_option(command: Command) -> Command:

@@ -221,11 +221,11 @@ def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: O
         "job": ["free", "lab/first 32", "faulty 1", "node cordoned or isolated 1 node"],
         "queue": ["free", "queue default 34", "faulty 1"],
         "health": ["healthy 47", "faulty 1"],
-        "free": ["free 6", "held by a job 34", "free, on a node that takes no pods 7"],
+        "free": ["free 6", "used 34", "closed: the node takes no new pods 7"],
         "fragmentation": [
-            "free, on a node that is wholly free",
+            "free, on a node without used chips",
             "free, on a node that is partly in use 6",
-            "held, on a node that is partly in use 2",
+            "used, on a node that is partly in use 2",
         ],
     }
     for mode, words in expected.items():

@@ -81,7 +81,8 @@ def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: in
       const rows = Array.from({ length: argument.count }, (_, i) => ({
         name: `n${i}`, board: i % 5 ? 0 : null,
         switch: i % 4 ? `s${i % 7}` : "", superpod: `${i % 3}`, rack: i % 2 ? `${i % 6}` : "",
-        state: "ready", why: "", numbers: i % 11 ? [0, 1, 2, 3, 4, 5, 6, 7] : [], holders: [], health: "",
+        state: "ready", why: "", numbers: i % 11 ? [0, 1, 2, 3, 4, 5, 6, 7] : [],
+        holders: [], states: "", health: "",
       }));
       const layout = module.layOut(rows, [board], argument.grouping, 1.6);
       const wrong = [];
@@ -107,7 +108,7 @@ def test_ten_thousand_nodes_fill_a_picture_well(call: Any) -> None:
     body = """
       const rows = Array.from({ length: 10000 }, (_, i) => ({
         name: `n${i}`, board: null, switch: `s${i >> 4}`, superpod: "", rack: "", state: "ready", why: "",
-        numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], health: "",
+        numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], states: "", health: "",
       }));
       const layout = module.layOut(rows, [], "switch", 1.6);
       return (10000 * layout.cellWidth * layout.cellHeight) / (Math.max(layout.w / 1.6, layout.h) ** 2 * 1.6);
@@ -147,8 +148,8 @@ def test_a_job_that_comes_back_under_its_name_keeps_its_new_row(call: Any) -> No
 def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
     body = """
       const store = new module.Store();
-      const empty = { board: null, switch: "", superpod: "", rack: "", numbers: [], holders: [], health: "" };
-      const row = (name) => ({ name, ...empty });
+      const empty = { board: null, switch: "", superpod: "", rack: "", numbers: [], holders: [] };
+      const row = (name) => ({ name, ...empty, states: "", health: "" });
       const told = [];
       store.subscribe((change) => told.push(change.nodes === null));
       store.apply({ sequence: 1, time: "", nodes: [row("n10"), row("n2")] });

@@ -103,7 +103,7 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     view.see_total("free", "40")
     view.open("map")
     legend = view.page.get_by_role("region", name="Legend")
-    legend.get_by_role("listitem").filter(has_text="free, on a node that takes no pods").get_by_text(
+    legend.get_by_role("listitem").filter(has_text="closed: the node takes no new pods").get_by_text(
         "8"
     ).wait_for()
     assert legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"]

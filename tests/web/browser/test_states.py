@@ -1,0 +1,211 @@
+"""What the page says of nodes and chips is what the scheduler counts, in header, map, legend and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.checkout import ROOT
+from tests.lab.rig import job
+from tests.web.browser.conftest import Opener
+from tests.web.browser.rig import DashboardLab, View, dashboard_lab
+from tests.web.browser.test_modules import call as call  # a fixture
+
+pytestmark = pytest.mark.browser
+
+STATES = ("in use", "free", "faulty", "isolated", "reserved", "closed")
+CANVAS = "document.querySelector('canvas.map-base').toDataURL()"
+
+
+@pytest.fixture(scope="module")
+def broken_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DashboardLab]:
+    """Nodes that are cordoned, isolated, not ready, unhealthy, under a drain now and later; two bad chips."""
+    folder = tmp_path_factory.mktemp("lab")
+    with dashboard_lab(folder, "--nodes", "12", "--leaf-size", "4") as lab:
+        lab.terminal.submit(job("train", 1, 4), job("wide", 1, 8))
+        lab.terminal.ok("drain node-6 --at 1m")
+        lab.terminal.ok("advance 2m")
+        lab.terminal.ok("cordon node-8")
+        lab.terminal.ok(f"isolate node-2 --lab {folder} --reason test --by me")
+        lab.terminal.ok("fault inject node node-3")
+        lab.terminal.ok("fault inject switch node-4")
+        lab.terminal.ok("drain node-5 --at 90m")
+        lab.terminal.ok("fault inject chip node-7 7")
+        lab.terminal.ok(f"isolate node-7 Ascend910-5 --lab {folder} --reason test --by me")
+        lab.terminal.ok("advance 1s")
+        yield lab
+
+
+def totals(view: View) -> dict[str, int]:
+    found = view.page.locator(".totals div").all_inner_texts()
+    pairs = (text.split("\n") for text in found)
+    return {name.lower(): int(value.replace(",", "")) for name, value in pairs if not value.endswith("%")}
+
+
+def legend(view: View) -> list[str]:
+    items = view.page.get_by_role("region", name="Legend").get_by_role("listitem").all_inner_texts()
+    return [" ".join(item.split()) for item in items]
+
+
+def chips_of(entries: list[str]) -> int:
+    """The sum of what the legend counts in chips."""
+    found = [re.search(r" ([\d,]+)$", entry) for entry in entries]
+    return sum(int(one[1].replace(",", "")) for one in found if one)
+
+
+def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(broken_lab.url)
+    for mode in ("job", "queue", "free", "fragmentation", "health"):
+        view.open("map", settings=f"colour={mode}").complete()
+        view.see(f"Coloured by {mode}")
+        header, entries = totals(view), legend(view)
+        assert sum(header.get(name, 0) for name in STATES) == header["chips"] == 96
+        assert chips_of(entries) == 96, (mode, entries)
+        if mode in ("job", "queue", "free"):
+            assert f"free {header['free']}" in entries
+        if mode != "health":
+            assert f"faulty {header['faulty']}" in entries
+            assert f"isolated by an operator {header['isolated']}" in entries
+            assert f"closed: the node takes no new pods {header['closed']}" in entries
+
+
+def test_every_kind_of_closed_node_has_its_own_sign(broken_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(broken_lab.url).open("map").complete()
+    entries = legend(view)
+    for label, nodes in (
+        ("node not ready", "1 node"),
+        ("node unhealthy", "1 node"),
+        ("node draining", "1 node"),
+        ("node cordoned or isolated", "2 nodes"),
+        ("node drained at a time ahead", "1 node"),
+    ):
+        assert f"{label} {nodes}" in entries
+    swatches = view.page.locator(".legend .swatch[class*=sign-]")
+    looks = [one.evaluate("one => getComputedStyle(one).background") for one in swatches.all()]
+    assert len(set(looks)) == len(looks) == 5
+    for node, words in (
+        ("node-3", "not ready"),
+        ("node-4", "unhealthy"),
+        ("node-5", "drained at 20"),
+        ("node-6", "draining since 20"),
+    ):
+        view.open("nodes", settings=f"text={node}")
+        view.row(node, "Nodes").get_by_text(words).first.wait_for()
+        view.open("nodes", node)
+        view.see(words)
+    view.open("nodes", settings="text=node-7")
+    assert "[....|.i.x]" in view.row("node-7", "Nodes").inner_text()
+    view.open("nodes", settings="text=node-8")
+    assert "[----|----]" in view.row("node-8", "Nodes").inner_text()
+
+
+def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(lab.url).open("map", settings="colour=free").complete()
+    before = view.page.evaluate(CANVAS)
+    lab.terminal.ok("drain node-2 --at 10m")
+    ahead = view.page.get_by_role("region", name="Legend").get_by_text("node drained at a time ahead")
+    ahead.wait_for()
+    view.settled()
+    marked = view.page.evaluate(CANVAS)
+    assert marked != before
+    # Its chips are free until then.
+    assert totals(view)["free"] == 48
+    lab.terminal.ok("advance 11m")
+    view.page.get_by_role("region", name="Legend").get_by_text("node draining").wait_for()
+    view.see_total("free", "40")
+    view.see_total("closed", "8")
+    view.settled()
+    assert view.page.evaluate(CANVAS) not in (before, marked)
+
+
+SIGNS = ("not-ready", "unhealthy", "unreadable", "draining", "closed", "drain-ahead")
+
+
+@pytest.mark.parametrize(("width", "height"), [(12, 9), (60, 40)])
+def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None:
+    body = """
+      const [signs, width, height] = argument;
+      return signs.map((sign) => {
+        let text = "";
+        for (let i = 0; i < width * height; i += 1) {
+          text += module.inSign(sign, i % width, Math.floor(i / width), width, 7, 2) ? "#" : ".";
+        }
+        return text;
+      });
+    """
+    drawn = call("colours.js", body, [SIGNS, width, height])
+    assert all("#" in one and "." in one for one in drawn)
+    for a, b in combinations(drawn, 2):
+        # Much of the picture differs, not a pixel of it.
+        assert sum(x != y for x, y in zip(a, b, strict=True)) > width * height / 20
+
+
+@pytest.mark.parametrize(
+    ("state", "is_open", "drain", "sign"),
+    [
+        ("ready", True, "", ""),
+        ("sub-healthy", True, "", ""),
+        ("report pending", True, "", ""),
+        ("report pending", True, "2026-01-01T00:00:00Z", "drain-ahead"),
+        ("draining", True, "2026-01-01T00:00:00Z", "drain-ahead"),
+        ("draining", False, "2026-01-01T00:00:00Z", "draining"),
+        ("draining", False, "", "draining"),
+        ("not ready", False, "", "not-ready"),
+        ("unhealthy", False, "", "unhealthy"),
+        ("unreadable", True, "", "unreadable"),
+        ("unstable", True, "", "unreadable"),
+        ("isolated", False, "", "closed"),
+        ("cordoned", False, "", "closed"),
+        ("a state of a later version", False, "", "closed"),
+    ],
+)
+def test_states_and_their_signs(call: Any, state: str, is_open: bool, drain: str, sign: str) -> None:
+    row = {"state": state, "open": is_open, "drain": drain}
+    assert call("store.js", "return module.nodeSign(argument)", row) == sign
+
+
+def test_a_cluster_without_device_reports(tmp_path: Path, open_page: Opener) -> None:
+    """No chip is known to be healthy; what a new pod may have is free above and in the legend."""
+    with dashboard_lab(tmp_path, "--nodes", "3") as lab:
+        view = open_page(lab.url)
+        view.page.route("**/api/v1/snapshot", _without_reports)
+        view.open("map", settings="colour=free").complete()
+        assert totals(view)["free"] == 24
+        assert legend(view)[0] == "free 24"
+        view.open("nodes", "node-0")
+        view.see("no device plugin of node-0 has reported")
+
+
+def _without_reports(route: Any) -> None:
+    document = route.fetch().json()
+    for row in document["nodes"]:
+        why = f"no device plugin of {row['name']} has reported its chips"
+        row |= {"health": "u" * 8, "state": "report pending", "why": why}
+    route.fulfill(json=document)
+
+
+def test_blocks_and_racks_of_superpods(tmp_path: Path, open_page: Opener) -> None:
+    with dashboard_lab(tmp_path, "--nodes", "32", "--board", "950-x8-rack", "--superpod-size", "16") as lab:
+        lab.terminal.ok(f"submit {ROOT}/examples/racks/job.yaml")
+        lab.terminal.ok("advance 5s")
+        view = open_page(lab.url).open("jobs", "default", "train")
+        where = view.page.get_by_role("list", name="Where the job is")
+        where.get_by_text("block 0").first.wait_for()
+        titles = where.get_by_role("heading").all_inner_texts()
+        assert all(re.match(r"SuperPoD \d+, block 0, rack \d+", title) for title in titles), titles
+        assert where.get_by_role("link").count() == 8
+        view.open("map", settings="group=rack").complete()
+        view.page.locator(".map-overlay").focus()
+        for key, says in (("ArrowDown", "SuperPoD 0: 16 nodes"), ("Enter", "rack 0: 8 nodes")):
+            view.page.keyboard.press(key)
+            view.page.locator("#map-cursor").get_by_text(says).wait_for()
+        view.open("nodes", settings="rows=rack")
+        table = view.page.get_by_role("table", name="racks", exact=True)
+        table.get_by_role("row").filter(has_text="0 / 0").wait_for()
+        cells = [row.split("\t") for row in table.get_by_role("row").all_inner_texts()[1:]]
+        assert sum(int(row[1]) for row in cells) == 32
