@@ -148,7 +148,7 @@ def test_place_and_the_replay_of_its_journal(installed: Installed, tmp_path: Pat
             lambda answer: "fenced-job" in [finding["code"] for finding in answer["findings"]],
         ),
         # The placed job holds a chip.
-        (("capacity",), 0, lambda answer: answer["boards"][0]["chips"]["held"] == 1),
+        (("capacity",), 0, lambda answer: answer["boards"][0]["chips"]["used"] == 1),
     ],
     ids=["why", "doctor", "capacity"],
 )

@@ -58,6 +58,10 @@ def run_json(*arguments: str) -> Any:
     return json.loads(ran.stdout)
 
 
+#: The documents were recorded in version 1.
+OLD = ("--schema-version", "1")
+
+
 def missing_fields(name: str, document: Any) -> set[str]:
     """Fields that were printed before and are not any more."""
     return set(NAMES["fields"][name]) - field_paths(document)
@@ -76,10 +80,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     # The nodes are those of the folder, whatever the settings of a new lab would be.
     with running(folder, replace(SMALL, speed=None)):
         for name, question in QUERIES.items():
-            found[name] = terminal.json(" ".join(question))
+            found[name] = terminal.json(" ".join((*question, *OLD)))
         terminal.ok(f"advance {FURTHER_TIME}")
         for name in LATER:
-            found[f"{name} later"] = terminal.json(" ".join(QUERIES[name]))
+            found[f"{name} later"] = terminal.json(" ".join((*QUERIES[name], *OLD)))
     found["top"]["status"].pop("folder")
     return found
 
@@ -114,6 +118,12 @@ def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], nam
     today = without_needless_superpods(in_words_of_today(before))
     jobs = in_words_of_today(expected()["lab"]["get jobs later" if name.endswith(" later") else "get jobs"])
     count_as_today(today, jobs["jobs"])
+    if name == "capacity":
+        # A taint dedicates the node closed-0: its chips are free now, for pods that tolerate the taint.
+        for document in (today, known):
+            board = document["boards"][0]
+            board["chips"]["free"] += board["chips"].pop("closed")
+            board.pop("shapes")
     assert first_difference(decisions(today), decisions(known)) is None
 
 

@@ -16,9 +16,9 @@ def test_cordon_drain_and_fault(terminal: Terminal) -> None:
     terminal.ok("fault inject chip node-1 0-2,5")
     terminal.ok("fault inject network node-2 7")
     found = {node["name"]: node for node in terminal.json("get nodes")["nodes"]}
-    assert found["node-0"]["cordoned"]
+    assert found["node-0"]["state"] == "cordoned"
     assert found["node-1"]["chips"][0]["faulty"] == [0, 1, 2, 5]
-    assert found["node-2"]["chips"][0]["network_faulty"] == [7]
+    assert found["node-2"]["chips"][0]["marks"]["network_faulty"] == [7]
     (gang,) = terminal.submit(job("gang", 2, 8))["jobs"]
     assert gang["outcome"] == "pending"
     terminal.ok("uncordon node-0")
@@ -199,7 +199,7 @@ def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
     said = terminal.refused(f"drain {terminal.seats()['lab/elastic-worker-0'][0]}", "")
     assert "lab/elastic: 1 of 2 pods runs here; 1 would be left, enough for the gang (minAvailable 1)" in said
     assert "nothing was changed: there is no answer; --yes drains without asking" in said
-    assert not any(found["cordoned"] for found in terminal.json("get nodes")["nodes"])
+    assert not any(found["state"] == "cordoned" for found in terminal.json("get nodes")["nodes"])
     said = terminal.run(f"drain {node}", "").stderr
     assert "note: lab/gang stays, because it could not be completed: " in said
     terminal.ok(f"uncordon {node}")

@@ -55,7 +55,7 @@ def test_every_question_has_three_forms(asked: Terminal, command: str) -> None:
         ("why waits", "-> if job lab/busy ended"),
         ("why waits", "queue default: 1 of 1 waiting"),
         ("why busy", "3 pods with 24 chips run on 3 nodes"),
-        ("capacity", "4 nodes with 32 chips: 26 held, 6 free"),
+        ("capacity", "4 nodes with 32 chips: 26 used, 6 free"),
         ("doctor", "4 nodes, 3 jobs: 0 errors"),
         ("topology show", "172.0.0.1 idle A B 0 of 2 free"),
         ("top --once", "node-3 [##..|....]"),

@@ -1,6 +1,6 @@
 """Documents of version 2 in their version 1, for programs that read the fields of before; for one release.
 
-What version 1 cannot say is left out. Numbers are those of version 2: each chip counts once.
+What version 1 cannot say is left out.
 """
 
 from __future__ import annotations
@@ -77,12 +77,11 @@ def _chips_of_node(chips: Document, closed: str | None) -> Document:
 
 
 def _top(document: Document) -> Document:
-    return {**_nodes(document), "status": _status(document["status"])}
-
-
-def _status(status: Document) -> Document:
-    new = ("used", "isolated", "reserved", "closed", "free")
-    return {name: value for name, value in status.items() if name not in new} | {"held": status["used"]}
+    new, status = ("used", "isolated", "reserved", "closed", "free"), document["status"]
+    kept = {name: value for name, value in status.items() if name not in new}
+    # A faulty chip that a pod holds was counted as both.
+    faulty = sum(len(chips["marks"]["faulty"]) for node in document["nodes"] for chips in node["chips"])
+    return {**_nodes(document), "status": kept | {"held": status["used"], "faulty": faulty}}
 
 
 def _capacity(document: Document) -> Document:

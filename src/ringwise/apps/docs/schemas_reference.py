@@ -65,6 +65,7 @@ _MAPPED = (
     ),
     ("", "`open`, `state`, `states`", "not there"),
     ("`top`", "`status.used`", "`status.held`; the other new sums are not there"),
+    ("", "`marks.faulty` of all nodes", "`status.faulty`: also chips that pods hold"),
     ("`capacity`", "`used`", "`held`"),
     ("", "`faulty` and `isolated`", "`faulty`: their sum"),
     ("`chips`", "`faulty`", "`unhealthy`"),

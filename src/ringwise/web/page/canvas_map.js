@@ -434,7 +434,8 @@ export class CanvasMap {
       const holder = node.row.holders[i];
       const name = holder < 0 ? CHIP_STATES[node.row.states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
       this._text(context, name, cx + scale * 0.1, cy + scale * 0.52, scale * 0.76);
-      if (node.row.health[i] !== "h") this._text(context, healthWord(node.row.health[i]), cx + scale * 0.1, cy + scale * 0.76, scale * 0.76);
+      const health = healthWord(node.row.health[i]);
+      if (node.row.health[i] !== "h" && health !== name) this._text(context, health, cx + scale * 0.1, cy + scale * 0.76, scale * 0.76);
     }
   }
 

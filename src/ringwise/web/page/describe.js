@@ -1,7 +1,7 @@
 // What the map shows, in words: for the line below it, for screen readers and for tables.
 
 import { CHIP_STATES, chipCounts, holdersOf } from "./store.js";
-import { count, healthText, nodeStateText, number } from "./text.js";
+import { count, healthText, nodeStateText, number, ranges } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
 /** @typedef {import("./store.js").Store} Store */
@@ -79,7 +79,10 @@ export function nodeText(store, node) {
   if (holders.length) {
     parts.push(holders.map(([id, chips]) => `${store.holderName(id)} holds ${chips}`).join(", "));
   }
-  const bad = [...node.health].flatMap((letter, i) => (letter === "h" ? [] : [`chip ${node.numbers[i]} ${healthText(letter)}`]));
+  const bad = [...new Set(node.health)].filter((letter) => letter !== "h").map((letter) => {
+    const chips = node.numbers.filter((_, i) => node.health[i] === letter);
+    return `${chips.length === 1 ? "chip" : "chips"} ${ranges(chips)} ${healthText(letter)}`;
+  });
   if (bad.length) parts.push(bad.join(", "));
   return parts.join("; ");
 }
