@@ -45,7 +45,12 @@ class Metrics(MetricSet):
             "ringwise_rescheduling_left_out",
             "Entries about rescheduled jobs that do not fit into their ConfigMap",
         )
-        self._chips = gauge("ringwise_chips", "Chips by resource and state", "resource", "state")
+        self._chips = gauge(
+            "ringwise_chips",
+            "Chips by resource and state: used, faulty, isolated, reserved, closed or free",
+            "resource",
+            "state",
+        )
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
         self._journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
