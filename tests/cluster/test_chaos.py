@@ -197,7 +197,7 @@ def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Work
     check_chips(pods)
     held = sum(requested_chips(one) for one in pods if is_live(one))
     assert held == NODES * 8
-    counted = f'ringwise_chips{{resource="{CHIP}",state="held"}}'
+    counted = f'ringwise_chips{{resource="{CHIP}",state="used"}}'
     cluster.wait(
         lambda: any(one.leads and one.metric(counted) == held for one in replicas),
         f"seed {SEED}: the leader counts {held} chips as held",

@@ -364,14 +364,15 @@ def node_documents(objects: ClusterObjects) -> list[NodeFields]:
     return [
         {
             "name": node.name,
-            **_states(objects, node),
+            **states,
             "address": node.internal_ip,
             "switch": None if resolved is None else resolved.switch_name(node.name),
             "superpod": node.superpod,
             "pods": pods.get(node.name, 0),
-            "chips": list(_chips(objects, node, boards)),
+            "chips": list(_chips(objects, node, boards, opened=states["open"])),
         }
         for node in sorted(objects.nodes, key=lambda node: natural_key(node.name))
+        for states in (_states(objects, node),)
     ]
 
 
@@ -389,13 +390,12 @@ def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
 
 
 def _chips(
-    objects: ClusterObjects, node: Node, boards: dict[tuple[str, str], Board]
+    objects: ClusterObjects, node: Node, boards: dict[tuple[str, str], Board], *, opened: bool
 ) -> Iterator[ChipsFields]:
     cluster = objects.view.cluster
     number = cluster.node_id.get(node.name)
     if number is None:
         return
-    opened = is_open(node_states(cluster, number, objects.now))
     kinds = dict(offered(cluster, number))
     for resource in node.chips_capacity:
         fleet = kinds.get(resource)

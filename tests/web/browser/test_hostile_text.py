@@ -41,7 +41,20 @@ PIECES = (
     " ",
 )
 #: Words that the page compares, and must understand.
-MEANT = {"epoch", "time", "since", "state", "outcome", "health", "kind", "schema", "live", "interval"}
+MEANT = {
+    "epoch",
+    "time",
+    "since",
+    "state",
+    "states",
+    "drain",
+    "outcome",
+    "health",
+    "kind",
+    "schema",
+    "live",
+    "interval",
+}
 #: Signs that are shown as their number.
 ACTING = {"\u202e": "[U+202E]", "\u200b": "[U+200B]", "\ufeff": "[U+FEFF]", "\x07": "[U+0007]"}
 
