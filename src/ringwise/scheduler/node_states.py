@@ -27,9 +27,7 @@ from ringwise.state.reasons import (
     UNREADABLE_POD,
     UNSTABLE_NODE,
 )
-
-#: Taints of Kubernetes' own, for what is wrong with a node. Others dedicate it to pods that tolerate them.
-_CONDITION_TAINTS = "node.kubernetes.io/"
+from ringwise.wellknown import NODE_TAINT_PREFIX
 
 
 class NodeState(enum.StrEnum):
@@ -170,7 +168,7 @@ def dedicating_taints(cluster: ClusterReader, numbers: Iterable[int]) -> set[str
         for node in map(cluster.nodes.__getitem__, numbers)
         if node is not None
         for taint in node.taints
-        if taint.effect in FORBIDDING and not taint.key.startswith(_CONDITION_TAINTS)
+        if taint.effect in FORBIDDING and not taint.key.startswith(NODE_TAINT_PREFIX)
     }
 
 
@@ -181,7 +179,7 @@ def _of_object(node: Node) -> Iterator[StateOfNode]:
         yield StateOfNode(NodeState.CORDONED, f"{node.name} is cordoned")
         return
     for taint in node.taints:
-        if taint.effect in FORBIDDING and taint.key.startswith(_CONDITION_TAINTS) and node.ready:
+        if taint.effect in FORBIDDING and taint.key.startswith(NODE_TAINT_PREFIX) and node.ready:
             yield StateOfNode(NodeState.UNHEALTHY, f"{node.name} has the taint {taint.key}")
 
 

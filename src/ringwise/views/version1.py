@@ -18,6 +18,8 @@ _OLD_SUFFIX, _NEW_SUFFIX = "/v1", "/v2"
 _CHIP_STATES = {"faulty": "unhealthy", "reserved": "free", "closed": "free"}
 #: States that keep pods from the chips of one resource of a node.
 _PARTLY_CLOSED = ("unstable", "unreadable")
+#: States that version 1 says in other fields, or that take pods.
+_WITH_FIELDS = ("not ready", "cordoned", "sub-healthy", "report pending", "ready")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
 
@@ -50,7 +52,9 @@ def _nodes(document: Document) -> Document:
 
 def _node(node: Document) -> Document:
     states = [one["state"] for one in node["states"]]
-    closed = next((one["why"] for one in node["states"] if one["state"] in _PARTLY_CLOSED), None)
+    ahead = ("draining",) if node["open"] else ()
+    found = (one["why"] for one in node["states"] if one["state"] not in (*_WITH_FIELDS, *ahead))
+    closed = next(found, None)
     made = {name: value for name, value in node.items() if name not in ("open", "state", "states", "chips")}
     return made | {
         "ready": "not ready" not in states,

@@ -55,7 +55,11 @@ number of chips. Version 1 is made from version 2:
 _MAPPED = (
     ("`node`, `nodes`, `top`", "`states` has no `not ready`", "`ready` is true"),
     ("", "`states` has `cordoned`", "`cordoned` is true"),
-    ("", "`why` of the state `unstable` or `unreadable`", "`closed` of the chips, a sentence or null"),
+    (
+        "",
+        "`why` of the worst state that keeps pods away and is none of these two",
+        "`closed` of the chips, or null",
+    ),
     ("", "`used`", "`held`"),
     ("", "`free` and `closed`", "`free`: also on nodes that take no pods"),
     (
