@@ -18,12 +18,12 @@ from ringwise.apps.extensions import installed_specs, new_scheduler, read_user_c
 from ringwise.apps.kube_scheduler import ComponentOptions, ConfigurationFile, serve
 from ringwise.apps.live import read_cluster
 from ringwise.cli.commands import cli
-from ringwise.cli.kubectl_commands import plugin as kubectl
+from ringwise.cli.commands import plugin as kubectl
 from ringwise.kubeclient.config import direct
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, NODES, PODS, node, pod, run, server, until
+from tests.kube.harness import CONFIG_MAPS, NODES, PODS, cluster_was_read, node, pod, run, server, until
 from tests.lab.rig import SMALL, Terminal, job, running
 
 SOURCE = """
@@ -252,12 +252,7 @@ def test_kubectl(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
             api.put(CONFIG_MAPS, configuration_map())
             api.put(PODS, pod("fenced-train", 1))
             api.put(PODS, pod("train", 1))
-            live = await read_cluster(client)
-
-        async def already(kubeconfig: str | None, context: str | None) -> Any:
-            return live
-
-        monkeypatch.setattr("ringwise.cli.kubectl_commands._read_live", already)
+            cluster_was_read(monkeypatch, await read_cluster(client))
 
     run(read())
     ran = CliRunner().invoke(kubectl, ["why", "fenced-train", "-o", "json"], catch_exceptions=False)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.queries import explain_job
-from ringwise.apps.source import from_bundle
 from ringwise.durations import duration_text
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
@@ -80,7 +80,7 @@ def test_jobs_without_chips(name: str, outcome: str, part: str, tmp_path: Path) 
     file = tmp_path / "input.yaml"
     file.write_text(PENDING)
     source = from_bundle(read_bundle([str(file)]), default_configuration(), shipped_catalog())
-    answer = explain_job(source, name)
+    answer = explain_job(source.view, source.now, name)
     assert answer.outcome == outcome
     assert part in " ".join([answer.sentence, *(miss.text for miss in answer.misses)])
 

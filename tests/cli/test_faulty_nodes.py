@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
+from ringwise.cli.drawing.topology import draw_superpods
+from tests.cli.superpods import superpod
 from tests.place.objects import Plain, filler, node, node_report, report, topology
 
 SWITCHES = topology([("leaf", [(f"10.0.0.{n}", n) for n in range(4)])], 4)
@@ -51,9 +53,7 @@ def test_14_a_faulty_chip_is_seen(objects: list[Plain], line: str, legend: str) 
 
 
 def test_14_a_faulty_chip_inside_a_block_is_seen() -> None:
-    from ringwise.cli.drawing.topology import DrawnBlock, DrawnSuperPod, draw_superpods
-
-    drawn = draw_superpods([DrawnSuperPod(0, free=1, blocks=(DrawnBlock("job", 0, 4, faulty=1),))])
+    drawn = draw_superpods([superpod(0, free=1, blocks=[("job", 0, 4)], faulty=["job-0-2"])])
     assert "|AAA!|.|" in drawn.plain
     assert "! has a faulty chip" in drawn.plain
 

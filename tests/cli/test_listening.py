@@ -6,15 +6,14 @@ import click
 import pytest
 
 from ringwise.apps.install.deployment import Choices, objects
-from ringwise.cli.commands import cli
+from ringwise.cli.commands import run
 from ringwise.metrics.endpoints import parse_address
 
 COMPONENTS = ("scheduler", "controller", "admission", "device-plugin")
 
 
 def defaults(component: str) -> dict[str, str]:
-    context = click.Context(cli)
-    command = cli.get_command(context, component)
+    command = run.get_command(click.Context(run), component)
     assert command is not None
     inner = click.Context(command)
     found = {one.name: one.get_default(inner) for one in command.params if str(one.name).endswith("address")}

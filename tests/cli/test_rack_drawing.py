@@ -33,7 +33,7 @@ def rack(number: int, free: int, busy: int = 0, unusable: int = 0, **blocks: tup
 
 
 def test_every_node_has_a_sign_and_every_sign_a_meaning() -> None:
-    drawn = draw_racks([superpod(3, rack(0, 2, 1, 1, b=(1, 2), a=(0, 2)), rack(5, 8))]).plain
+    drawn = draw_racks([superpod(3, rack(0, 2, 1, 1, b=(1, 2), a=(0, 2)), rack(5, 8)).as_json()]).plain
     assert drawn == (
         "SuperPoD 3  10 free in 2 racks; a: block 0; b: block 1\n"
         "  0 |AABB#x..|  5 |........|\n"
@@ -44,7 +44,7 @@ def test_every_node_has_a_sign_and_every_sign_a_meaning() -> None:
 def test_neighbours_that_look_the_same_share_a_box() -> None:
     racks = [rack(number, 0, train=(number // 2, 8)) for number in range(4)]
     racks += [rack(number, 8) for number in (4, 5, 7)]
-    assert draw_racks([superpod(0, *racks)]).plain.splitlines()[:2] == [
+    assert draw_racks([superpod(0, *racks).as_json()]).plain.splitlines()[:2] == [
         "SuperPoD 0  24 free in 7 racks; train: blocks 0-1",
         "  0-3 |AAAAAAAA|  4-5 |........|    7 |........|",
     ]
@@ -53,7 +53,7 @@ def test_neighbours_that_look_the_same_share_a_box() -> None:
 def test_long_lists_are_broken_and_superpods_without_blocks_are_counted() -> None:
     empty = [superpod(number, *(rack(2 * one, 4) for one in range(6))) for number in range(5)]
     used = superpod(9, rack(0, 0, train=(0, 8)))
-    drawn = draw_racks([*empty, used], most=6).plain.splitlines()
+    drawn = draw_racks([one.as_json() for one in (*empty, used)], most=6).plain.splitlines()
     assert drawn == [
         "SuperPoD 0  24 free in 6 racks",
         "   0 |....|   2 |....|   4 |....|   6 |....|",
@@ -68,4 +68,6 @@ def test_long_lists_are_broken_and_superpods_without_blocks_are_counted() -> Non
 def test_nodes_in_no_rack_are_counted() -> None:
     picture = superpod(0, rack(0, 3))
     picture.free.append("lost")
-    assert draw_racks([picture]).plain.startswith("SuperPoD 0  4 free in 1 rack; 1 node in no rack\n")
+    assert draw_racks([picture.as_json()]).plain.startswith(
+        "SuperPoD 0  4 free in 1 rack; 1 node in no rack\n"
+    )

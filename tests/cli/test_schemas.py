@@ -16,8 +16,7 @@ from jsonschema import Draft202012Validator
 
 from ringwise.apps.bench import decide
 from ringwise.apps.bench.report import at_least, shown
-from ringwise.cli.commands import cli
-from ringwise.cli.kubectl_commands import plugin
+from ringwise.cli.commands import cli, plugin
 from ringwise.views import schemas
 from ringwise.views.schemas import (
     DOCUMENTS,
@@ -77,18 +76,28 @@ ON_FILES = {
     "ringwise why": f"why large-gang {CLUSTER}",
 }
 ON_A_CLUSTER = {
-    "ringwise chips list": "chips list",
+    "ringwise get chips": "get chips",
     "ringwise install": "install",
     "ringwise uninstall": "uninstall",
-    "kubectl ringwise capacity": "capacity",
-    "kubectl ringwise doctor": "doctor",
-    "kubectl ringwise get jobs": "get jobs",
-    "kubectl ringwise get nodes": "get nodes",
-    "kubectl ringwise place": f"place -f {ROOT}/examples/jobs/01-one-chip.yaml",
-    "kubectl ringwise topology show": "topology show",
-    "kubectl ringwise why": "why gang",
-    "kubectl ringwise drain --plan": "drain node-1 --plan",
-    "kubectl ringwise drain": "drain node-1 --yes",
+    "ringwise capacity": "capacity",
+    "ringwise describe job": "describe job gang",
+    "ringwise describe node": "describe node node-1",
+    "ringwise describe pod": "describe pod gang-0",
+    "ringwise describe queue": "describe queue default",
+    "ringwise doctor": "doctor",
+    "ringwise fault list": "fault list",
+    "ringwise get jobs": "get jobs",
+    "ringwise get nodes": "get nodes",
+    "ringwise get pods": "get pods",
+    "ringwise get queues": "get queues",
+    "ringwise place": f"place -f {ROOT}/examples/jobs/01-one-chip.yaml",
+    "ringwise top": "top",
+    "ringwise topology show": "topology show",
+    "ringwise why": "why gang",
+    "ringwise cordon": "cordon node-1",
+    "ringwise uncordon": "uncordon node-1",
+    "ringwise drain --plan": "drain node-1 --plan",
+    "ringwise drain": "drain node-1 --yes",
 }
 
 
@@ -102,14 +111,11 @@ def test_every_command_that_prints_json_is_in_the_table() -> None:
 
 
 def commands_with_json() -> Iterator[str]:
-    for root, name in ((cli, "ringwise"), (plugin, "kubectl ringwise")):
-        for path in command_paths(root, name):
-            command = _command(root, path.removeprefix(name).split())
-            formats = [
-                choice for option in command.params if "-o" in option.opts for choice in _choices(option)
-            ]
-            if "json" in formats:
-                yield from (f"{path}{kind}" for kind in _kinds(command))
+    for path in command_paths():
+        command = _command(cli, path.removeprefix("ringwise").split())
+        formats = [choice for option in command.params if "-o" in option.opts for choice in _choices(option)]
+        if "json" in formats:
+            yield from (f"{path}{kind}" for kind in _kinds(command))
 
 
 def _command(root: click.Command, words: list[str]) -> click.Command:
@@ -205,10 +211,10 @@ def test_documents_about_a_cluster(tmp_path: Path) -> None:
             api.remove(PODS, "default/odd")
             config = kubeconfig(tmp_path, api.url)
             for command, words in ON_A_CLUSTER.items():
-                root = plugin if command.startswith("kubectl") else cli
-                arguments = shlex.split(f"{words} -o json --kubeconfig {config}")
-                ran = await asyncio.to_thread(CliRunner().invoke, root, arguments)
-                assert_prints(command, ran)
+                for root in (cli, plugin):
+                    arguments = shlex.split(f"{words} -o json --kubeconfig {config}")
+                    ran = await asyncio.to_thread(CliRunner().invoke, root, arguments)
+                    assert_prints(command, ran)
 
     run(test())
 

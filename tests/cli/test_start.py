@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.commands import COMMANDS, cli
+from ringwise.cli.commands import LazyGroup, cli
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = "examples/jobs/05-gang.yaml"
@@ -96,22 +96,28 @@ def test_place_loads_only_what_it_needs(output: str, unused: tuple[str, ...]) ->
 
 
 def test_the_table_of_commands_has_their_own_help() -> None:
-    context = click.Context(cli)
-    own = {}
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        assert command is not None
-        assert command.name == name
-        own[name] = command.get_short_help_str(limit=1000)
-    assert {name: entry.help for name, entry in COMMANDS.items()} == own
+    assert isinstance(cli, LazyGroup)
+    run = cli.get_command(click.Context(cli), "run")
+    assert isinstance(run, LazyGroup)
+    for group in (cli, run):
+        own = {}
+        for name in group.entries:
+            command = group.get_command(click.Context(group), name)
+            assert command is not None
+            assert command.name == name
+            own[name] = command.get_short_help_str(limit=1000)
+        assert {name: entry.help for name, entry in group.entries.items()} == own
 
 
 def test_help_lists_every_command_with_its_help() -> None:
     ran = CliRunner().invoke(cli, ["--help"], terminal_width=200)
     assert ran.exit_code == 0
-    for name, entry in COMMANDS.items():
-        assert f"  {name} " in ran.stdout
-        assert entry.help in " ".join(ran.stdout.split())
+    assert isinstance(cli, LazyGroup)
+    for heading, entries in cli.sections.items():
+        assert f"\n{heading}:\n" in ran.stdout
+        for name, entry in entries.items():
+            assert f"  {name} " in ran.stdout
+            assert entry.help in " ".join(ran.stdout.split())
 
 
 def test_an_unknown_command_is_one_clear_error() -> None:

@@ -52,7 +52,7 @@ def test_drawing() -> None:
     resolved = resolve(made, {"a": "n1", "b": "n2", "c": "n3", "d": "n4"})
     states = switch_states(2, [SwitchJob("j", SwitchClass.COMMON, ((0, 2), (1, 1)))], 2)
     jobs = {"n1": ["train"], "n3": ["train"]}
-    assert draw_switches(resolved, states, {"n2"}, jobs) == (
+    assert draw_switches(switch_rows(resolved, states, {"n2"}, jobs)) == (
         "10.0.0.1  exclusive        A . -  1 of 2 free\n"
         "10.0.0.2  shared, healthy  A x    0 of 2 free\n"
         "\n"

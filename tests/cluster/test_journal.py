@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from ringwise.apps.journal.format import open_journal
 from ringwise.apps.replay import replay
 from ringwise.apps.story import UnknownStoryError, story_of
-from ringwise.cli.kubectl_commands import plugin
+from ringwise.cli.commands import plugin
 from ringwise.topology.boards import shipped_catalog
 from tests.cluster.cluster import Cluster, Component, is_ready, node_of
 from tests.cluster.objects import NAMESPACE, node_report, nodes, vcjob

@@ -13,7 +13,7 @@ import yaml
 
 from ringwise.apps.install.deployment import VENDOR_ACCOUNTS, Choices
 from ringwise.apps.install.steps import printed
-from ringwise.cli.commands import cli
+from ringwise.cli.commands import run
 from ringwise.framework.configuration import Settings
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
@@ -101,7 +101,7 @@ _VALUES = {"device-plugin": "devicePlugin"}
 def understood(arguments: list[str]) -> dict[str, Any]:
     """What the command makes of its arguments, without running."""
     name, *rest = arguments
-    command = cli.get_command(click.Context(cli), name)
+    command = run.get_command(click.Context(run), name)
     assert command is not None
     # As the DaemonSet sets it.
     with pytest.MonkeyPatch.context() as environment:

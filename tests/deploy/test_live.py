@@ -8,16 +8,28 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ringwise.apps.live import (
-    AlreadyThereError,
     LiveCluster,
     NothingReadableError,
     read_cluster,
     with_submitted,
 )
-from ringwise.cli.kubectl_commands import plugin
+from ringwise.apps.place import AlreadyThereError
+from ringwise.cli.commands import plugin
 from ringwise.manifests.bundle import read_bundle
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run, server
+from tests.kube.harness import (
+    CONFIG_MAPS,
+    GROUPS,
+    NODES,
+    PODS,
+    QUEUES,
+    cluster_was_read,
+    group,
+    node,
+    pod,
+    run,
+    server,
+)
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jobs" / "01-one-chip.yaml"
 
@@ -98,10 +110,10 @@ def test_without_nodes_there_is_no_answer() -> None:
 def test_a_what_if_must_be_new() -> None:
     submitted = read_bundle([str(EXAMPLE)])
     live = LiveCluster()
-    (job,) = with_submitted(live, submitted)
+    (job,) = with_submitted(live.bundle, submitted)
     assert job == (submitted.vcjobs[0].namespace, submitted.vcjobs[0].name)
     with pytest.raises(AlreadyThereError, match="exists in the cluster"):
-        with_submitted(live, read_bundle([str(EXAMPLE)]))
+        with_submitted(live.bundle, read_bundle([str(EXAMPLE)]))
 
 
 # -- the commands
@@ -121,10 +133,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 
         run(read())
 
-        async def already(kubeconfig: str | None, context: str | None) -> LiveCluster:
-            return kept[-1]
-
-        monkeypatch.setattr("ringwise.cli.kubectl_commands._read_live", already)
+        cluster_was_read(monkeypatch, kept[-1])
         return CliRunner().invoke(plugin, list(arguments), catch_exceptions=False)
 
     return ask
@@ -145,14 +154,20 @@ def test_an_unknown_job_is_one_line(asked: Any) -> None:
 
 def test_get_lists_jobs_and_nodes(asked: Any) -> None:
     jobs = {one["name"]: one for one in json.loads(asked("get", "-o", "json").stdout)["jobs"]}
-    assert (jobs["runs"]["state"], jobs["runs"]["chips"], jobs["runs"]["nodes"]) == ("running", 4, ["node-1"])
-    assert jobs["gang"]["state"] == "pending"
+    assert (jobs["runs"]["phase"], jobs["runs"]["chips"], jobs["runs"]["nodes"]) == ("Running", 4, ["node-1"])
+    assert (jobs["gang"]["outcome"], jobs["gang"]["placed"]) == ("pending", 0)
     assert jobs["gang"]["reason"]["message"]
     assert json.loads(asked("get", "-n", "elsewhere", "-o", "json").stdout)["jobs"] == []
     (one,) = json.loads(asked("get", "nodes", "-o", "json").stdout)["nodes"]
-    assert (one["node"], one["chips"], one["held"], one["free"]) == ("node-1", 8, 4, 4)
+    (chips,) = one["chips"]
+    assert (one["name"], chips["count"], chips["held"], chips["free"]) == (
+        "node-1",
+        8,
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    )
     assert "node-1" in asked("get", "nodes").stdout
-    assert "running" in asked("get").stdout
+    assert "default/runs" in asked("get").stdout
 
 
 def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:

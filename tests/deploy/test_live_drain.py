@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from ringwise.apps.drain import drain_jobs, objects_of, table_of
 from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
 from ringwise.apps.live import read_cluster
-from ringwise.cli.kubectl_commands import plugin
+from ringwise.cli.commands import plugin
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.records import TIMELINE
 from ringwise.kubeclient.client import ApiError, Client
@@ -244,7 +244,7 @@ def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> Non
     (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --yes")
     assert answered.exit_code == 0, answered.output
     assert "node node-1 isolated; 1 pod evicted" in answered.stdout
-    assert "ringwise release node-1 --reason TEXT" in answered.stdout
+    assert "kubectl ringwise release node-1 --reason TEXT --kubeconfig" in answered.stdout
     assert pods_of(api) == ["agent", "web"]
     entry = isolations(api)["node-1"]
     assert entry["reason"] == "drain"
@@ -266,7 +266,8 @@ def test_without_a_yes_nothing_is_changed(tmp_path: Path, given: str, code: int)
 def test_a_drain_ahead_writes_its_time_and_says_what_to_run(tmp_path: Path) -> None:
     (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z")
     assert answered.exit_code == 0, answered.output
-    assert "then: kubectl ringwise drain node-1\n" in answered.stdout
+    said = " ".join(answered.stdout.split())
+    assert f"then: kubectl ringwise drain node-1 --kubeconfig {tmp_path}/kubeconfig" in said
     assert isolations(api)["node-1"]["from"] == "2999-01-31T08:00:00Z"
     assert "gang-0" in pods_of(api)
     (answered,), _ = on_cluster(tmp_path, two_nodes, "drain node-1 --at 2999-01-31T08:00:00Z -o json")
@@ -306,7 +307,8 @@ def test_F4_jobs_that_could_not_be_completed_are_named_and_stay_unless_forced(tm
     )
     assert answered.exit_code == 1, answered.output
     assert "node node-1 isolated; 1 pod evicted\n  default/gang-0\n" in answered.stdout
-    assert answered.stderr.splitlines() == [
+    assert answered.stderr.splitlines()[0] == f"cluster x ({api.url})"
+    assert answered.stderr.splitlines()[1:] == [
         "note: default/bare stays, because it could not be completed: nothing starts its pods again "
         "(--force evicts it)",
         "default/bare: not evicted",
@@ -331,10 +333,11 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     force = "drain node-1 --yes --force"
     (first, second), api = on_cluster(tmp_path, two_jobs, force, force)
     assert first.exit_code == 1
-    assert first.stderr.splitlines() == [
+    way = f"--kubeconfig {tmp_path}/kubeconfig"
+    assert first.stderr.splitlines()[1:] == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",
-        "to go on: kubectl ringwise drain node-1",
-        "to give up: ringwise release node-1 --reason TEXT",
+        f"to go on: kubectl ringwise drain node-1 {way}",
+        f"to give up: kubectl ringwise release node-1 --reason TEXT {way}",
     ]
     assert second.exit_code == 0, second.output
     assert asked == ["first-0", "first-1", "second-0", "second-0", "second-1"]
@@ -391,7 +394,7 @@ def test_who_may_not_evict_is_told_what_stays(tmp_path: Path) -> None:
     (answered,), api = on_cluster(tmp_path, prepare, "drain node-1 --yes")
     assert answered.exit_code == 1
     assert "the API server refused" in answered.stderr
-    assert "node node-1 stays isolated; ringwise release node-1 --reason TEXT" in answered.stderr
+    assert "node node-1 stays isolated; kubectl ringwise release node-1 --reason TEXT" in answered.stderr
     assert "gang-0" in pods_of(api)
 
 

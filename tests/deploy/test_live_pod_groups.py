@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from ringwise.apps.live import LiveCluster, read_cluster
-from ringwise.cli.kubectl_commands import plugin
-from tests.kube.harness import NODES, PODS, QUEUES, node, pod, run, server
+from ringwise.cli.commands import plugin
+from tests.kube.harness import NODES, PODS, QUEUES, cluster_was_read, node, pod, run, server
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-1", "uid": "r1", "controller": True}
 DEPLOYMENT = """apiVersion: apps/v1
@@ -47,10 +47,7 @@ def ask(monkeypatch: pytest.MonkeyPatch, pods: list[dict[str, Any]], *arguments:
 
     run(read())
 
-    async def already(kubeconfig: str | None, context: str | None) -> LiveCluster:
-        return kept[-1]
-
-    monkeypatch.setattr("ringwise.cli.kubectl_commands._read_live", already)
+    cluster_was_read(monkeypatch, kept[-1])
     result = CliRunner().invoke(plugin, [*arguments, "-o", "json"], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
     return json.loads(result.stdout)

@@ -10,7 +10,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from ringwise.apps.kube_scheduler import ComponentOptions, serve
-from ringwise.cli.kubectl_commands import plugin
+from ringwise.cli.commands import plugin
 from ringwise.kubeclient.config import direct
 from ringwise.topology.boards import shipped_catalog
 from tests.deploy.test_live_drain import on_cluster, owned, vcjob

@@ -243,23 +243,26 @@ def test_isolate_list_and_release(tmp_path: Path) -> None:
                 return await asyncio.to_thread(invoke, *arguments, config)
 
             first = await typed("isolate", NODE, "Ascend910-3", "--reason=it hums", "--by=ada")
-            assert (first.exit_code, first.output) == (0, "chip Ascend910-3 of node node-1 isolated\n")
+            assert (first.exit_code, first.stdout) == (0, "chip Ascend910-3 of node node-1 isolated\n")
             stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
             assert json.loads(stored["node-1_Ascend910-3"])["reason"] == "it hums"
             again = await typed("isolate", NODE, "Ascend910-3", "--reason=again")
-            assert again.output == "chip Ascend910-3 of node node-1 is isolated already\n"
+            assert again.stdout == "chip Ascend910-3 of node node-1 is isolated already\n"
             whole = await typed("isolate", NODE, "--reason=moved")
-            assert whole.output == "node node-1 isolated\n"
+            assert whole.stdout == "node node-1 isolated\n"
             back = await typed("release", NODE, "--reason=there")
-            assert back.output == "node node-1 released\n"
+            assert back.stdout == "node node-1 released\n"
             nothing = await typed("release", NODE, "--reason=twice")
-            assert nothing.output == "node node-1 is not isolated\n"
+            assert nothing.stdout == "node node-1 is not isolated\n"
             last = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["metadata"]["annotations"]
             assert json.loads(last["ringwise.io/last-isolation-change"])["reason"] == "there"
             for command in ("isolate", "release"):
                 for name in ("node-9", "node-1,x=y"):
                     strange = await typed(command, name, "--reason=x")
-                    assert (strange.exit_code, strange.output) == (2, f"there is no node {name}\n")
+                    assert (strange.exit_code, strange.stdout) == (2, "")
+                    named, problem = strange.stderr.splitlines()
+                    assert named == f"cluster x ({api.url})"
+                    assert problem == f"ringwise: there is no node {name}"
             wrong = await typed("isolate", NODE, "chip3", "--reason=x")
             assert "CHIP: must be a chip's name like Ascend910-3, got 'chip3'" in wrong.output
 
@@ -274,7 +277,7 @@ def test_a_node_that_is_gone_is_released(tmp_path: Path) -> None:
             await asyncio.to_thread(invoke, "isolate", NODE, "--reason=old", config)
             api.remove(NODES, NODE)
             released = await asyncio.to_thread(invoke, "release", NODE, "--reason=gone", config)
-            assert released.output == "node node-1 released\n"
+            assert released.stdout == "node node-1 released\n"
             assert api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"] == {}
             # What a reader of the cluster may do is enough for nodes.
             assert not api.count(f"GET /api/v1/nodes/{NODE}")
@@ -300,16 +303,14 @@ def test_a_leaf_switch_of_a_cluster_is_isolated_and_released(tmp_path: Path) -> 
                 return await asyncio.to_thread(invoke, *arguments, config)
 
             first = await typed("isolate", "switch/fe80::1", "--reason=optics", "--by=ada")
-            assert (first.exit_code, first.output) == (0, "leaf switch fe80::1 isolated\n")
+            assert (first.exit_code, first.stdout) == (0, "leaf switch fe80::1 isolated\n")
             stored = api.get(CONFIG_MAPS, "kube-system/ringwise-isolation")["data"]
             assert json.loads(stored["switch__fe80_3a__3a_1"])["name"] == "fe80::1"
             strange = await typed("isolate", "switch/fe80::2", "--reason=x")
-            assert (strange.exit_code, strange.output.startswith("there is no leaf switch fe80::2")) == (
-                2,
-                True,
-            )
+            assert strange.exit_code == 2
+            assert strange.stderr.splitlines()[1].startswith("ringwise: there is no leaf switch fe80::2")
             back = await typed("release", "switch/fe80::1", "--reason=done")
-            assert back.output == "leaf switch fe80::1 released\n"
+            assert back.stdout == "leaf switch fe80::1 released\n"
             assert not api.get(CONFIG_MAPS, "kube-system/ringwise-isolation").get("data")
 
     run(test())

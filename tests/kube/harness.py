@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
+from ringwise.apps.live import LiveCluster
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.credentials import Credential
@@ -183,3 +186,9 @@ def group(name: str, members: int, *, namespace: str = "default", phase: str = "
         "spec": {"minMember": members, "queue": "default"},
         "status": {"phase": phase},
     }
+
+
+def cluster_was_read(monkeypatch: pytest.MonkeyPatch, live: LiveCluster) -> None:
+    """Commands on a cluster find these objects, without a server."""
+    monkeypatch.setattr("ringwise.cli.queries.find_cluster", lambda options: direct("http://stand-in"))
+    monkeypatch.setattr("ringwise.apps.sources.cluster.read_live", lambda access, progress: live)

@@ -19,7 +19,6 @@ from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.cli.commands import cli
-from ringwise.cli.lab_queries import QUERIES
 
 SMALL = LabSettings(fleet=FleetSettings(4, "910-x8", leaf_size=2), speed=None)
 
@@ -37,7 +36,7 @@ def running(path: Path, settings: LabSettings = SMALL) -> Iterator[LabServer]:
         folder.take()
         live = LiveLab(folder, settings)
         try:
-            server = LabServer(live, QUERIES)
+            server = LabServer(live)
             found.append(server)
             await server.run(ready.set)
         finally:
@@ -97,7 +96,8 @@ class Terminal:
         """The one line or more of a command that is bad input."""
         ran = self.run(command, stdin)
         assert (ran.exit_code, ran.stdout) == (2, ""), (command, ran.output)
-        return ran.stderr
+        # A command that changes something names its target first.
+        return ran.stderr.removeprefix(f"lab {self._folder}\n")
 
     def seats(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Every pod that has a node, with its chips; no chip is there twice."""

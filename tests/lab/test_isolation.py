@@ -72,15 +72,19 @@ def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["isolate", "release"])
-def test_without_a_cluster_the_lab_is_named(
+def test_25_isolate_and_release_change_nothing_before_their_target_is_named(
     tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    said = Terminal(tmp_path).refused(f"{command} node-0 --reason optics")
-    assert said.startswith("no cluster: ")
-    assert said.endswith("; --lab FOLDER does it in a lab\n")
+    """Before, they changed the cluster of the kubeconfig: nothing is guessed, also where a lab runs."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "config"))
+    with running(tmp_path, nodes(1)) as server:
+        said = Terminal(tmp_path).refused(f"{command} node-0 --reason 'new optics'")
+        assert said.splitlines() == [
+            f"ringwise: {command} needs a target; in the lab, or in the cluster of the kubeconfig:",
+            f"  ringwise {command} node-0 --reason 'new optics' --lab {tmp_path}",
+            f"  kubectl ringwise {command} node-0 --reason 'new optics'",
+        ]
+        assert server.live.isolations == ()
 
 
 def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> None:

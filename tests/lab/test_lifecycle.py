@@ -309,7 +309,7 @@ def test_strange_requests_are_refused_and_the_lab_lives_on(
         client = LabClient(tmp_path)
         with pytest.raises(RefusedByLabError):
             getattr(client, kind)(name, **parameters)
-        assert len(client.ask("get", kind="nodes", output="json")["document"]["nodes"]) == 4
+        assert len(client.ask("get", kind="nodes")["nodes"]) == 4
 
 
 # -- time --------------------------------------------------------------------------------------------------

@@ -12,8 +12,7 @@ from ringwise.apps import aside
 from ringwise.apps.lab import maintenance
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.lab import LiveLab
-from ringwise.cli.lab_queries import QUERIES
+from ringwise.apps.lab.queries import QUERIES, LabAnswers
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
 from ringwise.scheduler.explain import cure_search, why
@@ -77,8 +76,8 @@ def test_06_a_client_is_told_of_the_progress_of_a_long_question(
     gate, told = Gate(), list[int]()
     monkeypatch.setattr(aside, "REPORT_EVERY", 0.01)
 
-    def query(live: LiveLab, parameters: Any) -> Any:
-        live.view.what_if.open_session(live.now).statement().discard()
+    def query(answers: LabAnswers, parameters: Any) -> Any:
+        answers.live.view.what_if.open_session(answers.now).statement().discard()
         gate.work()
         if refused:
             raise ObjectRefusedError("no such switch")
@@ -110,7 +109,7 @@ def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, terminal = Gate(), Terminal(tmp_path)
-    monkeypatch.setitem(QUERIES, "drain-plan", lambda live, parameters: gate.work())
+    monkeypatch.setitem(QUERIES, "drain-plan", lambda answers, parameters: gate.work())
     with running(tmp_path, nodes(1)):
         asker = LabFolder(tmp_path).connect(60)
         asker.sendall(b"POST /v1/ask/drain-plan HTTP/1.1\r\nHost: lab\r\nContent-Length: 2\r\n\r\n{}")

@@ -5,13 +5,16 @@ After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_widths.py
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.lab import FleetSettings, LabSettings
+from ringwise.cli.drawing.cluster import draw_top
 from ringwise.embed.clock import SECOND
 from tests.golden_files import WIDTHS, same_as_golden
 from tests.lab.rig import Terminal, job, queue, running
@@ -67,7 +70,9 @@ def test_16_a_lab_can_be_read(folder: Path, name: str, width: int) -> None:
 
 @pytest.mark.parametrize("height", [12, 24, 50])
 def test_16_a_frame_of_top_fits_the_terminal(folder: Path, height: int) -> None:
-    frame = LabClient(folder).ask("top", output="table", width=80, height=height)["text"]
+    drawn = io.StringIO()
+    draw_top(Console(file=drawn, width=80), LabClient(folder).ask("top"), height)
+    frame = drawn.getvalue()
     assert len(frame.splitlines()) <= max(height, 24)
     assert "node-0 [" in frame
     assert "lab/waits waits" in frame

@@ -17,6 +17,7 @@ from ringwise.manifests.bundle import read_bundle
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.place import PlaceAnswer
+from ringwise.views.topology import superpod_documents
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples" / "racks"
@@ -53,7 +54,7 @@ def test_the_files_are_those_of_their_maker() -> None:
 def test_the_page_shows_what_is_drawn(nodes: str, job: str, picture: str) -> None:
     drawn = io.StringIO()
     view = placed(nodes, job).view
-    assert print_superpods(Console(file=drawn, width=200), view, view.now)
+    print_superpods(Console(file=drawn, width=200), superpod_documents(view, view.now))
     assert drawn.getvalue() == picture
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.cli.drawing.topology import DrawnBlock, DrawnSuperPod, draw_superpods
+from ringwise.cli.drawing.topology import draw_superpods
 from ringwise.placement.superpods.blocks import BlockPlan
 from ringwise.placement.superpods.packing import plan
 from ringwise.placement.superpods.validity import BlockShape, Family, check_block
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId, build_superpods
+from tests.cli.superpods import superpod as drawn_superpod
 from tests.placement.superpods.plans import per_superpod
 
 ROOT = Path(__file__).parent.parent.parent
@@ -63,7 +64,7 @@ def place(job: dict[str, Any], free: dict[SuperPodId, list[NodeId]]) -> BlockPla
 def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
     """SuperPoDs in the order in which they were chosen, and the picture afterwards."""
     free = free_nodes((EXAMPLES / nodes).read_text())
-    drawn: dict[SuperPodId, list[DrawnBlock]] = {superpod: [] for superpod in free}
+    drawn: dict[SuperPodId, list[tuple[str, int, int]]] = {superpod: [] for superpod in free}
     chosen: list[SuperPodId] = []
     for job in yaml.safe_load_all((EXAMPLES / jobs).read_text()):
         answer = place(job, free)
@@ -71,10 +72,8 @@ def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
         chosen += per_superpod(answer)
         for block in answer.blocks:
             free[block.superpod] = [node for node in free[block.superpod] if node not in block.nodes]
-            drawn[block.superpod].append(DrawnBlock(job["metadata"]["name"], block.logical, block.size))
-    picture = draw_superpods(
-        DrawnSuperPod(superpod, len(free[superpod]), 2, tuple(blocks)) for superpod, blocks in drawn.items()
-    )
+            drawn[block.superpod].append((job["metadata"]["name"], block.logical, block.size))
+    picture = draw_superpods(drawn_superpod(one, len(free[one]), 2, blocks) for one, blocks in drawn.items())
     return chosen, picture.plain
 
 

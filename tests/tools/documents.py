@@ -102,7 +102,23 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
 
 #: New fields that may have any value: the name of a document's schema, why a job has its board, the queue of
 #: a job that has ended, and faulty chips in the drawings of switches, SuperPoDs and racks.
-_ADDED = frozenset({"schema", "board_reason", "queue", "faulty", "faulty_nodes"})
+_ADDED = frozenset(
+    {"schema", "board_reason", "queue", "faulty", "faulty_nodes"}
+    # What clients need to draw.
+    | {
+        "now",
+        "numbers",
+        "rings",
+        "never",
+        "labels",
+        "tasks",
+        "message",
+        "request",
+        "annotations",
+        "environment",
+    }
+    | {"refusal_examples", "refused_pod", "ends_known", "servers", "busy", "unusable", "isolations"}
+)
 
 
 def known_before(before: Any, after: Any) -> Any:

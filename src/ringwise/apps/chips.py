@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ringwise.apps.live import NothingReadableError, read_cluster
-from ringwise.apps.source import from_bundle
+from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target, replaces
 from ringwise.device.reporter import StoredMap
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
@@ -272,6 +272,21 @@ def isolate(access: Access, isolation: Isolation) -> bool:
 def release(access: Access, isolation: Isolation) -> bool:
     """Give back what was isolated; False when it was not."""
     return asyncio.run(_change(access, "release", isolation))
+
+
+def cordon(access: Access, node: str, *, on: bool) -> None:
+    """Mark a node as unschedulable or schedulable, as kubectl does. Raises ChipsError."""
+    asyncio.run(_cordon(access, node, on))
+
+
+async def _cordon(access: Access, node: str, on: bool) -> None:
+    async with Client(access, component="cli") as client:
+        try:
+            await client.patch(NODES, None, node, {"spec": {"unschedulable": on or None}})
+        except ApiError as error:
+            if error.status == 404:
+                raise ChipsError(f"there is no node {node}") from None
+            raise
 
 
 async def _change(access: Access, action: str, one: Isolation) -> bool:

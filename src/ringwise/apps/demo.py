@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.source import Source
+from ringwise.apps.queries import explain_job
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
@@ -18,7 +18,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.ranks import ranks_of
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.scheduler.explain.why import find_job
+from ringwise.scheduler.explain.why import Explanation, find_job
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.board import Board
@@ -118,9 +118,8 @@ class DemoCluster:
         self.lab.step()
         self._before: dict[str, int] = {}
 
-    @property
-    def source(self) -> Source:
-        return Source(self.scheduler.view, self.cluster.now)
+    def why(self, name: str) -> Explanation:
+        return explain_job(self.scheduler.view, self.cluster.now, f"demo/{name}")
 
     @property
     def minutes(self) -> int:

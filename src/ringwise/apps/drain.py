@@ -19,7 +19,7 @@ from ringwise.apps.lab.maintenance import (
     without_many_waiting,
 )
 from ringwise.apps.lab.submission import submission_of
-from ringwise.apps.source import from_bundle
+from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import Target, find_target
 from ringwise.durations import duration_text
 from ringwise.embed.kubelet import PodTimeline
@@ -116,9 +116,9 @@ def objects_of(
     bundle: Bundle, configuration: Configuration, catalog: BoardCatalog, now: int
 ) -> ClusterObjects:
     """The objects as they are, without a decision of the scheduler."""
-    source = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
+    known = from_bundle(bundle, configuration, catalog, now=now, decide=False, keep_wrong_pods=True)
     return ClusterObjects(
-        source.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
+        known.view, now, bundle.nodes, bundle.pods, bundle.pod_groups, bundle.queues, bundle.vcjobs
     )
 
 

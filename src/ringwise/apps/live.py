@@ -12,6 +12,7 @@ from dataclasses import field
 import msgspec
 
 from ringwise.apps.extensions import installed_registry
+from ringwise.apps.place import AlreadyThereError, jobs_in
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
@@ -164,13 +165,11 @@ def _add_object(value: WatchedObject, live: LiveCluster) -> None:
             live.configuration = value
 
 
-class AlreadyThereError(Exception):
-    """The object of a what-if exists in the cluster."""
+def with_submitted(bundle: Bundle, submitted: Bundle) -> set[tuple[str, str]]:
+    """Add objects that are not submitted yet to a cluster's; namespace and name of each job among them.
 
-
-def with_submitted(live: LiveCluster, submitted: Bundle) -> set[tuple[str, str]]:
-    """Add objects that are not submitted yet; namespace and name of each job among them."""
-    bundle = live.bundle
+    Raises AlreadyThereError.
+    """
     for kind, there, more in (
         ("Job", bundle.vcjobs, submitted.vcjobs),
         ("PodGroup", bundle.pod_groups, submitted.pod_groups),
@@ -186,8 +185,4 @@ def with_submitted(live: LiveCluster, submitted: Bundle) -> set[tuple[str, str]]
     bundle.vcjobs.extend(submitted.vcjobs)
     bundle.pod_groups.extend(submitted.pod_groups)
     bundle.pods.extend(submitted.pods)
-    return {
-        *((job.namespace, job.name) for job in submitted.vcjobs),
-        *((group.namespace, group.name) for group in submitted.pod_groups),
-        *((pod.namespace, pod.group or pod.name) for pod in submitted.pods),
-    }
+    return jobs_in(submitted)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.source import input_events
+from ringwise.apps.loaded_cluster import input_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gang_placement import node_filters
@@ -21,6 +21,7 @@ from ringwise.plugins.topology910.validity import board_policy
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
 from ringwise.views.documents.place import CandidateFields
@@ -31,7 +32,7 @@ from ringwise.views.place import (
     is_listed,
     is_waiting,
     job_answer,
-    switch_documents,
+    placed_switches,
 )
 from ringwise.wellknown import SCHEDULER_NAMES
 
@@ -79,11 +80,57 @@ def place(
     jobs = [job_answer(view, job, answers, bound, candidates, present.of) for job in listed]
     return PlaceAnswer(
         jobs,
-        switch_documents(view),
+        placed_switches(view),
         view,
         free_before(view, answers.values()),
         errors,
         present.not_searched,
+    )
+
+
+class AlreadyThereError(LookupError):
+    """The object of a what-if exists already."""
+
+
+def jobs_in(submitted: Bundle) -> set[tuple[str, str]]:
+    """Namespace and name of each job among the objects."""
+    return {
+        *((job.namespace, job.name) for job in submitted.vcjobs),
+        *((group.namespace, group.name) for group in submitted.pod_groups),
+        *((pod.namespace, pod.group or pod.name) for pod in submitted.pods),
+    }
+
+
+def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = False) -> PlaceAnswer:
+    """Where jobs would be placed that are submitted now to a cluster which a scheduler knows.
+
+    A scheduler of its own decides, with shared objects. Raises AlreadyThereError.
+    """
+    known = view.known_events()
+    for kind, there, more in (
+        ("Job", {event.job.key for event in known if isinstance(event, ev.VcJobSeen)}, submitted.vcjobs),
+        (
+            "PodGroup",
+            {event.group.key for event in known if isinstance(event, ev.PodGroupSeen)},
+            submitted.pod_groups,
+        ),
+        ("Pod", {event.pod.key for event in known if isinstance(event, ev.PodSeen)}, submitted.pods),
+    ):
+        for one in more:
+            if one.key in there:
+                raise AlreadyThereError(
+                    f"{one.origin}: {kind} {one.key} exists; use another name for a what-if"
+                )
+    jobs = Bundle(pods=submitted.pods, pod_groups=submitted.pod_groups, vcjobs=submitted.vcjobs)
+    return place(
+        jobs,
+        view.configuration,
+        view.catalog,
+        now=now,
+        scores=scores,
+        known=known,
+        scheduler_names=view.scheduler_names,
+        only=jobs_in(submitted),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ringwise.apps.source import Source, from_bundle
+from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError, one_line
@@ -12,6 +12,7 @@ from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.scheduler.explain.why import Explanation, explain, find_job
+from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import did_you_mean
 
@@ -20,34 +21,34 @@ class UnknownQueueError(LookupError):
     """No queue has that name."""
 
 
-def explain_job(source: Source, name: str) -> Explanation:
+def explain_job(view: SchedulerView, now: int, name: str) -> Explanation:
     """Raises UnknownJobError."""
-    job = find_job(source.view, name)
-    if job.policy is None and source.view.serves(job):
+    job = find_job(view, name)
+    if job.policy is None and view.serves(job):
         # An event about a running job clears its policy; its board and switches are part of the result.
-        source.view.what_if.job_valid(job, source.now)
-    return explain(source.view, job, source.now)
+        view.what_if.job_valid(job, now)
+    return explain(view, job, now)
 
 
-def count_capacity(source: Source, queue: str | None = None) -> list[BoardCapacity]:
+def count_capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:
     """Raises UnknownQueueError."""
-    known = source.view.queues
+    known = view.queues
     if queue is not None and queue not in known:
         raise UnknownQueueError(f"there is no queue {queue}{did_you_mean(queue, known)}")
-    return capacity(source.view, source.now, queue)
+    return capacity(view, now, queue)
 
 
 def examine(
     bundle: Bundle, configuration: Configuration, catalog: BoardCatalog, *, now: int | None = None
 ) -> Diagnosis:
     """Everything wrong with the objects of an input, and with the cluster they describe."""
-    source = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
+    known = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
     unread = list(_unread(bundle.errors))
-    diagnosis = diagnose(source.view)
+    diagnosis = diagnose(known.view)
     reported = {finding.code for finding in diagnosis.findings}
     # The checks of the state report chips held twice, or not on their node, with all pods.
     if not reported & {"chip-held-twice", "chip-not-on-node"}:
-        unread += _unread(source.errors)
+        unread += _unread(known.errors)
     return Diagnosis(diagnosis.nodes, diagnosis.jobs, (*unread, *diagnosis.findings))
 
 

@@ -26,9 +26,26 @@ class CommandEntry(NamedTuple):
 class LazyGroup(click.Group):
     """A group that imports a command when it is called."""
 
-    def __init__(self, *args: Any, entries: Mapping[str, CommandEntry], **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, CommandEntry]],
+        aliases: Mapping[str, tuple[str, ...]] | None = None,
+        **options: Any,
+    ) -> None:
+        """`sections`: heading of the help page -> its commands. `aliases`: older name -> what is meant."""
         super().__init__(*args, **options)
-        self.entries = entries
+        self.sections = sections
+        self.aliases = aliases or {}
+        self.entries = {name: entry for entries in sections.values() for name, entry in entries.items()}
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        typed = list(args)
+        context = super().make_context(info_name, args, parent, **extra)
+        context.meta.setdefault(TYPED, typed)
+        return context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(self.entries)
@@ -44,6 +61,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = self.without_aliases(args)
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -51,6 +69,14 @@ class LazyGroup(click.Group):
 
             nearest = did_you_mean(args[0], self.list_commands(ctx))
             raise click.UsageError(error.message.rstrip(".") + nearest, ctx) from None
+
+    def without_aliases(self, args: list[str]) -> list[str]:
+        """The same command by its present name."""
+        for words in (2, 1):
+            meant = self.aliases.get(" ".join(args[:words]))
+            if meant is not None:
+                return [*meant, *args[words:]]
+        return args
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """From the table, so that no command is imported for it."""
@@ -61,157 +87,231 @@ class LazyGroup(click.Group):
         return found + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.entries[name].help) for name in self.list_commands(ctx)])
+        for heading, entries in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, entry.help) for name, entry in entries.items()])
 
 
-COMMANDS = {
+#: Keys of the context: the program asks clusters unless it is told otherwise; what was typed after its name.
+ASKS_CLUSTERS = "ringwise.asks-clusters"
+TYPED = "ringwise.typed"
+
+COMPONENTS = {
+    "scheduler": CommandEntry(
+        "ringwise.cli.components",
+        "scheduler",
+        "Run the scheduler on a Kubernetes cluster.",
+    ),
+    "controller": CommandEntry(
+        "ringwise.cli.components",
+        "controller",
+        "Run the vcjob controller on a Kubernetes cluster.",
+    ),
     "admission": CommandEntry(
         "ringwise.cli.components",
         "admission_command",
         "Refuse impossible jobs at submit, with the reason and the cures.",
-    ),
-    "advance": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "advance_command",
-        "Advance the virtual time of a lab by DURATION; without it, to the next event.",
-    ),
-    "bench": CommandEntry(
-        "ringwise.cli.bench", "bench", "Run a benchmark; exit code 1 when a goal does not hold."
-    ),
-    "boards": CommandEntry(
-        "ringwise.cli.boards", "boards", "List the known boards: chips, rings, valid requests, scores."
-    ),
-    "capacity": CommandEntry(
-        "ringwise.cli.explain",
-        "capacity_command",
-        "Count how many more jobs of each shape would start now, and what fragmentation costs.",
-    ),
-    "chips": CommandEntry(
-        "ringwise.cli.chips", "chips", "The chips of a cluster, as their nodes report them."
-    ),
-    "completion": CommandEntry(
-        "ringwise.cli.completion", "completion_command", "Print the completion script for a shell."
-    ),
-    "config": CommandEntry("ringwise.cli.config", "config", "Check a volcano-scheduler.conf."),
-    "controller": CommandEntry(
-        "ringwise.cli.components", "controller", "Run the vcjob controller on a Kubernetes cluster."
-    ),
-    "cordon": CommandEntry(
-        "ringwise.cli.lab_commands", "cordon_command", "Mark NODE of the lab as unschedulable."
-    ),
-    "delete": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "delete_command",
-        "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are named or none.",
-    ),
-    "demo": CommandEntry(
-        "ringwise.cli.demo",
-        "demo",
-        "Place jobs of every kind on embedded clusters, and explain each result.",
-    ),
-    "describe": CommandEntry(
-        "ringwise.cli.lab_commands", "describe_command", "Show all fields of one object of the lab."
     ),
     "device-plugin": CommandEntry(
         "ringwise.cli.device_plugin",
         "device_plugin",
         "Give the chips of this node to containers, as the scheduler decided, and report their health.",
     ),
-    "doctor": CommandEntry(
-        "ringwise.cli.explain",
-        "doctor_command",
-        "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
-    ),
-    "drain": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "drain_command",
-        "Cordon nodes and evict their pods, after a question that names the jobs that lose pods.",
-    ),
-    "drill": CommandEntry(
-        "ringwise.cli.drill",
-        "drill_command",
-        "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
-    ),
-    "fault": CommandEntry(
-        "ringwise.cli.faults",
-        "fault",
-        "Break and heal simulated hardware of the lab, and list what is broken.",
-    ),
-    "get": CommandEntry(
-        "ringwise.cli.lab_commands", "get_command", "List the lab's nodes, jobs, queues or pods."
-    ),
-    "install": CommandEntry("ringwise.cli.install", "install_command", "Install Ringwise on a cluster."),
-    "isolate": CommandEntry(
-        "ringwise.cli.chips",
-        "isolate_command",
-        "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
-    ),
-    "lab": CommandEntry(
-        "ringwise.cli.lab",
-        "lab_command",
-        "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
-    ),
-    "place": CommandEntry(
-        "ringwise.cli.place",
-        "place_command",
-        "Show where the jobs of manifests would be placed; nothing is changed.",
-    ),
-    "release": CommandEntry(
-        "ringwise.cli.chips",
-        "release_command",
-        "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
-    ),
-    "replay": CommandEntry(
-        "ringwise.cli.replay",
-        "replay_command",
-        "Decide the events of journal FILE again and compare with the recorded decisions.",
-    ),
-    "scheduler": CommandEntry(
-        "ringwise.cli.components", "scheduler", "Run the scheduler on a Kubernetes cluster."
-    ),
-    "schema": CommandEntry(
-        "ringwise.cli.schema",
-        "schema_command",
-        "Print the JSON schema of the document NAME; without it, list them.",
-    ),
-    "submit": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "submit_command",
-        "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to the lab.",
-    ),
-    "top": CommandEntry(
-        "ringwise.cli.lab_commands",
-        "top_command",
-        "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
-    ),
-    "topology": CommandEntry(
-        "ringwise.cli.topology",
-        "topology",
-        "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
-    ),
-    "uncordon": CommandEntry(
-        "ringwise.cli.lab_commands", "uncordon_command", "Mark NODE of the lab as schedulable."
-    ),
-    "uninstall": CommandEntry("ringwise.cli.install", "uninstall_command", "Remove Ringwise from a cluster."),
-    "web": CommandEntry(
-        "ringwise.cli.web",
-        "web_command",
-        "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
-    ),
-    "why": CommandEntry(
-        "ringwise.cli.explain",
-        "why_command",
-        "Explain why JOB waits or where it runs, and what would change that.",
-    ),
+}
+SECTIONS = {
+    "Ask a cluster, a lab or files": {
+        "why": CommandEntry(
+            "ringwise.cli.explain",
+            "why_command",
+            "Explain why JOB waits or where it runs, and what would change that.",
+        ),
+        "get": CommandEntry(
+            "ringwise.cli.objects",
+            "get_command",
+            "List jobs, nodes, queues, pods, or chips as their nodes report them.",
+        ),
+        "describe": CommandEntry(
+            "ringwise.cli.objects",
+            "describe_command",
+            "Show all fields of one object.",
+        ),
+        "top": CommandEntry(
+            "ringwise.cli.objects",
+            "top_command",
+            "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
+        ),
+        "capacity": CommandEntry(
+            "ringwise.cli.explain",
+            "capacity_command",
+            "Count how many more jobs of each shape would start now, and what fragmentation costs.",
+        ),
+        "place": CommandEntry(
+            "ringwise.cli.place",
+            "place_command",
+            "Show where the jobs of manifests would be placed; nothing is changed.",
+        ),
+        "topology": CommandEntry(
+            "ringwise.cli.topology",
+            "topology",
+            "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
+        ),
+        "boards": CommandEntry(
+            "ringwise.cli.boards",
+            "boards",
+            "List the known boards: chips, rings, valid requests, scores.",
+        ),
+        "doctor": CommandEntry(
+            "ringwise.cli.explain",
+            "doctor_command",
+            "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
+        ),
+        "web": CommandEntry(
+            "ringwise.cli.web",
+            "web_command",
+            "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
+        ),
+    },
+    "Act on a cluster or a lab": {
+        "submit": CommandEntry(
+            "ringwise.cli.changes",
+            "submit_command",
+            "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to "
+            "the lab.",
+        ),
+        "delete": CommandEntry(
+            "ringwise.cli.changes",
+            "delete_command",
+            "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are "
+            "named or none.",
+        ),
+        "cordon": CommandEntry("ringwise.cli.changes", "cordon_command", "Mark NODE as unschedulable."),
+        "uncordon": CommandEntry("ringwise.cli.changes", "uncordon_command", "Mark NODE as schedulable."),
+        "drain": CommandEntry(
+            "ringwise.cli.draining",
+            "drain_command",
+            "Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.",
+        ),
+        "isolate": CommandEntry(
+            "ringwise.cli.changes",
+            "isolate_command",
+            "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
+        ),
+        "release": CommandEntry(
+            "ringwise.cli.changes",
+            "release_command",
+            "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
+        ),
+    },
+    "Practise in a lab": {
+        "lab": CommandEntry(
+            "ringwise.cli.lab",
+            "lab_command",
+            "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
+        ),
+        "advance": CommandEntry(
+            "ringwise.cli.changes",
+            "advance_command",
+            "Advance the virtual time of a lab by DURATION; without it, to the next event.",
+        ),
+        "fault": CommandEntry(
+            "ringwise.cli.faults",
+            "fault",
+            "List what is broken in a cluster; break and heal simulated hardware of a lab.",
+        ),
+        "drill": CommandEntry(
+            "ringwise.cli.drill",
+            "drill_command",
+            "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
+        ),
+        "demo": CommandEntry(
+            "ringwise.cli.demo",
+            "demo",
+            "Place jobs of every kind on embedded clusters, and explain each result.",
+        ),
+    },
+    "Install on a cluster": {
+        "install": CommandEntry("ringwise.cli.install", "install_command", "Install Ringwise on a cluster."),
+        "uninstall": CommandEntry(
+            "ringwise.cli.install",
+            "uninstall_command",
+            "Remove Ringwise from a cluster.",
+        ),
+        "config": CommandEntry("ringwise.cli.config", "config", "Check a volcano-scheduler.conf."),
+        "completion": CommandEntry(
+            "ringwise.cli.completion",
+            "completion_command",
+            "Print the completion script for a shell.",
+        ),
+    },
+    "Run a component": {
+        "run": CommandEntry(
+            "ringwise.cli.commands",
+            "run",
+            "Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin.",
+        ),
+    },
+    "Develop": {
+        "bench": CommandEntry(
+            "ringwise.cli.bench",
+            "bench",
+            "Run a benchmark; exit code 1 when a goal does not hold.",
+        ),
+        "schema": CommandEntry(
+            "ringwise.cli.schema",
+            "schema_command",
+            "Print the JSON schema of the document NAME; without it, list them.",
+        ),
+        "replay": CommandEntry(
+            "ringwise.cli.replay",
+            "replay_command",
+            "Decide the events of journal FILE again and compare with the recorded decisions.",
+        ),
+    },
+}
+#: Older names; they stay, and no page shows them.
+ALIASES = {
+    **{name: ("run", name) for name in COMPONENTS},
+    "chips": ("get", "chips"),
+    "chips list": ("get", "chips"),
 }
 
 
-@click.group(cls=LazyGroup, entries=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("run", cls=LazyGroup, sections={"Components": COMPONENTS})
+def run() -> None:
+    """Run a component on a Kubernetes cluster: scheduler, controller, admission, device-plugin."""
+
+
+@click.group(
+    cls=LazyGroup,
+    sections=SECTIONS,
+    aliases=ALIASES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="ringwise")
 def cli() -> None:
-    """Chip-aware gang scheduling for clusters of Ascend NPUs."""
+    """Chip-aware gang scheduling for clusters of Ascend NPUs.
+
+    Queries ask the running lab, or what -f, --lab, --kubeconfig or --context name.
+    """
     click.get_current_context().call_on_close(_tell_plugin_problems)
+
+
+@click.group(
+    "kubectl-ringwise",
+    cls=LazyGroup,
+    sections=SECTIONS,
+    aliases=ALIASES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.version_option(__version__, prog_name="kubectl-ringwise")
+def plugin() -> None:
+    """Ask a live cluster about chips and jobs, and change it.
+
+    Commands use the cluster of the kubeconfig, or what -f, --lab, --kubeconfig or --context name.
+    """
+    context = click.get_current_context()
+    context.meta[ASKS_CLUSTERS] = True
+    context.call_on_close(_tell_plugin_problems)
 
 
 def _tell_plugin_problems() -> None:

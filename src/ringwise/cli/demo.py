@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.apps.demo import DemoCluster, job_of
-from ringwise.apps.queries import explain_job
-from ringwise.cli.drawing.chips import LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.chips import chip_list, chip_picture, legend
 from ringwise.cli.drawing.explain import print_explanation
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
@@ -24,7 +23,11 @@ from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
 from ringwise.scheduler.explain.why import reasons_now
 from ringwise.topology.boards import shipped_catalog
-from ringwise.topology.chips import mask_of
+from ringwise.topology.chips import chips_of
+from ringwise.views.documents.cluster import NodeChipsFields
+from ringwise.views.explain import explanation_document, explanation_pictures
+from ringwise.views.pictures import node_chips
+from ringwise.views.topology import superpod_documents, switch_documents
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     ASCEND910,
@@ -112,10 +115,10 @@ def _main_story(console: Console) -> list[DemoCluster]:
 
     _title(console, "A foundation model of six nodes keeps to as few leaf switches as it can")
     stage.submit(job_of("model", 6, 8, labels={TOR_AFFINITY: LARGE_MODEL_SCHEMA}))
-    for line in explain_job(stage.source, "demo/model").plan:
+    for line in stage.why("model").plan:
         print_line(console, f"  {escape(line)}")
     _draw_jobs(console, stage, "model")
-    print_switches(console, stage.scheduler.view, stage.source.now)
+    print_switches(console, switch_documents(stage.scheduler.view, stage.cluster.now) or ())
 
     _title(console, "Two queues: research may use at most 16 chips, product up to all")
     stage.add_queue("research", 1, 16)
@@ -130,7 +133,10 @@ def _main_story(console: Console) -> list[DemoCluster]:
 
     _title(console, "A gang of five nodes comes, and waits")
     stage.submit(job_of("pretrain", 5, 8, queue="product"))
-    print_explanation(console, stage.source, explain_job(stage.source, "demo/pretrain"))
+    explanation = stage.why("pretrain")
+    document = explanation_document(explanation, stage.cluster.now)
+    document["pictures"] = explanation_pictures(explanation, stage.scheduler.view, stage.cluster.now)
+    print_explanation(console, document)
 
     _title(console, "Time passes; chips come back, and the waiting jobs start by themselves")
     _wait_for(console, stage, "survey", "pretrain")
@@ -165,10 +171,10 @@ def _superpods(console: Console) -> DemoCluster:
     stage = _stage(15, "a3-x16-superpod", superpod_size=5)
     settings = {SCHEDULE_POLICY: "chip2-node16-sp", SP_BLOCK: "32"}
     stage.submit(job_of("blocks", 8, 16, annotations=settings, labels={SUPER_POD_AFFINITY: "soft"}))
-    for line in explain_job(stage.source, "demo/blocks").plan:
+    for line in stage.why("blocks").plan:
         print_line(console, f"  {escape(line)}")
     _draw_refusals(console, stage, "blocks")
-    print_superpods(console, stage.scheduler.view, stage.source.now)
+    print_superpods(console, superpod_documents(stage.scheduler.view, stage.cluster.now))
     return stage
 
 
@@ -210,14 +216,16 @@ def _title(console: Console, words: str) -> None:
 
 
 def _draw_cluster(console: Console, stage: DemoCluster) -> None:
-    state = stage.scheduler.view.cluster
-    fleet = state.fleets[ASCEND910]
-    cells = [
-        escape(f"{name:>7} {chip_picture(fleet, number, stage.board, free=fleet.free_mask[number])}")
-        for number, name in enumerate(state.names)
-    ]
+    nodes = [_chips(stage, name) for name in stage.scheduler.view.cluster.names]
+    cells = [escape(f"{chips['node']:>7} {chip_picture(chips)}") for chips in nodes]
     console.print(Columns(cells, padding=(0, 2), width=24))
-    print_line(console, LEGEND.replace("  + given now", ""), style="dim")
+    print_line(console, legend(nodes), style="dim")
+
+
+def _chips(stage: DemoCluster, node: str) -> NodeChipsFields:
+    chips = node_chips(stage.scheduler.view, stage.cluster.now, node, ASCEND910, stage.board)
+    assert chips is not None
+    return chips
 
 
 def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
@@ -231,11 +239,9 @@ def _draw_jobs(console: Console, stage: DemoCluster, *names: str) -> None:
             if placement is shown[-1] and len(shown) < len(placements):
                 table.add(f"... {len(placements) - len(shown)} more")
             node = placement.pod.node or ""
-            fleet = stage.scheduler.view.cluster.fleets[ASCEND910]
-            number = stage.scheduler.view.cluster.node_id[node]
-            given = mask_of(placement.pod.holds)
-            before = chip_picture(fleet, number, stage.board, free=placement.before)
-            after = chip_picture(fleet, number, stage.board, free=fleet.free_mask[number], given=given)
+            chips = _chips(stage, node)
+            before = chip_picture(chips, free=tuple(chips_of(placement.before)))
+            after = chip_picture(chips, given=placement.pod.holds)
             table.add(
                 name,
                 str(placement.rank),

@@ -9,7 +9,7 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, spinner, stop
-from ringwise.cli.queries import QueryResult, show_result
+from ringwise.cli.queries import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,10 +49,10 @@ def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.drill import print_drills
 
-        print_drills(console, results, quiet)
+        print_drills(console, document, quiet)
 
-    code = ExitCode.OK if passed else ExitCode.FAILED
-    show_result(QueryResult(_document(results, passed), draw, code=code), output)
+    document = _document(results, passed)
+    show(document, output, draw, ExitCode.OK if passed else ExitCode.FAILED)
 
 
 def _found(files: tuple[Path, ...]) -> list[Path]:

@@ -1,15 +1,21 @@
-"""`ringwise fault inject|clear|list`: break and heal simulated hardware of the running lab."""
+"""`ringwise fault inject|clear|list`: simulated hardware of a lab, and the faults of a cluster."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.output import output_option, stop
-from ringwise.cli.queries import QueryResult, lab_client, lab_option, query_lab, show_result
+from ringwise.cli.queries import (
+    ask,
+    lab_client,
+    only_lab,
+    show,
+    source_options,
+    target_options,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +27,7 @@ _CHIPS = click.argument("chips", nargs=-1, metavar="[CHIP...]")
 
 @click.group()
 def fault() -> None:
-    """Break and heal simulated hardware of the lab, and list what is broken."""
+    """List what is broken in a cluster; break and heal simulated hardware of a lab."""
 
 
 @fault.command("inject")
@@ -34,7 +40,7 @@ def fault() -> None:
     "--status",
     help="Of a node: not-ready, UnHealthy, PreSeparate or SubHealthy; of switches one of the last three.",
 )
-@lab_option
+@target_options
 @output_option
 def inject_command(
     kind: str,
@@ -43,10 +49,10 @@ def inject_command(
     level: str | None,
     code: str | None,
     status: str | None,
-    lab: Path | None,
     output: str,
+    **options: Any,
 ) -> None:
-    """Break something of TARGET.
+    """Break something of TARGET in the lab.
 
     \b
     chip NODE CHIP...      chips (3, 0-3 or 0,2,5), with a level and a code
@@ -56,7 +62,7 @@ def inject_command(
     superpod ID            all nodes of a SuperPoD: not Ready, or as NodeD reports them
     """
     wanted = {"kind": kind, "target": target, "chips": _numbers(chips)}
-    _change(lab, output, "inject", **wanted, level=level, code=code, status=status)
+    _change(options, output, "inject", **wanted, level=level, code=code, status=status)
 
 
 @fault.command("clear")
@@ -65,7 +71,7 @@ def inject_command(
 @_CHIPS
 @click.option("--code", help="Only faults of chips with this code.")
 @click.option("--all", "everything", is_flag=True, help="Every fault of the lab.")
-@lab_option
+@target_options
 @output_option
 def clear_command(
     kind: str | None,
@@ -73,27 +79,35 @@ def clear_command(
     chips: tuple[str, ...],
     code: str | None,
     everything: bool,
-    lab: Path | None,
     output: str,
+    **options: Any,
 ) -> None:
     """Heal what was broken; TARGET and CHIP as with inject, without chips all of them."""
     if everything and (kind is not None or code is not None):
         raise stop("ringwise: --all clears every fault: name no kind, target or code with it")
     if not everything and (kind is None or target is None):
         raise stop("ringwise: name a kind and a target (chip node-3), or give --all")
-    _change(lab, output, "clear", kind=kind, target=target or "", chips=_numbers(chips), code=code)
+    _change(options, output, "clear", kind=kind, target=target or "", chips=_numbers(chips), code=code)
 
 
 @fault.command("list")
-@lab_option
+@source_options()
 @output_option
-def list_command(lab: Path | None, output: str) -> None:
-    """Every fault that the lab's nodes report now."""
-    query_lab(lab, "faults", output)
+def list_command(output: str, **options: Any) -> None:
+    """Every fault that the nodes report now."""
+    document = ask(options, lambda source: source.faults())
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.faults import print_faults
+
+        print_faults(console, document["faults"])
+
+    show(document, output, draw)
 
 
-def _change(lab: Path | None, output: str, action: str, **request: Any) -> None:
-    with lab_client(lab, "changing the lab") as client:
+def _change(options: dict[str, Any], output: str, action: str, **request: Any) -> None:
+    only_lab(options, "its hardware is simulated")
+    with lab_client(options["lab"], "changing the lab") as client:
         answer = client.do(action, **request)
 
     def draw(console: Console) -> None:
@@ -101,7 +115,7 @@ def _change(lab: Path | None, output: str, action: str, **request: Any) -> None:
 
         print_changes(console, answer)
 
-    show_result(QueryResult(answer, draw), output)
+    show(answer, output, draw)
 
 
 def _numbers(chips: tuple[str, ...]) -> list[int]:

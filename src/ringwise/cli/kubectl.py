@@ -1,4 +1,4 @@
-"""The entry point of `kubectl ringwise`."""
+"""The entry point of `kubectl ringwise`: the commands of `ringwise`, with clusters as their source."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def main() -> None:
 
 
 def _plugin() -> click.Group:
-    from ringwise.cli.kubectl_commands import plugin
+    from ringwise.cli.commands import plugin
 
     return plugin

@@ -19,10 +19,9 @@ from ringwise.apps.lab.journal import MOST_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import BoardName
-from ringwise.cli.drawing.lab import counts_text
+from ringwise.cli.drawing.cluster import counts_text
+from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
-from ringwise.cli.lab_commands import duration_argument
-from ringwise.cli.lab_queries import QUERIES
 from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.durations import time_text
@@ -173,7 +172,7 @@ def lab_command(
     _greet(live)
     status = StatusLine(live)
     try:
-        run_lab(live, QUERIES, status.show, _dashboard(live, web_address))
+        run_lab(live, status.show, _dashboard(live, web_address))
     except (FolderError, StoreError, AddressError) as error:
         raise stop(f"ringwise: {error}") from None
     finally:

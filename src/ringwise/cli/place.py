@@ -4,28 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.apps.loading import assumed_chips, queue_notes
-from ringwise.apps.place import place
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
+from ringwise.cli.inputs import load_bundle
 from ringwise.cli.output import (
     FILES,
     board_option,
-    complain,
     configuration_option,
     exit_code_option,
     output_option,
     print_document,
     stdout_console,
     stop,
+    with_options,
 )
-from ringwise.cli.queries import now_option
-from ringwise.grammar import counted
+from ringwise.cli.queries import (
+    FROM_LAB,
+    ask,
+    cluster_options,
+    files_source,
+    lab_option,
+    namespace_of,
+    namespace_options,
+    now_option,
+    reading_objects,
+    source_of,
+)
 from ringwise.scheduler.journal import Journal
-from ringwise.views.place import place_document
+
+if TYPE_CHECKING:
+    from ringwise.apps.sources.files import FilesSource
+    from ringwise.views.documents.place import PlaceDocument
+
+#: Options of a cluster that is described by manifests.
+_OF_FILES = {"everything": "--all", "keep_going": "--keep-going", "now": "--now", "journal": "--journal"}
 
 
 @click.command("place")
@@ -34,6 +49,7 @@ from ringwise.views.place import place_document
 )
 @output_option
 @click.option("--scores", is_flag=True, help="Show every candidate node of each job's first pod.")
+@with_options((lab_option, *cluster_options, *namespace_options))
 @configuration_option
 @board_option
 @click.option("--all", "everything", is_flag=True, help="List running jobs too.")
@@ -42,63 +58,79 @@ from ringwise.views.place import place_document
 @now_option
 @click.option("--journal", type=click.Path(path_type=Path), help="Write a journal for `ringwise replay`.")
 @click.option("--view", is_flag=True, help="Show the result on a dashboard of this machine, until Ctrl-C.")
-def place_command(
-    files: tuple[str, ...],
-    output: str,
-    scores: bool,
-    config: Path | None,
-    boards: tuple[Path, ...],
-    everything: bool,
-    keep_going: bool,
-    exit_code: bool,
-    now: int | None,
-    journal: Path | None,
-    view: bool,
-) -> None:
-    """Show where the jobs of manifests would be placed; nothing is changed."""
-    catalog = load_catalog(boards)
-    bundle = load_bundle(files, keep_going=keep_going)
-    configuration = load_configuration(config, bundle)
-    recorded = Journal(configuration) if journal is not None else None
-    answer = place(
-        bundle, configuration, catalog, now=now, scores=scores, everything=everything, journal=recorded
-    )
-    if answer.errors and not keep_going:
-        raise stop(*skippable(answer.errors))
-    if journal is not None and recorded is not None:
-        _write_journal(journal, recorded, answer.view.scheduler_names)
-    complain(*answer.errors)
-    tell_notes(bundle)
-    complain(*(f"note: {note}" for note in queue_notes(bundle)))
-    refused = [(job, why) for job in answer.view.jobs.values() for why in job.refused_classes.values()]
-    complain(*(f"note: job {job.namespace}/{job.name}: {why}" for job, why in refused))
-    if answer.not_searched:
-        complain(
-            f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "
-            "ringwise why JOB -f ... tries them"
-        )
-    assumed = assumed_chips(answer.view.cluster)
-    if assumed:
-        shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
-        complain(
-            f"note: {counted(assumed, 'node lists', 'nodes list')} no chips, 0..n-1 are assumed: {shown}"
-        )
+def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: bool, **options: Any) -> None:
+    """Show where the jobs of manifests would be placed; nothing is changed.
+
+    The nodes are among the manifests. With --lab, --kubeconfig or --context, and as `kubectl ringwise place`,
+    they are those of that lab or cluster, whose pending jobs are decided with the new ones.
+    """
+    where = {name: options[name] for name in ("lab", "kubeconfig", "context", "config", "boards")}
+    of_files = where["lab"] is None and source_of({**where, "config": None, "boards": ()}) == FROM_LAB
+    bad = False
+    if of_files:
+        source, document = _place_files(files, scores, output == "table", **options)
+        bad = bool(source.bundle.errors or source.bad_pods)
+    else:
+        given = [option for name, option in {**_OF_FILES, "view": "--view"}.items() if options[name]]
+        if given:
+            raise stop(f"ringwise: {', '.join(given)} goes with manifests alone, not with a lab or a cluster")
+        manifests = load_bundle(files, keep_going=False, may_skip=False)
+        document = ask(where, lambda asked: asked.place(manifests, scores=scores, pictures=output == "table"))
+        source = None
+    document = _of_namespace(document, namespace_of(options))
     if output == "table":
         from ringwise.cli.drawing.place import print_placements
 
-        print_placements(stdout_console(), answer, scores)
+        print_placements(stdout_console(), document, scores)
     else:
-        print_document(place_document(answer), output)
-    if view:
+        print_document(document, output)
+    if options["view"] and source is not None and source.placed is not None:
         from ringwise.apps.web.still import still_dashboard
         from ringwise.cli.web import show
 
-        moment = bundle.newest_timestamp if now is None else now
-        show(still_dashboard(answer.view, moment, "file", " ".join(files)), None)
-    if bundle.errors or answer.errors:
+        show(still_dashboard(source.placed, source.now, "file", " ".join(files)), None)
+    if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
-    if exit_code and (code := code_of_outcomes([job.outcome for job in answer.jobs])):
+    if exit_code and (code := code_of_outcomes([job["outcome"] for job in document["jobs"]])):
         raise click.exceptions.Exit(code)
+
+
+def _place_files(
+    files: tuple[str, ...], scores: bool, pictures: bool, **options: Any
+) -> tuple[FilesSource, PlaceDocument]:
+    source = files_source(
+        files,
+        options["config"],
+        options["boards"],
+        options["keep_going"],
+        options["now"],
+        # `place` tells them after what is wrong.
+        tell_notes=False,
+    )
+    journal: Path | None = options["journal"]
+    recorded = Journal(source.configuration) if journal is not None else None
+    with reading_objects(may_skip=True):
+        document = source.place(
+            source.bundle,
+            scores=scores,
+            pictures=pictures,
+            everything=options["everything"],
+            journal=recorded,
+        )
+    if journal is not None and recorded is not None and source.placed is not None:
+        _write_journal(journal, recorded, source.placed.scheduler_names)
+    return source, document
+
+
+def _of_namespace(document: PlaceDocument, namespace: str | None) -> PlaceDocument:
+    if namespace is None:
+        return document
+    kept = [number for number, job in enumerate(document["jobs"]) if job["namespace"] == namespace]
+    document["jobs"] = [document["jobs"][number] for number in kept]
+    if "pictures" in document:
+        pictures = document["pictures"]
+        pictures["jobs"] = [pictures["jobs"][number] for number in kept]
+    return document
 
 
 def _write_journal(path: Path, journal: Journal, scheduler_names: Iterable[str]) -> None:

@@ -1,24 +1,24 @@
-"""Queries about a cluster: answered here from files, or by the process of a running lab.
+"""Which cluster a command is about: that of files, a lab, or a live one; and how its answer is shown.
 
-Both use the same function, which makes a `QueryResult`: a document for programs, a drawing for people.
+A query asks a source (`apps/sources`) for a document, and this process draws it. A command that changes
+something names its target in its first line, and reaches a live cluster only where the user chose one.
 """
 
 from __future__ import annotations
 
-import io
-import os
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ringwise.cli.commands import ASKS_CLUSTERS, TYPED
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
     FILES,
-    WIDE,
     board_option,
     complain,
     configuration_option,
@@ -30,29 +30,19 @@ from ringwise.cli.output import (
     with_options,
 )
 from ringwise.grammar import counted
-from ringwise.records import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.apps.lab.client import LabClient
-    from ringwise.apps.source import Source
+    from ringwise.apps.sources.files import FilesSource
+    from ringwise.apps.sources.protocol import QuerySource
+    from ringwise.kubeclient.config import Access
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+Answer = TypeVar("Answer")
 
-_MAX_WIDTH = 500
-_OR_FILES = ", or give -f PATH with manifests"
-
-
-@dataclass(slots=True)
-class QueryResult:
-    """The document that `-o json` prints, and the function that draws it as a table."""
-
-    document: Any
-    draw: Callable[[Console], None]
-    #: For stderr.
-    notes: list[str] = field(default_factory=list)
-    code: int = 0
+FROM_FILES, FROM_LAB, FROM_CLUSTER = "files", "lab", "cluster"
 
 
 # -- options -------------------------------------------------------------------------------------
@@ -63,6 +53,17 @@ lab_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the lab.  [default: $RINGWISE_LAB, else the user's state folder]",
 )
+cluster_options = (
+    click.option("--kubeconfig", help="Of a cluster.  [default: $KUBECONFIG, ~/.kube/config]"),
+    click.option("--context", help="A context of the kubeconfig, for its cluster."),
+)
+#: As kubectl has them.
+namespace_options = (
+    click.option("-n", "--namespace", help="Only this namespace.  [default: all]"),
+    click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces."),
+)
+#: Where a command changes something.
+target_options = with_options((lab_option, *cluster_options))
 _OPTION_NAMES = {"config": "config", "boards": "board-file", "keep_going": "keep-going", "now": "now"}
 _FILES = click.option(
     "-f",
@@ -70,119 +71,236 @@ _FILES = click.option(
     "files",
     multiple=True,
     type=FILES,
-    help="File, folder, or - for stdin. Without it the running lab is queried.",
+    help="File, folder, or - for stdin: ask the cluster that these manifests describe.",
 )
-_KEEP_GOING = click.option("--keep-going", is_flag=True, help="Skip bad documents and go on with the rest.")
+_KEEP_GOING = click.option("--keep-going", is_flag=True, help="With -f: skip bad documents.")
 now_option = click.option(
-    "--now", type=int, help="Nanoseconds since 1970; default: the newest timestamp in the input."
+    "--now", type=int, help="With -f: nanoseconds since 1970; default: the newest timestamp in the input."
 )
 
 
 def source_options(*, keep_going: bool = True) -> Callable[[Command], Command]:
-    """`-f` with `--config`, `--board-file`, `--keep-going` and `--now`; or `--lab`."""
+    """`--lab`, `-f` or `--kubeconfig` and `--context`, with what belongs to each of them."""
     skipping = (_KEEP_GOING,) if keep_going else ()
-    return with_options((lab_option, _FILES, configuration_option, board_option, *skipping, now_option))
+    return with_options(
+        (
+            _FILES,
+            lab_option,
+            *cluster_options,
+            *namespace_options,
+            configuration_option,
+            board_option,
+            *skipping,
+            now_option,
+        )
+    )
 
 
-def reads_files(lab: Path | None, files: tuple[str, ...], **options: Any) -> bool:
-    """Whether the query is about files, not about a lab; options for both at once are an error."""
+def namespace_of(options: dict[str, Any]) -> str | None:
+    return None if options.get("all_namespaces") else options.get("namespace")
+
+
+def asks_clusters() -> bool:
+    """Whether the program is `kubectl ringwise`."""
+    return bool(click.get_current_context().find_root().meta.get(ASKS_CLUSTERS))
+
+
+def source_of(options: dict[str, Any]) -> str:
+    """files, lab or cluster; options for two of them at once are an error."""
+    files, lab = options.get("files"), options.get("lab")
+    cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]
     if files and lab is not None:
         raise stop("ringwise: -f reads files and --lab queries a lab: give one of them")
-    given = [f"--{_OPTION_NAMES[name]}" for name, value in options.items() if value not in (None, (), False)]
-    if not files and given:
+    if files and cluster:
+        raise stop(f"ringwise: -f reads files and {cluster[0]} a cluster: give one of them")
+    _check_one_target(lab, cluster)
+    if files:
+        return FROM_FILES
+    given = [f"--{option}" for name, option in _OPTION_NAMES.items() if options.get(name)]
+    if cluster or (lab is None and asks_clusters()):
+        given = [option for option in given if option in ("--keep-going", "--now")]
+        if given:
+            raise stop(f"ringwise: {', '.join(given)} goes with -f; a cluster has its own")
+        return FROM_CLUSTER
+    if given:
         raise stop(f"ringwise: {', '.join(given)} goes with -f; a lab has its own")
-    return bool(files)
+    return FROM_LAB
 
 
-# -- answering -----------------------------------------------------------------------------------
+def _check_one_target(lab: Path | None, cluster: list[str]) -> None:
+    if lab is not None and cluster:
+        raise click.UsageError(f"--lab names a lab and {cluster[0]} a cluster: give one of them")
 
 
-def answer_query(
-    query: str,
-    answer: Callable[[Source], QueryResult],
-    output: str,
-    lab: Path | None,
-    parameters: Mapping[str, Any],
-    *,
-    decide: bool = True,
-    **options: Any,
-) -> None:
-    """Answer from the files, or let the running lab answer where there are none."""
-    if not reads_files(lab, **options):
-        query_lab(lab, query, output, **parameters, or_files=True)
-        return
-    try:
-        result = answer(load_source(**options, decide=decide))
-    except LookupError as error:
-        raise stop(f"ringwise: {error}") from None
-    show_result(result, output)
+# -- asking --------------------------------------------------------------------------------------
 
 
-def load_source(
+def ask(
+    options: dict[str, Any], question: Callable[[QuerySource], Answer], *, read_on: bool = False
+) -> Answer:
+    """Ask the source that the options choose. Whatever is wrong is one line each, and ends the command.
+
+    `read_on`: documents that cannot be read are part of the answer.
+    """
+    with asking(options, read_on=read_on) as source:
+        return question(source())
+
+
+@contextmanager
+def asking(
+    options: dict[str, Any], *, read_on: bool = False, spins: bool = True
+) -> Iterator[Callable[[], QuerySource]]:
+    """Opens the source as it is now, each time it is called. Without `spins` nothing but errors is told."""
+    chosen = source_of(options)
+    if chosen == FROM_LAB:
+        from ringwise.apps.sources.lab import LabSource
+
+        hint = ", or give -f PATH with manifests; kubectl ringwise asks a cluster"
+        with lab_client(options.get("lab"), "querying the lab" if spins else None, hint=hint) as client:
+            yield lambda: LabSource(client)
+    elif chosen == FROM_CLUSTER:
+        with talking_to_cluster(), _clusters(options, spins) as opened:
+            yield opened
+    else:
+        may_skip = "keep_going" in options
+        with reading_objects(may_skip=may_skip):
+            yield lambda: files_source(
+                options["files"],
+                options.get("config"),
+                options.get("boards", ()),
+                bool(options.get("keep_going")),
+                options.get("now"),
+                may_skip=may_skip,
+                read_on=read_on,
+            )
+
+
+def files_source(
     files: tuple[str, ...],
     config: Path | None = None,
     boards: tuple[Path, ...] = (),
     keep_going: bool = False,
     now: int | None = None,
     *,
-    decide: bool = True,
     may_skip: bool = True,
-) -> Source:
-    """A scheduler that has read the files and, unless `decide` is false, has run one cycle.
+    read_on: bool = False,
+    tell_notes: bool = True,
+) -> FilesSource:
+    """The cluster of manifests. `may_skip`: the command has the option --keep-going."""
+    from ringwise.apps.sources.files import FilesSource
+    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, read_files
 
-    `may_skip`: whether the command has the option --keep-going.
-    """
-    from ringwise.apps.source import from_bundle
-    from ringwise.cli.inputs import load_bundle, load_catalog, load_configuration, skippable, tell_notes
-
-    bundle = load_bundle(files, keep_going=keep_going, may_skip=may_skip)
-    configuration, catalog = load_configuration(config, bundle), load_catalog(boards)
-    source = from_bundle(bundle, configuration, catalog, now=now, decide=decide)
-    if source.errors and not keep_going:
-        raise stop(*(skippable(source.errors) if may_skip else source.errors))
-    complain(*source.errors)
-    tell_notes(bundle)
-    return source
-
-
-def show_result(result: QueryResult, output: str) -> None:
-    complain(*result.notes)
-    if output == "table":
-        result.draw(stdout_console())
+    catalog = load_catalog(boards)
+    if read_on:
+        bundle = read_files(files, keep_going=True)
     else:
-        print_document(result.document, output)
-    if result.code:
-        raise click.exceptions.Exit(result.code)
-
-
-# -- the running lab -------------------------------------------------------------------------------
-
-
-def query_lab(
-    lab: Path | None, query: str, output: str, *, or_files: bool = False, **parameters: Any
-) -> None:
-    """Send a query to the running lab and print the result."""
-    with lab_client(lab, "querying the lab", hint=_OR_FILES if or_files else "") as client:
-        answer = client.ask(query, output=output, **terminal(), **parameters)
-    complain(*answer["notes"])
-    if output == "table":
-        click.echo(answer["text"], nl=False)
-    else:
-        print_document(answer["document"], output)
-    if answer["code"]:
-        raise click.exceptions.Exit(answer["code"])
+        bundle = load_bundle(files, keep_going=keep_going, may_skip=may_skip)
+    configuration = load_configuration(config, bundle)
+    if tell_notes:
+        complain(*(f"note: {note}" for note in bundle.notes))
+    return FilesSource(
+        bundle, configuration, catalog, boards, now=now, skip_bad_pods=keep_going, tell=complain
+    )
 
 
 @contextmanager
-def lab_client(lab: Path | None, text: str, hint: str = "") -> Iterator[LabClient]:
-    """A client of the running lab, with a spinner; errors are one clear line each."""
-    from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
-    from ringwise.apps.lab.folder import default_folder
+def reading_objects(*, may_skip: bool) -> Iterator[None]:
+    """What is wrong with the objects of files is one line each."""
+    from ringwise.apps.sources.objects import BadObjectsError
+    from ringwise.cli.inputs import skippable
 
     try:
-        client = LabClient(lab or default_folder())
-        with spinner(text) as show_text:
-            if sys.stderr.isatty():
+        yield
+    except BadObjectsError as error:
+        raise stop(*(skippable(error.errors) if may_skip else error.errors)) from None
+    except (LookupError, ValueError) as error:
+        raise stop(f"ringwise: {error}") from None
+
+
+@contextmanager
+def _clusters(options: dict[str, Any], spins: bool) -> Iterator[Callable[[], QuerySource]]:
+    from ringwise.apps.sources.cluster import ClusterSource
+    from ringwise.cli.inputs import load_catalog, load_configuration
+
+    config, boards = options.get("config"), options.get("boards", ())
+    configuration = None if config is None else load_configuration(config)
+    catalog, access = load_catalog(boards), find_cluster(options)
+    with spinner("reading the cluster") if spins else nullcontext(lambda _text: None) as show_text:
+        yield lambda: ClusterSource(
+            access,
+            catalog,
+            boards,
+            configuration=configuration,
+            tell=complain if spins else lambda line: None,
+            progress=lambda kind, count: show_text(f"reading the cluster: {count} {kind}"),
+        )
+
+
+def find_cluster(options: dict[str, Any]) -> Access:
+    """Raises KubeConfigError."""
+    from ringwise.kubeclient.config import find_access
+
+    return find_access(options.get("kubeconfig"), options.get("context"))
+
+
+@contextmanager
+def talking_to_cluster(hint: str = "") -> Iterator[None]:
+    """What goes wrong with a cluster is one line, followed by what is left to do."""
+    from ringwise.apps.chips import ChipsError
+    from ringwise.apps.live import NothingReadableError
+    from ringwise.kubeclient.client import ApiError, UnreachableError
+    from ringwise.kubeclient.credentials import KubeConfigError
+
+    try:
+        yield
+    except (ChipsError, KubeConfigError, NothingReadableError, LookupError, ValueError) as error:
+        message, code = f"ringwise: {error}", ExitCode.BAD_INPUT
+    except UnreachableError as error:
+        message, code = f"ringwise: {error}", ExitCode.FAILED
+    except ApiError as error:
+        message, code = f"ringwise: the API server refused: {error}", ExitCode.FAILED
+    else:
+        return
+    raise stop(*filter(None, (message, hint)), code=code)
+
+
+def show(document: Any, output: str, draw: Callable[[Console], None], code: int = ExitCode.OK) -> None:
+    """Print the document, or draw it."""
+    if output == "table":
+        draw(stdout_console())
+    else:
+        print_document(document, output)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def show_text(document: Any, output: str, text: str, code: int = ExitCode.OK) -> None:
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.lines import print_lines
+
+        print_lines(console, text)
+
+    show(document, output, draw, code)
+
+
+# -- the running lab -----------------------------------------------------------------------------
+
+
+def lab_folder(lab: Path | None) -> Path:
+    from ringwise.apps.lab.folder import default_folder
+
+    return (lab or default_folder()).expanduser().absolute()
+
+
+@contextmanager
+def lab_client(lab: Path | None, text: str | None, hint: str = "") -> Iterator[LabClient]:
+    """A client of the running lab, with a spinner; errors are one clear line each."""
+    from ringwise.apps.lab.client import LabClient, NoLabError, RefusedByLabError
+
+    try:
+        client = LabClient(lab_folder(lab))
+        with nullcontext(lambda _text: None) if text is None else spinner(text) as show_text:
+            if text is not None and sys.stderr.isatty():
                 client.on_progress = lambda tried: show_text(
                     f"{text}: tried {counted(f'{tried:,}', 'placement')}" if tried else text
                 )
@@ -194,33 +312,56 @@ def lab_client(lab: Path | None, text: str, hint: str = "") -> Iterator[LabClien
         raise stop(*(f"ringwise: {line}" for line in str(error).splitlines())) from None
 
 
-def terminal() -> dict[str, Any]:
-    """What the lab needs to draw for this terminal."""
-    return {
-        "width": stdout_console().width,
-        "colour": sys.stdout.isatty() and not os.environ.get("NO_COLOR"),
-    }
+# -- the target of a change ----------------------------------------------------------------------
 
 
-def render_result(result: QueryResult, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """A result as the lab sends it: drawn for the client's terminal where the output is a table."""
-    from rich.console import Console
+def target_cluster(options: dict[str, Any], *, must_choose: bool = False) -> Access | None:
+    """The cluster that a command changes; None: the lab. The first line of the command names it.
 
-    sent: dict[str, Any] = {"notes": result.notes, "code": result.code}
-    if parameters.get("output", "table") != "table":
-        return {**sent, "document": result.document}
-    width = parameters.get("width", WIDE)
-    colour = parameters.get("colour") is True
-    text = io.StringIO()
-    console = Console(
-        file=text,
-        width=min(width, _MAX_WIDTH) if isinstance(width, int) and width > 0 else WIDE,
-        force_terminal=colour,
-        no_color=not colour,
-        color_system="standard" if colour else None,
-        highlight=False,
-        legacy_windows=False,
-        _environ={},
-    )
-    result.draw(console)
-    return {**sent, "text": text.getvalue()}
+    A kubeconfig that is only there is not enough: who practises in a lab would change production.
+    `must_choose`: a lab that runs is not enough either.
+    """
+    from ringwise.apps.lab.folder import LabFolder
+
+    lab = options.get("lab")
+    cluster = [f"--{name}" for name in ("kubeconfig", "context") if options.get(name)]
+    _check_one_target(lab, cluster)
+    if lab is None and (cluster or asks_clusters()):
+        with talking_to_cluster():
+            access = find_cluster(options)
+        complain(
+            f"cluster {access.context} ({access.server})" if access.context else f"cluster {access.server}"
+        )
+        return access
+    if lab is None and must_choose:
+        name = click.get_current_context().info_name
+        raise stop(
+            f"ringwise: {name} needs a target; in the lab, or in the cluster of the kubeconfig:",
+            f"  ringwise {typed()} --lab {shlex.quote(str(lab_folder(None)))}",
+            f"  kubectl ringwise {typed()}",
+        )
+    folder = lab_folder(lab)
+    if LabFolder(folder).socket.exists():
+        complain(f"lab {folder}")
+    return None
+
+
+def only_lab(options: dict[str, Any], instead: str, *, changes: bool = True) -> None:
+    """End a command that has no cluster; else name the lab that it changes."""
+    lab = options.get("lab")
+    if lab is None and (options.get("kubeconfig") or options.get("context") or asks_clusters()):
+        raise stop(f"ringwise: {click.get_current_context().info_name} has only a lab; {instead}")
+    if changes:
+        target_cluster({"lab": lab})
+
+
+def typed() -> str:
+    """The command as it was typed, without the name of the program."""
+    context = click.get_current_context()
+    words = context.find_root().meta.get(TYPED)
+    return shlex.join(words if words is not None else [str(context.info_name), "..."])
+
+
+def in_cluster_hint() -> str:
+    """What to type instead where no lab runs."""
+    return f"; in a cluster: kubectl ringwise {typed()}"

@@ -9,23 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ringwise.cli.output import output_option, stop
-from ringwise.cli.queries import QueryResult, answer_query, source_options
+from ringwise.cli.output import complain, output_option, stop
+from ringwise.cli.queries import ask, show, source_options
 from ringwise.manifests.errors import ManifestError, one_line
 from ringwise.manifests.switch_lists import render_tor_configmap, topology_from_list
 from ringwise.manifests.switches import DOUBLE_LAYER, SINGLE_LAYER, tor_config_map
-from ringwise.views.topology import topology_document, topology_problems
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ringwise.apps.source import Source
 
 _SHOWN_PROBLEMS = 8
-
-
-class NothingToDrawError(LookupError):
-    """There are neither switches nor SuperPoDs."""
 
 
 @click.group()
@@ -88,33 +82,22 @@ def _text_of(file: str) -> str:
 @output_option
 def show_command(output: str, **options: Any) -> None:
     """Draw leaf switches and SuperPoDs: free nodes, states, jobs, blocks."""
-    answer_query(
-        "topology",
-        lambda source: topology_result(source, output),
-        output,
-        parameters={},
-        decide=False,
-        **options,
-    )
-
-
-def topology_result(source: Source, output: str) -> QueryResult:
-    """Raises NothingToDrawError for a drawing that would be empty."""
-    view, now = source.view, source.now
-    problems = topology_problems(view)
-    notes = [f"problem: {one_line(problem.message)}" for problem in problems[:_SHOWN_PROBLEMS]]
+    document = ask(options, lambda source: source.topology())
+    problems = document["problems"]
+    notes = [f"problem: {one_line(problem['message'])}" for problem in problems[:_SHOWN_PROBLEMS]]
     if len(problems) > _SHOWN_PROBLEMS:
         notes.append(f"{len(problems) - _SHOWN_PROBLEMS} more problems; ringwise doctor lists them")
-    document = topology_document(view, now)
     if output == "table" and document["switches"] is None and not document["superpods"]:
         words = "there is no usable ConfigMap kube-system/basic-tor-node-cm and no SuperPoD id"
-        raise NothingToDrawError("; ".join([words, *notes]))
+        raise stop(f"ringwise: {'; '.join([words, *notes])}")
+    complain(*notes)
 
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.topology import print_isolations, print_superpods, print_switches
 
-        print_switches(console, view, now)
-        print_superpods(console, view, now)
-        print_isolations(console, view)
+        if document["switches"] is not None:
+            print_switches(console, document["switches"])
+        print_superpods(console, document["superpods"])
+        print_isolations(console, document["isolations"])
 
-    return QueryResult(document, draw, notes)
+    show(document, output, draw)

@@ -126,10 +126,12 @@ def _of_journal(path: Path, boards: tuple[Path, ...]) -> DashboardServer:
 def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, ...]) -> DashboardServer:
     """The cluster of manifests after one cycle, as `ringwise place` decides it."""
     from ringwise.apps.web.still import still_dashboard
-    from ringwise.cli.queries import load_source
+    from ringwise.cli.queries import files_source, reading_objects
 
-    source = load_source(files, config, boards, may_skip=False)
-    return still_dashboard(source.view, source.now, "file", " ".join(files))
+    source = files_source(files, config, boards, may_skip=False)
+    with reading_objects(may_skip=False):
+        view = source.decided.view
+    return still_dashboard(view, source.now, "file", " ".join(files))
 
 
 def show(server: DashboardServer, address: str | None) -> None:

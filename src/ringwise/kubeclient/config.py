@@ -49,6 +49,8 @@ class Access:
     proxy: str = ""
     #: File or folder it was read from, for error messages.
     origin: str = ""
+    #: The context of the kubeconfig; empty without one.
+    context: str = ""
 
     def tls(self, credential: Credential) -> ssl.SSLContext | None:
         """TLS settings with the current certificates; None for plain HTTP."""
@@ -274,7 +276,7 @@ class _KubeConfigReader:
         if context.user and user is None:
             self._fail(f"context {name}: there is no user {shown(context.user)}")
         found = self._cluster(cluster.name, cluster.cluster)
-        found = replace(found, namespace=context.namespace or "default")
+        found = replace(found, namespace=context.namespace or "default", context=name)
         return self._with_user(found, context.user, user.user if user else None)
 
     def _cluster(self, name: str, cluster: _Cluster) -> Access:

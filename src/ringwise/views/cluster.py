@@ -15,7 +15,6 @@ from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.node_states import (
@@ -23,7 +22,6 @@ from ringwise.scheduler.node_states import (
     READY,
     StateOfNode,
     chip_counts,
-    chip_states,
     is_open,
     node_states,
     offered,
@@ -32,7 +30,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
-from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.cluster import (
     ChipsFields,
@@ -45,6 +42,7 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
+from ringwise.views.pictures import chips_fields
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 
@@ -161,6 +159,7 @@ class JobView:
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": None if self.reason is None else self.reason.as_json(),
             "board_reason": self.board,
+            "never": self.never,
         }
         if self.job is not None and self.job.refused_classes:
             document["notes"] = list(self.job.refused_classes.values())
@@ -181,8 +180,13 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     found += _of_missing_groups(objects, by_group)
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     found += [_of_pod(objects, pod, others) for pod in alone]
+    records = objects.view.cluster.pods
     for view in found:
         view.never = _never(objects, view)
+        # Of a scheduler that decided about objects which another one binds.
+        view.assumed = sum(
+            1 for pod in view.pods if pod.node is None and pod.uid in records and records[pod.uid].node >= 0
+        )
     found.sort(key=lambda view: view.created)
     return found
 
@@ -218,8 +222,14 @@ def _name_board(objects: ClusterObjects, view: JobView) -> None:
 
 
 def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
+    # An older controller names the PodGroup as the job.
+    owned = {
+        f"{group.namespace}/{group.owner.name}": group.key
+        for group in objects.pod_groups
+        if group.owner is not None and group.owner.is_vcjob
+    }
     for vcjob in objects.vcjobs:
-        key = f"{vcjob.namespace}/{group_name(vcjob)}"
+        key = owned.get(vcjob.key) or f"{vcjob.namespace}/{group_name(vcjob)}"
         yield vcjob_view(objects.view, vcjob, objects.view.jobs.get(key), by_group.get(key, []))
 
 
@@ -402,30 +412,7 @@ def _chips(
         if fleet is None:
             continue
         board = boards.get((resource, node.labels.get(ACCELERATOR_TYPE, ""))) or boards.get((resource, ""))
-        states = chip_states(cluster, number, fleet, is_open=opened)
-        yield {
-            "resource": resource,
-            "board": None if board is None else board.name,
-            "count": states.listed.bit_count(),
-            "used": list(chips_of(states.used)),
-            "faulty": list(chips_of(states.faulty)),
-            "isolated": list(chips_of(states.isolated)),
-            "reserved": list(chips_of(states.reserved)),
-            "closed": list(chips_of(states.closed)),
-            "free": list(chips_of(states.free)),
-            "marks": {
-                "faulty": list(chips_of(states.listed & fleet.broken(number))),
-                "pre_separated": list(chips_of(fleet.pre_separated[number])),
-                "network_faulty": list(chips_of(max(0, fleet.network[number]))),
-                "isolated": list(chips_of(isolated_chips(objects.view, fleet, number))),
-                "reserved": list(chips_of(fleet.reserved[number])),
-            },
-        }
-
-
-def isolated_chips(view: SchedulerView, fleet: ChipTable, number: int) -> int:
-    """Chips that an operator isolated, by themselves or with their node."""
-    return fleet.listed[number] if number in view.cluster.isolated_nodes else fleet.isolated[number]
+        yield chips_fields(cluster, number, resource, fleet, board, is_open=opened)
 
 
 # -- queues -------------------------------------------------------------------------------------

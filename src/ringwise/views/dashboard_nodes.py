@@ -16,8 +16,8 @@ from ringwise.state.node_health import SUB_HEALTH_LEVEL
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.switches import SwitchTopology
-from ringwise.views.cluster import isolated_chips
 from ringwise.views.documents.dashboard import DashboardBoard, DashboardNode, DashboardTotals
+from ringwise.views.pictures import isolated_chips
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
@@ -129,7 +129,7 @@ class NodeRowReader:
         self, number: int, name: str, fleet: ChipTable, resource: str, chips: tuple[int, ...]
     ) -> list[str]:
         faulty = fleet.broken(number)
-        isolated = isolated_chips(self._view, fleet, number)
+        isolated = isolated_chips(self._view.cluster, fleet, number)
         network = max(0, fleet.network[number])
         usual = "u" if fleet.assumed[number] else "h"
         if not (faulty or isolated or network) and number not in self._view.cluster.sub_healthy:

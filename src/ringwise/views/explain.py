@@ -9,6 +9,7 @@ from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobSh
 from ringwise.scheduler.explain.doctor import Diagnosis
 from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
 from ringwise.scheduler.explain.why import Explanation, PodLocation
+from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView
 from ringwise.views.documents.explain import (
     BoardCapacityFields,
@@ -20,13 +21,17 @@ from ringwise.views.documents.explain import (
     ShapeFields,
     WhyDocument,
 )
+from ringwise.views.documents.topology import PicturesFields
+from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
+from ringwise.views.topology import superpod_documents, switch_documents
 
 
-def explanation_document(explanation: Explanation) -> WhyDocument:
+def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, expected = explanation.job, explanation.refusals, explanation.expected
     document: WhyDocument = {
         "schema": "ringwise.io/why/v1",
+        "now": now,
         "namespace": job.namespace,
         "name": job.name,
         "class": job.policy.switch_class if job.policy is not None else None,
@@ -37,6 +42,10 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
         "faults": list(explanation.faults),
         "reason": None if explanation.reason is None else explanation.reason.as_json(),
         "refusals": None if refusals is None else refusals.counts,
+        "refusal_examples": None
+        if refusals is None
+        else {code: refusals.examples[code] for code in refusals.counts},
+        "refused_pod": None if refusals is None else refusals.pod,
         "fitting_nodes": None if refusals is None else refusals.fits,
         "near_misses": [
             {
@@ -61,6 +70,7 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
             "after": list(expected.after),
             "time": time_text(expected.starts),
         },
+        "ends_known": explanation.ends_known,
         "cures": [
             {"kind": cure.kind, "text": cure.text, "contested_by": cure.contested}
             for cure in explanation.cures
@@ -75,16 +85,35 @@ def explanation_document(explanation: Explanation) -> WhyDocument:
     return document
 
 
+def explanation_pictures(explanation: Explanation, view: SchedulerView, now: int) -> PicturesFields:
+    """What the drawing of an explanation shows beside its document."""
+    policy, locations = explanation.job.policy, explanation.locations
+    pictures: PicturesFields = {"nodes": [], "switches": None, "superpods": None}
+    if policy is None:
+        return pictures
+    shown = [location.node for location in first_and_last(locations, WHY_PODS)]
+    for name in dict.fromkeys([*(miss.node for miss in explanation.misses), *filter(None, shown)]):
+        found = node_chips(view, now, name, policy.resource, policy.board)
+        if found is not None:
+            pictures["nodes"].append(found)
+    if policy.switch_class is not None:
+        pictures["switches"] = switch_documents(view, now)
+    if policy.block_nodes is not None:
+        pictures["superpods"] = superpod_documents(view, now)
+    return pictures
+
+
 def ended_sentence(view: JobView) -> str:
     """What became of a job that is over."""
     message = view.vcjob.message if view.vcjob is not None else ""
     return f"it is {view.phase}" + (f": {message}" if message else "")
 
 
-def ended_document(view: JobView, sentence: str) -> WhyDocument:
+def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints for a job that is over: the scheduler has forgotten it."""
     return {
         "schema": "ringwise.io/why/v1",
+        "now": now,
         "namespace": view.namespace,
         "name": view.name,
         "class": None,
@@ -95,11 +124,14 @@ def ended_document(view: JobView, sentence: str) -> WhyDocument:
         "faults": [],
         "reason": None,
         "refusals": None,
+        "refusal_examples": None,
+        "refused_pod": None,
         "fitting_nodes": None,
         "near_misses": [],
         "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
         "kept_chips": 0,
         "expected_start": None,
+        "ends_known": False,
         "cures": [],
         "pods": [],
         "plan": [],

@@ -17,14 +17,18 @@ from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
-from ringwise.topology.chips import mask_of
+from ringwise.topology.chips import chips_of, mask_of
 from ringwise.views.documents.place import (
     CandidateFields,
     PlacedJobFields,
     PlaceDocument,
+    PlacedPictureFields,
     PlacedPodFields,
-    PlacedSwitchFields,
+    PlacePicturesFields,
 )
+from ringwise.views.documents.topology import PlacedSwitchFields
+from ringwise.views.pictures import PLACE_PODS, first_and_last, node_chips
+from ringwise.views.topology import superpod_documents, switch_documents
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
 
 PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
@@ -207,7 +211,7 @@ def free_before(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, s
     return free
 
 
-def switch_documents(view: SchedulerView) -> list[PlacedSwitchFields] | None:
+def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
     """The switches after this run. A node is free when no pod holds a chip of it."""
     resolved = view.switches()
     if resolved is None:
@@ -224,15 +228,53 @@ def switch_documents(view: SchedulerView) -> list[PlacedSwitchFields] | None:
     ]
 
 
-def place_document(answer: PlaceAnswer) -> PlaceDocument:
-    """What `ringwise place -o json` prints."""
+def place_document(answer: PlaceAnswer, *, pictures: bool = False) -> PlaceDocument:
+    """What `ringwise place -o json` prints; with `pictures`, also what its drawing shows."""
     document: PlaceDocument = {
         "schema": "ringwise.io/place/v1",
         "jobs": [_job_document(job) for job in answer.jobs],
     }
     if answer.switches is not None:
         document["switches"] = answer.switches
+    if pictures:
+        document["pictures"] = place_pictures(answer)
     return document
+
+
+def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
+    """What the drawing of a placement shows beside its document."""
+    view = answer.view
+    policies = {(job.namespace, job.name): job.policy for job in view.jobs.values()}
+    jobs: list[PlacedPictureFields] = []
+    pictures: PlacePicturesFields = {
+        "nodes": [],
+        "switches": None,
+        "superpods": None,
+        "jobs": jobs,
+        "free_before": [],
+    }
+    seen: set[tuple[str, str]] = set()
+    for job in answer.jobs:
+        policy = policies.get((job.namespace, job.name))
+        resource = None if policy is None else policy.resource
+        jobs.append({"resource": resource, "plan": list(job.plan), "board_reason": job.board})
+        if policy is None:
+            continue
+        for pod in first_and_last(job.pods, PLACE_PODS):
+            node = pod.node
+            if node is None or (node, policy.resource) in seen:
+                continue
+            seen.add((node, policy.resource))
+            found = node_chips(view, view.now, node, policy.resource, policy.board)
+            if found is not None:
+                pictures["nodes"].append(found)
+                before = answer.free_before.get((node, policy.resource), 0)
+                pictures["free_before"].append(list(chips_of(before)))
+    if any(job.job_class for job in answer.jobs):
+        pictures["switches"] = switch_documents(view, view.now)
+    if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
+        pictures["superpods"] = superpod_documents(view, view.now)
+    return pictures
 
 
 def _job_document(job: JobAnswer) -> PlacedJobFields:

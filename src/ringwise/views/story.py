@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ringwise.durations import time_text
-from ringwise.scheduler.explain.story import PLACED, JobStory, PodStep, StoryEntry
+from ringwise.scheduler.explain.story import PLACED, WAITS, JobStory, PodStep, StoryEntry
 from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
 
 _SECOND = 1_000_000_000
 
 
-def story_document(story: JobStory, until: int) -> StoryDocument:
+def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> StoryDocument:
     """What `ringwise why JOB --story -o json` prints; `until` is the end of what is known."""
+    reasons = [entry.code for entry in story.entries if entry.kind == WAITS]
     return {
         "schema": "ringwise.io/story/v1",
         "namespace": story.namespace,
@@ -19,6 +22,8 @@ def story_document(story: JobStory, until: int) -> StoryDocument:
         "faults": story.faults,
         "moved_pods": story.moved,
         "waited_seconds": seconds(story.time_in(PLACED)),
+        "waits_for": reasons[-1] if reasons and story.waiting_since is not None else None,
+        "notes": list(notes),
         "entries": [entry_document(entry) for entry in story.entries],
     }
 

@@ -80,6 +80,9 @@ class SuperPodPicture:
             "unusable_nodes": nodes["unusable_nodes"],
             "faulty_nodes": nodes["faulty_nodes"],
             "free": nodes["free"],
+            "busy": nodes["busy"],
+            "unusable": nodes["unusable"],
+            "faulty": nodes["faulty"],
             "blocks": nodes["blocks"],
         }
         if self.racks:
@@ -94,6 +97,9 @@ def _nodes_json(picture: SuperPodPicture | RackPicture) -> NodeCountFields:
         "unusable_nodes": len(picture.unusable),
         "faulty_nodes": len(picture.faulty),
         "free": picture.free,
+        "busy": picture.busy,
+        "unusable": picture.unusable,
+        "faulty": sorted(picture.faulty, key=natural_key),
         "blocks": [
             {"job": job, "block": block, "nodes": nodes}
             for (job, block), nodes in sorted(picture.blocks.items())
@@ -179,19 +185,38 @@ def _jobs_on(view: SchedulerView, number: int) -> list[str]:
 
 def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     """What `ringwise topology show -o json` prints."""
-    picture = switch_picture(view, now)
-    switches = None
-    if picture is not None:
-        switches = switch_rows(
-            picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, picture.faulty_nodes
-        )
+    isolated = isolated_targets(view)
     return {
         "schema": "ringwise.io/topology/v1",
-        "switches": switches,
-        "superpods": [one.as_json() for one in superpod_pictures(view, now)],
-        "isolated": [one.target for one in isolated_targets(view)],
+        "switches": switch_documents(view, now),
+        "superpods": superpod_documents(view, now),
+        "isolated": [one.target for one in isolated],
+        "isolations": [
+            {
+                "target": one.target,
+                "title": one.title,
+                "by": one.by,
+                "reason": one.reason,
+                "start": one.start,
+            }
+            for one in isolated
+        ],
         "problems": [problem.as_json() for problem in topology_problems(view)],
     }
+
+
+def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None:
+    """None where there is no topology, or no usable one."""
+    picture = switch_picture(view, now)
+    if picture is None:
+        return None
+    return switch_rows(
+        picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, picture.faulty_nodes
+    )
+
+
+def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
+    return [picture.as_json() for picture in superpod_pictures(view, now)]
 
 
 def isolated_targets(view: SchedulerView) -> list[Isolation]:
@@ -215,6 +240,7 @@ def switch_rows(
             "state": facts.state.word,
             "healthy": facts.healthy,
             "free_nodes": sum(1 for seat in seats if seat.node in free_nodes),
+            "servers": max((server.index + 1 for server in switch.servers), default=0),
             "nodes": [
                 {
                     "node": seat.node,

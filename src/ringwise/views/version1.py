@@ -20,18 +20,14 @@ _CHIP_STATES = {"faulty": "unhealthy", "reserved": "free", "closed": "free"}
 _PARTLY_CLOSED = ("unstable", "unreadable")
 #: States that version 1 says in other fields, or that take pods.
 _WITH_FIELDS = ("not ready", "cordoned", "sub-healthy", "report pending", "ready")
+_NEW_OF_NODES = ("open", "state", "states", "chips", "now", "labels", "taints")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
 
 def as_version_1(document: Any) -> Any:
-    """The same answer in version 1; what did not change with version 2 is returned as it is.
-
-    `document` is a document, or an answer of a lab that has one in its field `document`.
-    """
+    """The same answer in version 1; what did not change with version 2 is returned as it is."""
     if not isinstance(document, dict):
         return document
-    if isinstance(inner := document.get("document"), dict):
-        return {**document, "document": as_version_1(inner)}
     schema = document.get("schema")
     change = CHANGES.get(schema) if isinstance(schema, str) else None
     if change is None:
@@ -55,7 +51,7 @@ def _node(node: Document) -> Document:
     ahead = ("draining",) if node["open"] else ()
     found = (one["why"] for one in node["states"] if one["state"] not in (*_WITH_FIELDS, *ahead))
     closed = next(found, None)
-    made = {name: value for name, value in node.items() if name not in ("open", "state", "states", "chips")}
+    made = {name: value for name, value in node.items() if name not in _NEW_OF_NODES}
     return made | {
         "ready": "not ready" not in states,
         "cordoned": "cordoned" in states,
@@ -85,7 +81,13 @@ def _top(document: Document) -> Document:
     kept = {name: value for name, value in status.items() if name not in new}
     # A faulty chip that a pod holds was counted as both.
     faulty = sum(len(chips["marks"]["faulty"]) for node in document["nodes"] for chips in node["chips"])
-    return {**_nodes(document), "status": kept | {"held": status["used"], "faulty": faulty}}
+    return {
+        **_nodes(document),
+        "status": kept | {"held": status["used"], "faulty": faulty},
+        "waiting": [
+            {name: value for name, value in job.items() if name != "never"} for job in document["waiting"]
+        ],
+    }
 
 
 def _capacity(document: Document) -> Document:

@@ -240,7 +240,7 @@ def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     assert all(reason.message.endswith(sentence) for reason in reasons)
     view = lab.machine.view
     answer = explain(view, view.jobs["default/a"], lab.now)
-    assert explanation_document(answer)["notes"] == [sentence]
+    assert explanation_document(answer, lab.now)["notes"] == [sentence]
     found = [finding for finding in diagnose(view).findings if finding.code == "priority-class-ignored"]
     assert [(finding.where, finding.what) for finding in found] == [
         ("job default/a", sentence),

@@ -202,7 +202,7 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
             with what_if.question(), what_if.with_pods(job):
                 forecast(live.view, job, live.now, ahead)
 
-        whole = cost(partial(explain_job, live.source, f"team/{name}"), times)
+        whole = cost(partial(explain_job, live.view, live.now, f"team/{name}"), times)
         part = cost(estimate, times)
         asked.append(max(0.0, whole - part) / unit)
         estimated.append(part / unit)
@@ -330,10 +330,10 @@ def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
     thread = DecidingThread(live.scheduler, events, live.now)
 
     def asks_why(number: int) -> Callable[[], bytes]:
-        return lambda: str(explain_job(live.source, f"team/wait-{number}").sentence).encode()
+        return lambda: str(explain_job(live.view, live.now, f"team/wait-{number}").sentence).encode()
 
     questions = [asks_why(number) for number in range(READERS - 2)]
-    questions += [lambda: str(len(count_capacity(live.source))).encode()] * 2
+    questions += [lambda: str(len(count_capacity(live.view, live.now))).encode()] * 2
     alone, asked, answered = asyncio.run(decide_alone_and_beside(thread, questions, _WINDOW, pairs))
     ratio = median(two.each / one.each for one, two in zip(alone, asked, strict=True))
     equal = max(one.each for one in alone) / min(one.each for one in alone)
@@ -385,6 +385,6 @@ def run(
             results += lists(live, times)
             results += why(live, waiting, times)
             results += drain(live, unit, times)
-            counted = cost(lambda: count_capacity(live.source), times) / small
+            counted = cost(lambda: count_capacity(live.view, live.now), times) / small
             results.append(at_most("capacity, in placements of a small job", counted, "", MOST_CAPACITY))
     return [*results, *about_readers]

@@ -16,7 +16,7 @@ from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.topology.boards import shipped_catalog
-from ringwise.views.documents.place import PlacedSwitchFields
+from ringwise.views.documents.topology import PlacedSwitchFields
 from ringwise.views.place import PlaceAnswer
 
 _DRAWING = re.compile(r"<!-- drawn from (?P<file>\S+) -->\n```\n.*?```\n", re.DOTALL)

@@ -26,8 +26,8 @@ from ringwise.apps.drill.file import (
 from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
-from ringwise.apps.lab.queries import find_name
 from ringwise.apps.lab.submission import submission_of
+from ringwise.apps.sources.names import find_name
 from ringwise.apps.targets import Target, find_target
 from ringwise.controller.machine import Controller
 from ringwise.durations import duration_text
@@ -212,7 +212,7 @@ class _Run:
                     live.evict([pod.key for pod in live.cluster.all(Pod) if pod.node in nodes and pod.live])
             case Delete():
                 self._remember()
-                live.delete([(step.kind, find_name(live, step.kind, step.name))])
+                live.delete([(step.kind, find_name(live.objects, step.kind, step.name))])
             case Expect():
                 result.problems = self._expect(step)
                 result.holds = not result.problems

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import msgspec
 from aiohttp import web
 
+from ringwise import __version__
 from ringwise.apps.aside import (
     PAUSE_OF_LAB,
     Aside,
@@ -31,9 +32,10 @@ from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
-from ringwise.apps.lab.queries import KINDS, UnknownNameError, all_names, find_name
+from ringwise.apps.lab.queries import QUERIES, LabAnswers, time_ahead
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, moment, named
+from ringwise.apps.sources.names import KINDS, UnknownNameError, all_names, find_name
+from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
@@ -57,9 +59,6 @@ from ringwise.views.documents.changes import (
 from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.version1 import VERSIONS, as_version_1
 
-#: A query: the lab and the parameters in, a document out.
-Query = Callable[[LiveLab, Mapping[str, Any]], Any]
-
 Request = TypeVar("Request")
 
 
@@ -80,7 +79,7 @@ MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Questions that try placements, or read a whole journal.
-LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain", "drain-plan", "story", "why"})
+LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain", "drain-plan", "place", "story", "why"})
 
 #: Raised before anything was changed.
 _REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)
@@ -92,13 +91,11 @@ class LabServer:
     def __init__(
         self,
         live: LiveLab,
-        queries: Mapping[str, Query],
         dashboard: AbstractAsyncContextManager[object] | None = None,
         aside: Aside | None = None,
     ) -> None:
         """`dashboard` is open while the lab runs; `aside` answers its long questions, too."""
         self.live = live
-        self._queries = queries
         self._aside = aside or Aside(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
         self._wake = asyncio.Event()
@@ -198,14 +195,18 @@ class LabServer:
 
     def _ask(self, request: web.Request, body: bytes, told: _Told) -> Any:
         name = request.match_info["query"]
-        query = self._queries.get(name)
+        query = QUERIES.get(name)
         if query is None:
             raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
         parameters = _parameters(body)
+        if "width" in parameters:
+            # Earlier labs drew for the terminal of their clients.
+            raise ObjectRefusedError(f"the lab is of version {__version__}: use commands of the same version")
+        answers = LabAnswers(self.live)
         if name in LONG_QUERIES:
             progress = told.progress if PROGRESS in request.headers else None
-            return self._copied(lambda: query(self.live, parameters), progress)
-        return query(self.live, parameters)
+            return self._copied(lambda: query(answers, parameters), progress)
+        return query(answers, parameters)
 
     async def _copied(self, question: Callable[[], Any], progress: Progress | None = None) -> msgspec.Raw:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""
@@ -325,7 +326,7 @@ class LabServer:
             kind, name = target.kind, target.name
         if chip and kind != NODE:
             raise ObjectRefusedError(f"a chip needs a node, and {text} is a {kind}")
-        start = time_of(live, parameters)
+        start = _time_of(live, parameters)
         wanted = isolation_of(kind, name, chip, by=by, reason=reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
         return {
@@ -376,7 +377,7 @@ class LabServer:
     def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
         live = self.live
         if action in NODE_ACTIONS:
-            node = find_name(live, "node", _word(parameters, "node"))
+            node = find_name(live.objects, "node", _word(parameters, "node"))
             live.change_node(node, action)
             return NodeChangeDocument(
                 schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
@@ -421,29 +422,25 @@ def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str
         raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(KINDS)}")
     if not objects and every is None:
         raise ObjectRefusedError("the request names no objects")
+    known = live.objects
     chosen: dict[tuple[str, str], None] = {}
     unknown: list[str] = []
     for kind, name in objects:
         try:
-            chosen[kind, find_name(live, kind, name, namespace)] = None
+            chosen[kind, find_name(known, kind, name, namespace)] = None
         except UnknownNameError as error:
             unknown.append(str(error))
     if unknown and not parameters.get("ignore_not_found"):
         raise UnknownNameError("\n".join(unknown))
     if every is not None:
-        for key in all_names(live, every, namespace):
+        for key in all_names(known, every, namespace):
             chosen[every, key] = None
     return list(chosen)
 
 
-def time_of(live: LiveLab, parameters: Mapping[str, Any]) -> int | None:
+def _time_of(live: LiveLab, parameters: Mapping[str, Any]) -> int | None:
     """The time that a request names with `at`; None where it names none."""
-    if parameters.get("at") is None:
-        return None
-    try:
-        return moment(_word(parameters, "at"), live.now)
-    except ValueError as error:
-        raise ObjectRefusedError(str(error)) from None
+    return None if parameters.get("at") is None else time_ahead(live, _word(parameters, "at"))
 
 
 def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
@@ -554,7 +551,6 @@ def _problem(error: Exception) -> tuple[int, str]:
 
 def run_lab(
     live: LiveLab,
-    queries: Mapping[str, Query],
     on_turn: Callable[[], None] | None = None,
     dashboard: Callable[[Aside], AbstractAsyncContextManager[object]] | None = None,
 ) -> None:
@@ -563,6 +559,6 @@ def run_lab(
     async def main() -> None:
         aside = Aside(pause=PAUSE_OF_LAB)
         page = None if dashboard is None else dashboard(aside)
-        await LabServer(live, queries, page, aside).run(on_turn)
+        await LabServer(live, page, aside).run(on_turn)
 
     asyncio.run(main())

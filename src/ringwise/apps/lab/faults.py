@@ -397,14 +397,22 @@ def clear_all(cluster: EmbeddedCluster) -> None:
 
 
 def faults_now(cluster: EmbeddedCluster) -> list[FaultRow]:
+    """Every fault of every node of a lab."""
+    reports = [cluster.nodes.own_health(report) for report in cluster.all(DeviceReport)]
+    return fault_rows(cluster.all(Node), cluster.all(NodeReport), reports)
+
+
+def fault_rows(
+    nodes: Iterable[Node], node_reports: Iterable[NodeReport], device_reports: Iterable[DeviceReport]
+) -> list[FaultRow]:
     """Every fault of every node, nodes in natural order."""
-    rows = [FaultRow(node.name, "node", "", NOT_READY, "") for node in cluster.all(Node) if not node.ready]
-    for report in cluster.all(NodeReport):
+    rows = [FaultRow(node.name, "node", "", NOT_READY, "") for node in nodes if not node.ready]
+    for report in node_reports:
         if report.status not in ("", "Healthy"):
             kind = "switch" if report.source == SWITCH else "node"
             rows.append(FaultRow(report.node, kind, "", report.status, ""))
-    for device_report in cluster.all(DeviceReport):
-        rows += _chip_rows(cluster.nodes.own_health(device_report))
+    for device_report in device_reports:
+        rows += _chip_rows(device_report)
     order = {kind: place for place, kind in enumerate(("node", "switch", "chip", "network"))}
     return sorted(rows, key=lambda row: (natural_key(row.node), order[row.kind], natural_key(row.chip)))
 

@@ -15,7 +15,6 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
-from ringwise.apps.source import Source
 from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
 from ringwise.durations import time_text
@@ -230,11 +229,6 @@ class LiveLab:
             list(every(Queue)),
             list(every(VcJob)),
         )
-
-    @property
-    def source(self) -> Source:
-        """What queries about the cluster read."""
-        return Source(self.view, self.now)
 
     def close(self) -> None:
         """Nothing is saved here: after an error the memory may hold what must not be kept."""

@@ -1,68 +1,141 @@
-"""Reading a lab: its status, and its objects by name."""
+"""The questions that a running lab answers, each with a document. Its own process answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.lab.maintenance import Goes, affected_jobs, goes_in_cluster, goes_in_lab
-from ringwise.apps.targets import find_target
+from ringwise.apps.lab.maintenance import (
+    Goes,
+    affected_jobs,
+    copy_of,
+    goes_in_cluster,
+    goes_in_lab,
+    left_by_drain,
+    plan_document,
+    plan_drain,
+    without_many_waiting,
+)
+from ringwise.apps.lab.submission import Submission
+from ringwise.apps.place import what_if
+from ringwise.apps.sources.answers import ClusterAnswers, plain
+from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
+from ringwise.apps.story import story_of
+from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
-from ringwise.state.model import Node, Pod, Queue
-from ringwise.topology.nearest import did_you_mean
-from ringwise.views.cluster import ClusterObjects, chip_totals, job_views
+from ringwise.embed.records import ObjectRefusedError
+from ringwise.manifests.bundle import Bundle
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.state.model import Pod
+from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.cluster import StatusFields
+from ringwise.views.documents.explain import DoctorDocument, StoryDocument
+from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.explain import diagnosis_document
+from ringwise.views.place import place_document
+from ringwise.views.story import story_document
 
-KINDS = ("node", "job", "queue", "pod")
+Parameters = Mapping[str, Any]
+#: The answers of a lab and the parameters in, a document out.
+Query = Callable[["LabAnswers", Parameters], Any]
 
 
-class UnknownNameError(LookupError):
-    """No object, or more than one, has that name."""
+class LabAnswers(ClusterAnswers):
+    """Answers of the lab's own scheduler."""
+
+    def __init__(self, live: LiveLab) -> None:
+        self.live = live
+
+    @property
+    def now(self) -> int:
+        return self.live.now
+
+    @property
+    def objects(self) -> ClusterObjects:
+        return self.live.objects
+
+    def status(self, views: Sequence[JobView]) -> StatusFields:
+        live = self.live
+        return {
+            **super().status(views),
+            "folder": str(live.folder.path),
+            "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
+            "commands": dict(live.lab.done),
+            "alarms": list(live.cluster.alarms),
+        }
+
+    def faults(self) -> FaultsDocument:
+        rows = [row.as_json() for row in faults_now(self.live.cluster)]
+        return {"schema": "ringwise.io/faults/v1", "faults": rows}
+
+    def doctor(self) -> DoctorDocument:
+        return diagnosis_document(diagnose(self.live.view))
+
+    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
+        """Raises UnknownStoryError. Every turn is in the journal on disk before a query is answered."""
+        folder = self.live.folder
+        if not folder.journal.exists():
+            raise UnknownNameError("this lab keeps no journal (--journal-size 0)")
+        journals = [path for path in (folder.older_journal, folder.journal) if path.exists()]
+        told = story_of(qualified(job, namespace), journals)
+        return story_document(told.story, told.until, told.notes)
+
+    def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
+        """Raises AlreadyThereError."""
+        if not (manifests.vcjobs or manifests.pod_groups or manifests.pods):
+            raise UnknownNameError("the files hold no job, PodGroup or pod to place")
+        answer = what_if(self.live.view, self.now, manifests, scores=scores)
+        return place_document(answer, pictures=pictures)
+
+    def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
+        """Raises UnknownTargetError."""
+        live = self.live
+        found, start = find_target(live.view, target), time_ahead(live, at)
+        table, without = without_many_waiting(live.cluster.table)
+        with copy_of(table, live.now, live.settings) as copy:
+            return plan_document(found, plan_drain(copy, found.nodes, at=start, without=without))
+
+    def drain_question(self, target: str, *, force: bool) -> dict[str, Any]:
+        """What a drain would do to jobs. Raises UnknownTargetError."""
+        live, left = self.live, {}
+        nodes = find_target(live.view, target).nodes
+        if not force:
+            left = left_by_drain(live.cluster.table, live.now, live.settings, nodes)
+        return drain_document(live.objects, target, left)
+
+    def _additions(self, pod: Pod) -> dict[str, Any] | None:
+        found: dict[str, Any] = plain(self.live.cluster.additions(pod.uid))
+        return found
+
+    def _container(self, pod: Pod) -> dict[str, Any] | None:
+        found: dict[str, Any] | None = plain(self.live.cluster.container(pod.uid))
+        return found
+
+    def _environment(self, pod: Pod) -> Mapping[str, str]:
+        cluster = self.live.cluster
+        additions = cluster.additions(pod.uid)
+        found = {**dict(additions.env), **dict(additions.container_env)}
+        for name, source in additions.env_from:
+            found[name] = cluster.published(pod.namespace, source, name)
+        return found
 
 
 def status_document(live: LiveLab) -> StatusFields:
     """The lab in a few numbers."""
-    views = job_views(live.objects)
-    return {
-        "folder": str(live.folder.path),
-        "now": live.now,
-        "speed": None if isinstance(live.clock, VirtualClock) else live.settings.speed,
-        "nodes": live.cluster.table.count("Node"),
-        **chip_totals(live.view, live.now),
-        "jobs": len(views),
-        "waiting": sum(1 for view in views if view.outcome == "pending"),
-        "placed": sum(1 for view in views if view.outcome == "placed"),
-        "refused": sum(1 for view in views if view.outcome == "refused"),
-        "pods": live.cluster.table.count("Pod"),
-        "commands": dict(live.lab.done),
-        "incidents": [str(incident) for incident in live.view.incidents[-5:]],
-        "alarms": list(live.cluster.alarms),
-    }
+    return LabAnswers(live).status(job_views(live.objects))
 
 
-def plain(value: object) -> Any:
-    """An object as JSON has it."""
-    return msgspec.to_builtins(value)
-
-
-def all_names(live: LiveLab, kind: str, namespace: str | None = None) -> list[str]:
-    """The keys of all objects of a kind, in this namespace or in all. The queue default is not among them."""
-    if kind == "node":
-        return [node.name for node in live.cluster.all(Node)]
-    if kind == "queue":
-        return [queue.name for queue in live.cluster.all(Queue) if queue.name != "default"]
-    if kind == "job":
-        return [
-            view.key
-            for view in job_views(live.objects)
-            # Pods of a deleted job that still terminate are no job to delete.
-            if namespace in (None, view.namespace)
-            and not (view.pods and all(pod.deleting for pod in view.pods))
-        ]
-    return [pod.key for pod in live.cluster.all(Pod) if namespace in (None, pod.namespace)]
+def time_ahead(live: LiveLab, at: str | None) -> int | None:
+    """The time of a drain that lies ahead. Raises ObjectRefusedError."""
+    try:
+        return None if at is None else moment(at, live.now)
+    except ValueError as error:
+        raise ObjectRefusedError(str(error)) from None
 
 
 def drain_document(
@@ -101,29 +174,82 @@ def drain_document(
     return {"target": str(found), "pods": pods, "jobs": jobs}
 
 
-def find_name(live: LiveLab, kind: str, name: str, namespace: str | None = None) -> str:
-    """The key of the object with this name; `namespace/name` and a bare name both do."""
-    if kind in ("node", "queue"):
-        table = "Node" if kind == "node" else "Queue"
-        if live.cluster.table.get(table, name) is None:
-            known = [str(getattr(found, "name", "")) for found in live.cluster.table.kind(table)]
-            raise UnknownNameError(f"there is no {kind} {name}{did_you_mean(name, known)}")
-        return name
-    keys = (
-        [view.key for view in job_views(live.objects)]
-        if kind == "job"
-        else [pod.key for pod in live.cluster.all(Pod)]
+# -- the table of questions ----------------------------------------------------------------------
+
+
+def _get(answers: LabAnswers, parameters: Parameters) -> Any:
+    kind, namespace = parameters.get("kind"), parameters.get("namespace")
+    match kind:
+        case "nodes":
+            return answers.nodes()
+        case "jobs":
+            return answers.jobs(namespace)
+        case "queues":
+            return answers.queues()
+        case "pods":
+            return answers.pods(namespace)
+    raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
+
+
+def _describe(answers: LabAnswers, parameters: Parameters) -> Any:
+    kind, name, namespace = parameters.get("kind"), str(parameters.get("name")), parameters.get("namespace")
+    match kind:
+        case "node":
+            return answers.node(name)
+        case "job":
+            return answers.job(name, namespace)
+        case "queue":
+            return answers.queue(name)
+        case "pod":
+            return answers.pod(name, namespace)
+    raise UnknownNameError(f"there is no kind {kind}; known are node, job, queue, pod")
+
+
+def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
+    try:
+        submission = msgspec.convert(parameters.get("submission"), Submission)
+    except msgspec.ValidationError as error:
+        raise ObjectRefusedError(f"the request cannot be read: {error}") from None
+    submission.share_classes()
+    manifests = Bundle(vcjobs=submission.vcjobs, pod_groups=submission.pod_groups, pods=submission.pods)
+    return answers.place(
+        manifests,
+        scores=parameters.get("scores") is True,
+        pictures=parameters.get("pictures") is True,
     )
-    if namespace is not None and "/" not in name:
-        name = f"{namespace}/{name}"
-    if name in keys:
-        return name
-    matches = sorted(key for key in keys if key.partition("/")[2] == name)
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise UnknownNameError(
-            f"{len(matches)} {kind}s are called {name}; say which: {', '.join(matches[:5])}"
-        )
-    known = [*keys, *(key.partition("/")[2] for key in keys)]
-    raise UnknownNameError(f"there is no {kind} {name}{did_you_mean(name, known)}")
+
+
+def _why(answers: LabAnswers, parameters: Parameters) -> Any:
+    pictures = parameters.get("pictures") is True
+    return answers.why(str(parameters.get("job")), parameters.get("namespace"), pictures=pictures)
+
+
+def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
+    """With a check of all tables, which takes too long for every second."""
+    live = answers.live
+    return {**status_document(live), "wrong": live.view.inconsistencies()}
+
+
+QUERIES: dict[str, Query] = {
+    "status": _status,
+    "get": _get,
+    "chips": lambda answers, parameters: answers.chips(parameters.get("node")),
+    "describe": _describe,
+    "names": lambda answers, parameters: all_names(answers.objects, str(parameters.get("kind"))),
+    "drain": lambda answers, parameters: answers.drain_question(
+        str(parameters.get("target")), force=bool(parameters.get("force"))
+    ),
+    "drain-plan": lambda answers, parameters: answers.drain_plan(
+        str(parameters.get("target")), parameters.get("at")
+    ),
+    "top": lambda answers, _parameters: answers.top(),
+    "why": _why,
+    "story": lambda answers, parameters: answers.story(
+        str(parameters.get("job")), parameters.get("namespace")
+    ),
+    "faults": lambda answers, _parameters: answers.faults(),
+    "capacity": lambda answers, parameters: answers.capacity(parameters.get("queue")),
+    "doctor": lambda answers, _parameters: answers.doctor(),
+    "topology": lambda answers, _parameters: answers.topology(),
+    "place": _place,
+}

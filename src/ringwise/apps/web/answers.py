@@ -10,13 +10,11 @@ import msgspec
 
 from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.journal.format import JournalError
-from ringwise.apps.place import place
+from ringwise.apps.place import AlreadyThereError, what_if
 from ringwise.apps.queries import explain_job
-from ringwise.apps.source import Source
 from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
-from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.explain import WhyDocument
@@ -109,13 +107,13 @@ def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, 
 def _why(scheduler: WatchedScheduler, now: int, namespace: str, name: str) -> WhyDocument:
     view = scheduler.view
     try:
-        return explanation_document(explain_job(Source(view, now), f"{namespace}/{name}"))
+        return explanation_document(explain_job(view, now, f"{namespace}/{name}"), now)
     except UnknownJobError as error:
         vcjob = view.vcjobs.get(f"{namespace}/{name}")
         if vcjob is None:
             raise RequestRefusedError(404, "not-found", str(error)) from None
         found = vcjob_view(view, vcjob, None, [])
-        return ended_document(found, ended_sentence(found))
+        return ended_document(found, ended_sentence(found), now)
 
 
 def _read(text: bytes) -> Bundle:
@@ -134,42 +132,8 @@ def _read(text: bytes) -> Bundle:
 
 
 def _what_if(scheduler: WatchedScheduler, now: int, submitted: Bundle) -> Mapping[str, Any]:
-    """Raises RequestRefusedError. A scheduler of its own decides, with shared objects."""
-    view = scheduler.view
-    known = view.known_events()
-    for kind, there, more in (
-        (
-            "Job",
-            {event.job.key for event in known if isinstance(event, ev.VcJobSeen)},
-            submitted.vcjobs,
-        ),
-        (
-            "PodGroup",
-            {event.group.key for event in known if isinstance(event, ev.PodGroupSeen)},
-            submitted.pod_groups,
-        ),
-        ("Pod", {event.pod.key for event in known if isinstance(event, ev.PodSeen)}, submitted.pods),
-    ):
-        for one in more:
-            if one.key in there:
-                raise RequestRefusedError(
-                    400,
-                    "already-there",
-                    f"{one.origin}: {kind} {one.key} exists; use another name for a what-if",
-                )
-    asked = {
-        *((job.namespace, job.name) for job in submitted.vcjobs),
-        *((group.namespace, group.name) for group in submitted.pod_groups),
-        *((pod.namespace, pod.group or pod.name) for pod in submitted.pods),
-    }
-    jobs = Bundle(pods=submitted.pods, pod_groups=submitted.pod_groups, vcjobs=submitted.vcjobs)
-    answer = place(
-        jobs,
-        view.configuration,
-        view.catalog,
-        now=now,
-        known=known,
-        scheduler_names=view.scheduler_names,
-        only=asked,
-    )
-    return place_document(answer)
+    """Raises RequestRefusedError."""
+    try:
+        return place_document(what_if(scheduler.view, now, submitted))
+    except AlreadyThereError as error:
+        raise RequestRefusedError(400, "already-there", str(error)) from None

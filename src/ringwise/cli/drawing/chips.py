@@ -1,15 +1,13 @@
 """Small pictures of a node's chips, ring by ring.
 
-[##..|....]   # held   . free   + given now   x faulty   ~ kept for a waiting job
+[##..|....]   # used   . free   + given now   x faulty   ~ kept for a waiting job
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
-from ringwise.scheduler.cluster_reader import ChipTable
-from ringwise.topology.board import Board
+from ringwise.views.documents.cluster import ChipsFields
 
 #: Words of the drawings that are no signs.
 CLASS_LEGEND = "in parentheses: the class by the label tor-affinity and the number of pods (docs/switches.md)"
@@ -18,46 +16,45 @@ GROUP_LEGEND = (
     "group: how well the free chips of the rings fit the request, A is best (ringwise boards show BOARD)"
 )
 STATES_LEGEND = "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved  - closed"
-LEGEND = "# held  . free  + given now  x faulty  ~ reserved"
 
 _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "closed": "-", "free": "."}
+_MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "closed"}
 
 
-def chip_picture(fleet: ChipTable, node: int, board: Board | None, *, free: int, given: int = 0) -> str:
-    """One sign per chip; `free` and `given` are masks, so that before and after can be drawn."""
-    listed = fleet.listed[node]
-    bad = fleet.broken(node)
-    count = max(listed.bit_length(), 1)
-
-    def sign(chip: int) -> str:
-        bit = 1 << chip
-        if given & bit:
-            return "+"
-        if bad & bit:
-            return "x"
-        if not listed & bit:
-            return " "
-        if free & bit:
-            return "."
-        return "~" if fleet.reserved[node] & bit and not fleet.taken(node) & bit else "#"
-
-    return _by_rings(sign, count, board)
+def legend(pictures: Iterable[ChipsFields], given: str = "") -> str:
+    """What the signs mean; those that are rare are named where they occur. `given`: what + means."""
+    shown = {sign for chips in pictures for sign in _signs(chips).values()}
+    names = {"#": "used", ".": "free", "+": given, "x": "faulty", "~": "reserved"}
+    names |= {sign: meaning for sign, meaning in _MEANINGS.items() if sign in shown}
+    return "  ".join(f"{sign} {meaning}" for sign, meaning in names.items() if meaning)
 
 
-def state_picture(chips: Mapping[str, Any], board: Board | None) -> str:
-    """The chips of a node's document, one sign for the state in which each counts."""
-    signs = dict[int, str]()
-    for state, letter in _SIGNS.items():
-        signs |= dict.fromkeys(chips[state], letter)
-    signs |= dict.fromkeys(set(chips["used"]) & set(chips["marks"]["faulty"]), "X")
-    return _by_rings(lambda chip: signs.get(chip, " "), max(signs, default=0) + 1, board)
+def chip_picture(
+    chips: ChipsFields, *, free: Collection[int] | None = None, given: Collection[int] = ()
+) -> str:
+    """One sign for the state in which each chip counts.
+
+    `free` draws the node as it was when these chips were free, `given` marks chips of one pod.
+    """
+    signs = _signs(chips)
+    if free is not None:
+        signs |= {chip: "." if chip in free else signs[chip] for chip in chips["used"]}
+        signs |= {chip: "." if chip in free else "#" for chip in chips["free"]}
+    signs |= dict.fromkeys(given, "+")
+    return "[" + "|".join("".join(signs.get(chip, " ") for chip in ring) for ring in chips["rings"]) + "]"
 
 
-def _by_rings(sign: Callable[[int], str], count: int, board: Board | None) -> str:
-    rings = [ring for ring in (board.rings if board is not None else ()) if ring[0] < count]
-    if not rings:
-        return "[" + "".join(sign(chip) for chip in range(count)) + "]"
-    return "[" + "|".join("".join(sign(chip) for chip in ring) for ring in rings) + "]"
+def _signs(chips: ChipsFields) -> dict[int, str]:
+    states = {
+        "used": chips["used"],
+        "faulty": chips["faulty"],
+        "isolated": chips["isolated"],
+        "reserved": chips["reserved"],
+        "closed": chips["closed"],
+        "free": chips["free"],
+    }
+    signs = {chip: _SIGNS[state] for state, numbers in states.items() for chip in numbers}
+    return signs | dict.fromkeys(set(chips["used"]) & set(chips["marks"]["faulty"]), "X")
 
 
 def chip_list(chips: Sequence[int]) -> str:

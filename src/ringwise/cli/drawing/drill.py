@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.apps.drill.run import FAILS, HOLDS, START, STEP, DrillResult
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.story import story_table
 from ringwise.durations import duration_text
 from ringwise.grammar import counted
+from ringwise.views.documents.maintenance import DrillDocument, DrillFields
 
-_STYLES = {STEP: "bold", HOLDS: "green", FAILS: "bold red"}
+#: Kinds of entries that a drill adds to what happened to its jobs.
+_STYLES = {"step": "bold", "holds": "green", "FAILS": "bold red"}
+_SECOND = 1_000_000_000
 
 
-def print_drills(console: Console, results: list[DrillResult], quiet: bool) -> None:
-    for result in results:
+def print_drills(console: Console, document: DrillDocument, quiet: bool) -> None:
+    drills = document["drills"]
+    for drill in drills:
         if not quiet:
-            _timeline(console, result)
-        _verdict(console, result)
-        if not quiet and result is not results[-1]:
+            _timeline(console, drill)
+        _verdict(console, drill)
+        if not quiet and drill is not drills[-1]:
             console.print()
-    if len(results) > 1:
-        failed = [result for result in results if not result.passed]
-        passed = f"{len(results) - len(failed)} of {counted(results, 'drill')} passed"
+    if len(drills) > 1:
+        failed = [drill for drill in drills if not drill["passed"]]
+        passed = f"{len(drills) - len(failed)} of {counted(drills, 'drill')} passed"
         console.print()
         print_line(console, f"[{'red' if failed else 'green'}]{passed}[/]")
 
 
-def _timeline(console: Console, result: DrillResult) -> None:
-    print_line(console, f"[bold]{escape(result.drill.title)}[/] ({escape(str(result.drill.path))})")
-    jobs = {one.job for one in result.timeline if one.job}
-    rows = [(START, one.job.partition("/")[2] if len(jobs) > 1 else "", one.entry) for one in result.timeline]
+def _timeline(console: Console, drill: DrillFields) -> None:
+    print_line(console, f"[bold]{escape(drill['title'])}[/] ({escape(drill['file'])})")
+    entries = drill["timeline"]
+    jobs = {entry["job"] for entry in entries if entry["job"]}
+    rows = [
+        (
+            entry["nanoseconds"] - round(entry["after_seconds"] * _SECOND),
+            (entry["job"] or "").partition("/")[2] if len(jobs) > 1 else "",
+            entry,
+        )
+        for entry in entries
+    ]
     story_table(rows, _STYLES).print(console)
 
 
-def _verdict(console: Console, result: DrillResult) -> None:
-    expected = [step for step in result.steps if step.holds is not None]
-    failed = [step for step in expected if not step.holds]
-    span = duration_text(result.end - START)
-    name = escape(result.drill.path.name)
+def _verdict(console: Console, drill: DrillFields) -> None:
+    expected = [step for step in drill["steps"] if step["holds"] is not None]
+    failed = [step for step in expected if not step["holds"]]
+    name = escape(PurePath(drill["file"]).name)
     if not failed:
         held = counted(expected, "expectation holds", "expectations hold")
+        span = duration_text(round(drill["virtual_seconds"] * _SECOND))
         print_line(console, f"[green]passed[/]: {name}: {held}, {span} of virtual time")
         return
     print_line(
         console, f"[bold red]failed[/]: {name}: {len(failed)} of {counted(expected, 'expectation')} failed"
     )
     for step in failed:
-        print_line(console, f"  step {step.number}: {escape(step.text)}: {escape('; '.join(step.problems))}")
+        problems = escape("; ".join(step["problems"]))
+        print_line(console, f"  step {step['number']}: {escape(step['text'])}: {problems}")

@@ -2,125 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from rich.console import Console
 from rich.markup import escape
 
-from ringwise.cli.drawing.chips import CLASS_LEGEND, LEGEND, SCORE_LEGEND, chip_list, chip_picture
+from ringwise.cli.drawing.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, chip_picture, legend
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.scheduler.explain.boards_present import board_of_node
-from ringwise.topology.chips import mask_of
-from ringwise.views.place import PLACED, JobAnswer, PlaceAnswer
+from ringwise.views.documents.cluster import NodeChipsFields
+from ringwise.views.documents.place import (
+    PlacedJobFields,
+    PlaceDocument,
+    PlacedPictureFields,
+    PlacedPodFields,
+)
+from ringwise.views.pictures import PLACE_PODS, first_and_last
 
-#: Jobs with more pods than this are shown with their first and last ones.
-_SHOWN_PODS = 8
 _COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
 
+#: (node, resource) -> its chips after the run, and those that were free before it.
+Pictures = Mapping[tuple[str, str], tuple[NodeChipsFields, Sequence[int]]]
 
-def print_placements(console: Console, answer: PlaceAnswer, scores: bool) -> None:
-    for job in answer.jobs:
-        _print_job(console, answer, job)
+
+def print_placements(console: Console, document: PlaceDocument, scores: bool) -> None:
+    """Draw a document that has `pictures`."""
+    jobs, drawn = document["jobs"], document["pictures"]
+    pictures = {
+        (node["node"], node["resource"]): (node, before)
+        for node, before in zip(drawn["nodes"], drawn["free_before"], strict=True)
+    }
+    for job, more in zip(jobs, drawn["jobs"], strict=True):
+        _print_job(console, job, more, pictures)
         if scores:
             _print_candidates(console, job)
-    if any(job.job_class for job in answer.jobs):
-        print_switches(console, answer.view, answer.view.now)
-    if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):
-        print_superpods(console, answer.view, answer.view.now)
+    if drawn["switches"] is not None:
+        print_switches(console, drawn["switches"])
+    if drawn["superpods"] is not None:
+        print_superpods(console, drawn["superpods"])
     counts: dict[str, int] = {}
-    for job in answer.jobs:
-        counts[job.outcome] = counts.get(job.outcome, 0) + 1
+    for job in jobs:
+        counts[job["outcome"]] = counts.get(job["outcome"], 0) + 1
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
     print_line(console, summary, style="dim")
-    if any(pod.node for job in answer.jobs for pod in job.pods):
-        print_line(console, LEGEND, style="dim")
-    if any(job.job_class for job in answer.jobs):
+    if any(pod["node"] for job in jobs for pod in job["pods"]):
+        print_line(console, legend(drawn["nodes"], "given now"), style="dim")
+    if any(job["class"] for job in jobs):
         print_line(console, CLASS_LEGEND, style="dim")
     if scores:
         print_line(console, SCORE_LEGEND, style="dim")
 
 
-def _print_job(console: Console, answer: PlaceAnswer, job: JobAnswer) -> None:
-    colour = _COLOURS[job.outcome]
-    words = f" ({job.job_class})" if job.job_class else ""
-    print_line(
-        console, f"[bold]{escape(job.namespace)}/{escape(job.name)}[/]{words}: [{colour}]{job.outcome}[/]"
-    )
-    if job.reason is not None:
-        print_line(console, f"  {escape(job.reason.message)}")
-        if job.board is not None:
-            print_line(console, f"  {escape(job.board)}")
-        for cure in job.reason.cures:
+def _print_job(console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures) -> None:
+    colour, reason = _COLOURS[job["outcome"]], job["reason"]
+    words = f" ({job['class']})" if job["class"] else ""
+    key = f"{escape(job['namespace'])}/{escape(job['name'])}"
+    print_line(console, f"[bold]{key}[/]{words}: [{colour}]{job['outcome']}[/]")
+    if reason is not None:
+        print_line(console, f"  {escape(reason['message'])}")
+        if more["board_reason"] is not None:
+            print_line(console, f"  {escape(more['board_reason'])}")
+        for cure in reason["cures"]:
             print_line(console, f"  -> {escape(cure)}", style="dim")
-    for line in job.plan:
+    for line in more["plan"]:
         print_line(console, f"  {escape(line)}", style="dim")
-    if any(pod.node for pod in job.pods):
-        _pod_table(answer, job).print(console)
+    if any(pod["node"] for pod in job["pods"]):
+        _pod_table(job, more["resource"], pictures).print(console)
 
 
-def _pod_table(answer: PlaceAnswer, job: JobAnswer) -> Table:
+def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures) -> Table:
+    pods = job["pods"]
     extra = [
         column
         for column, used in (
-            ("switch", any(pod.switch for pod in job.pods)),
-            ("SuperPoD", any(pod.superpod is not None for pod in job.pods)),
-            ("rack", any(pod.logical_rack is not None for pod in job.pods)),
+            ("switch", any(pod["switch"] for pod in pods)),
+            ("SuperPoD", any(pod["superpod"] is not None for pod in pods)),
+            ("rack", any(pod.get("logical_rack") is not None for pod in pods)),
         )
         if used
     ]
     columns = [Column("pod"), Column("rank"), Column("node"), Column("chips")]
     columns += [Column("before", moves=True), Column("after")]
     table = Table([*columns, *(Column(name, moves=True) for name in extra)], indent=2)
-    shown = job.pods
-    if len(shown) > _SHOWN_PODS:
-        shown = [*job.pods[: _SHOWN_PODS - 2], *job.pods[-1:]]
+    shown = first_and_last(pods, PLACE_PODS)
     for pod in shown:
-        if pod is shown[-1] and len(shown) < len(job.pods):
-            table.add(f"... {len(job.pods) - len(shown)} more")
-        before, after = _pictures(answer, job, pod.name)
-        row = [pod.name, str(pod.rank), pod.node or "-", chip_list(pod.chips or ()), before, after]
+        if pod is shown[-1] and len(shown) < len(pods):
+            table.add(f"... {len(pods) - len(shown)} more")
+        before, after = _pictures(job, pod, resource, pictures)
+        row = [
+            pod["name"],
+            str(pod["rank"]),
+            pod["node"] or "-",
+            chip_list(pod["chips"] or ()),
+            before,
+            after,
+        ]
+        superpod, rack = pod["superpod"], pod.get("logical_rack")
         if "switch" in extra:
-            row.append(pod.switch or "-")
+            row.append(pod["switch"] or "-")
         if "SuperPoD" in extra:
-            row.append("-" if pod.superpod is None else f"{pod.superpod}, block {pod.logical_superpod}")
+            row.append("-" if superpod is None else f"{superpod}, block {pod['logical_superpod']}")
         if "rack" in extra:
-            row.append("-" if pod.logical_rack is None else f"{pod.rack}, logical {pod.logical_rack}")
+            row.append("-" if rack is None else f"{pod.get('rack')}, logical {rack}")
         table.add(*row)
     return table
 
 
-def _pictures(answer: PlaceAnswer, job: JobAnswer, name: str) -> tuple[str, str]:
+def _pictures(
+    job: PlacedJobFields, pod: PlacedPodFields, resource: str | None, pictures: Pictures
+) -> tuple[str, str]:
     """The pod's node before this run, and after it, with this pod's chips marked."""
-    view = answer.view
-    pod = next(pod for pod in job.pods if pod.name == name)
-    found = next(
-        (
-            known
-            for known in view.jobs.values()
-            if known.namespace == job.namespace and known.name == job.name
-        ),
-        None,
-    )
-    policy = found.policy if found is not None else None
-    if pod.node is None or policy is None or not pod.chips:
+    found = pictures.get((pod["node"] or "", resource or ""))
+    if found is None or not pod["chips"]:
         return "", ""
-    fleet, node = view.cluster.fleets[policy.resource], view.cluster.node_id[pod.node]
-    before = answer.free_before.get((pod.node, policy.resource), 0)
-    given = mask_of(pod.chips) if job.outcome == PLACED and not pod.bound else 0
-    board = board_of_node(view, policy.resource, node, policy.board)
-    return (
-        chip_picture(fleet, node, board, free=before),
-        chip_picture(fleet, node, board, free=fleet.free_mask[node], given=given),
-    )
+    chips, before = found
+    # A pod that was bound in the input gets no annotations.
+    given = pod["chips"] if job["outcome"] == "placed" and pod["annotations"] else ()
+    return chip_picture(chips, free=before), chip_picture(chips, given=given)
 
 
-def _print_candidates(console: Console, job: JobAnswer) -> None:
-    for pod in job.pods:
-        if pod.candidates is None:
+def _print_candidates(console: Console, job: PlacedJobFields) -> None:
+    for pod in job["pods"]:
+        if "candidates" not in pod:
             continue
-        columns = [Column(f"candidates of {pod.name}"), Column("score", right=True)]
+        columns = [Column(f"candidates of {pod['name']}"), Column("score", right=True)]
         table = Table(columns, note="why not", indent=2)
-        for candidate in pod.candidates:
+        for candidate in pod["candidates"]:
             reason, score = candidate["reason"], candidate["score"]
             table.add(
                 candidate["node"],

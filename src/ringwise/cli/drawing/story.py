@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import duration_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.story import (
     BLOCKED,
@@ -23,10 +23,9 @@ from ringwise.scheduler.explain.story import (
     PLACED,
     RECOVERED,
     RUNS,
-    WAITS,
-    JobStory,
-    StoryEntry,
 )
+from ringwise.views.documents.explain import StoryDocument, StoryEntryFields
+from ringwise.views.documents.maintenance import DrillEntryFields
 
 _STYLES = {
     FAULT: "yellow",
@@ -41,31 +40,40 @@ _STYLES = {
 _SPENT = {PLACED: "waited", RUNS: "start took", GONE: "took", ENDED_WELL: "ran", ENDED_BADLY: "ran"}
 _SECOND = 1_000_000_000
 
-
-def print_story(console: Console, story: JobStory, until: int) -> None:
-    print_line(console, f"[bold]{escape(story.key)}[/]: {_summary(story)}")
-    if story.entries:
-        print_line(console, f"[dim]from {time_text(story.entries[0].at)} to {time_text(until)}[/]")
-        story_table([(story.entries[0].at, "", entry) for entry in story.entries]).print(console)
+Entry = StoryEntryFields | DrillEntryFields
 
 
-def story_table(entries: Iterable[tuple[int, str, StoryEntry]], styles: Mapping[str, str] = _STYLES) -> Table:
+def print_story(console: Console, story: StoryDocument) -> None:
+    key = f"{story['namespace']}/{story['name']}"
+    print_line(console, f"[bold]{escape(key)}[/]: {_summary(story)}")
+    entries = story["entries"]
+    if entries:
+        print_line(console, f"[dim]from {entries[0]['time']} to {story['until']}[/]")
+        story_table([(entries[0]["nanoseconds"], "", entry) for entry in entries]).print(console)
+
+
+def story_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, str] = _STYLES) -> Table:
     """One row for each entry: time since the start, the job where it is named, what, and the sentence."""
     rows = list(entries)
     named = any(job for _, job, _ in rows)
     columns = [Column("after"), *([Column("job")] if named else []), Column("what"), Column("", wraps=True)]
     table = Table(columns, gap=2, headings=False)
     for begin, job, entry in rows:
-        what = Text(entry.kind, {**_STYLES, **styles}.get(entry.kind, ""))
+        what = Text(entry["kind"], {**_STYLES, **styles}.get(entry["kind"], ""))
         cells: list[str | Text] = [job] if named else []
-        table.add(offset_text(entry.at - begin), *cells, what, entry_text(entry))
+        table.add(offset_text(entry["nanoseconds"] - begin), *cells, what, entry_text(entry))
     return table
 
 
-def entry_text(entry: StoryEntry) -> str:
-    if entry.took is None or entry.kind not in _SPENT or (entry.kind == PLACED and entry.took < _SECOND):
-        return entry.text
-    return f"{entry.text} ({_SPENT[entry.kind]} {duration_text(entry.took)})"
+def entry_text(entry: Entry) -> str:
+    took, kind = entry["took_seconds"], entry["kind"]
+    if took is None or kind not in _SPENT or (kind == PLACED and took < 1):
+        return entry["text"]
+    return f"{entry['text']} ({_SPENT[kind]} {_seconds_text(took)})"
+
+
+def _seconds_text(seconds: float) -> str:
+    return duration_text(round(seconds * _SECOND))
 
 
 def offset_text(nanoseconds: int) -> str:
@@ -76,12 +84,11 @@ def offset_text(nanoseconds: int) -> str:
     return f"+{days}d {clock}" if days else f"+{clock}"
 
 
-def _summary(story: JobStory) -> str:
-    words = [f"waited {duration_text(story.time_in(PLACED))}"]
-    if story.faults:
-        words.append(counted(story.faults, "fault"))
-        words.append(f"{counted(story.moved, 'pod')} moved")
-    reasons = [entry.code for entry in story.entries if entry.kind == WAITS]
-    if reasons and story.waiting_since is not None:
-        words.append(f"waits now: {reasons[-1]}")
+def _summary(story: StoryDocument) -> str:
+    words = [f"waited {_seconds_text(story['waited_seconds'])}"]
+    if story["faults"]:
+        words.append(counted(story["faults"], "fault"))
+        words.append(f"{counted(story['moved_pods'], 'pod')} moved")
+    if story["waits_for"]:
+        words.append(f"waits now: {story['waits_for']}")
     return ", ".join(words)

@@ -31,10 +31,15 @@ class Cure:
     @property
     def sentence(self) -> str:
         """Its text, with the jobs that may prevent it."""
-        if not self.contested:
-            return self.text
-        ahead = f"{counted(self.contested, 'job')} ahead of it {agrees(self.contested, 'takes', 'take')}"
-        return f"{self.text} (unless the {ahead} the chips)"
+        return cure_sentence(self.text, self.contested)
+
+
+def cure_sentence(text: str, contested: int) -> str:
+    """A cure, with the jobs ahead in the queue that may prevent it."""
+    if not contested:
+        return text
+    ahead = f"{counted(contested, 'job')} ahead of it {agrees(contested, 'takes', 'take')}"
+    return f"{text} (unless the {ahead} the chips)"
 
 
 class SearchBudget:

@@ -28,6 +28,10 @@ class ChipsFields(TypedDict):
 
     resource: str
     board: str | None
+    rings: Annotated[
+        list[list[int]],
+        Meta(description="Chips with fast links between them; one list where the board has none."),
+    ]
     count: int
     used: Annotated[list[int], Meta(description="Held by pods, or doubtful: pods may have them.")]
     faulty: list[int]
@@ -36,6 +40,12 @@ class ChipsFields(TypedDict):
     closed: Annotated[list[int], Meta(description="The node takes no new pods; its states say why.")]
     free: Annotated[list[int], Meta(description="A new pod may have them now.")]
     marks: ChipMarks
+
+
+class NodeChipsFields(ChipsFields):
+    """The same with the name of the node, for a picture."""
+
+    node: str
 
 
 class NodeStateFields(TypedDict):
@@ -93,6 +103,7 @@ class JobFields(TypedDict):
     nodes: list[str]
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
+    never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
 
 
@@ -132,62 +143,88 @@ class PodFields(TypedDict):
 
 
 class NodesDocument(TypedDict):
-    """All nodes of the lab."""
+    """All nodes of a cluster."""
 
     schema: Literal["ringwise.io/nodes/v2"]
     nodes: list[NodeFields]
 
 
 class JobsDocument(TypedDict):
-    """All jobs of the lab."""
+    """All jobs of a cluster."""
 
     schema: Literal["ringwise.io/jobs/v1"]
+    now: Nanoseconds
     jobs: list[JobFields]
 
 
 class QueuesDocument(TypedDict):
-    """All queues of the lab."""
+    """All queues of a cluster."""
 
     schema: Literal["ringwise.io/queues/v1"]
     queues: list[QueueFields]
 
 
 class PodsDocument(TypedDict):
-    """All pods of the lab."""
+    """All pods of a cluster."""
 
     schema: Literal["ringwise.io/pods/v1"]
+    now: Nanoseconds
     pods: list[PodFields]
 
 
 class NodeDocument(NodeFields):
-    """A node of the lab with its pods."""
+    """A node with its pods."""
 
     schema: Literal["ringwise.io/node/v2"]
+    now: Nanoseconds
+    labels: dict[str, str]
+    taints: Annotated[list[str], Meta(description="As KEY:EFFECT.")]
     object: Stored
     on_it: list[PodFields]
 
 
+class TaskFields(TypedDict):
+    """A task of a vcjob."""
+
+    name: str
+    replicas: int
+
+
 class JobDocument(JobFields):
-    """A job of the lab with its pods."""
+    """A job with its pods."""
 
     schema: Literal["ringwise.io/job/v1"]
+    now: Nanoseconds
+    tasks: Annotated[list[TaskFields], Meta(description="Of a vcjob; empty for other jobs.")]
+    retries: int
+    message: Annotated[str | None, Meta(description="What the status of a vcjob says.")]
     object: Stored
     counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
     all_pods: list[PodFields]
 
 
 class QueueDocument(QueueFields):
-    """A queue of the lab with its jobs."""
+    """A queue with its jobs."""
 
     schema: Literal["ringwise.io/queue/v1"]
+    now: Nanoseconds
+    kept_until: Annotated[
+        Nanoseconds | None, Meta(description="When what is kept is given up at the latest; null: never.")
+    ]
     object: Stored
     in_it: list[JobFields]
 
 
 class PodDocument(PodFields):
-    """A pod of the lab."""
+    """A pod."""
 
     schema: Literal["ringwise.io/pod/v1"]
+    request: Annotated[str, Meta(description="What it asks for, in words.")]
+    annotations: dict[str, str]
+    environment: Annotated[
+        dict[str, str],
+        Meta(description="Variables that job plugins and the device plugin of a lab set, with their values."),
+    ]
     object: Stored
     additions: Annotated[dict[str, Any] | None, Meta(description="What job plugins add to its containers.")]
     container: Annotated[
@@ -209,9 +246,9 @@ class ChipTotals(TypedDict):
 
 
 class StatusFields(ChipTotals):
-    """The lab in a few numbers."""
+    """A cluster in a few numbers."""
 
-    folder: str
+    folder: Annotated[str, Meta(description="Of a lab; empty for files and clusters.")]
     now: Nanoseconds
     speed: Annotated[float | None, Meta(description="Seconds of the lab in a second; null: virtual time.")]
     nodes: int
@@ -226,54 +263,13 @@ class StatusFields(ChipTotals):
 
 
 class TopDocument(TypedDict):
-    """The lab at a glance: its status, all nodes and queues, the jobs that are not placed."""
+    """A cluster at a glance: its status, all nodes and queues, the jobs that are not placed."""
 
     schema: Literal["ringwise.io/top/v2"]
     status: StatusFields
     nodes: list[NodeFields]
     queues: list[QueueFields]
     waiting: list[JobFields]
-
-
-class LiveJobFields(TypedDict):
-    """A job of a cluster."""
-
-    namespace: str
-    name: str
-    state: Annotated[str, Meta(description="running, starting, pending or refused.")]
-    pods: int
-    chips: int
-    nodes: list[str]
-    reason: ReasonFields | None
-
-
-class LiveJobsDocument(TypedDict):
-    """The jobs of a cluster."""
-
-    schema: Literal["ringwise.io/live-jobs/v1"]
-    jobs: list[LiveJobFields]
-
-
-class LiveNodeFields(TypedDict):
-    """The chips of one resource of a node, counted."""
-
-    node: str
-    resource: str
-    state: Annotated[str, Meta(description="The worst of the node's states; the words of `nodes` documents.")]
-    chips: int
-    held: int
-    faulty: int
-    isolated: int
-    reserved: int
-    closed: Annotated[int, Meta(description="The node takes no new pods.")]
-    free: Annotated[int, Meta(description="A new pod may have them now.")]
-
-
-class LiveNodesDocument(TypedDict):
-    """The nodes of a cluster that have chips."""
-
-    schema: Literal["ringwise.io/live-nodes/v1"]
-    nodes: list[LiveNodeFields]
 
 
 class ChipFields(TypedDict):

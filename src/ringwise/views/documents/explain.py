@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.common import LeftOut, Nanoseconds, WithClass
+from ringwise.views.documents.topology import PicturesFields
 
 
 class NearMissFields(TypedDict):
@@ -61,6 +62,7 @@ class WhyDocument(WithClass):
     """Why a job waits or where it runs, and what would change that."""
 
     schema: Literal["ringwise.io/why/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
     namespace: str
     name: str
     board: str | None
@@ -70,16 +72,22 @@ class WhyDocument(WithClass):
     faults: Annotated[list[str], Meta(description="What it waits for because of a fault, and until when.")]
     reason: ReasonFields | None
     refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
+    refusal_examples: Annotated[
+        dict[str, str] | None, Meta(description="Reason code -> what a node that refuses for it says.")
+    ]
+    refused_pod: Annotated[str | None, Meta(description="The pod that the nodes were asked for.")]
     fitting_nodes: int | None
     near_misses: list[NearMissFields]
     queue: QueuePositionFields
     kept_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
     expected_start: ExpectedStartFields | None
+    ends_known: Annotated[bool, Meta(description="Whether any running job says how long it runs.")]
     cures: list[CureFields]
     pods: list[PodLocationFields]
     plan: list[str]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
     left_out: NotRequired[LeftOut]
+    pictures: NotRequired[Annotated[PicturesFields, Meta(description="For drawings only.")]]
 
 
 #: `from` is a word of Python.
@@ -119,6 +127,8 @@ class StoryDocument(TypedDict):
     faults: int
     moved_pods: int
     waited_seconds: float
+    waits_for: Annotated[str | None, Meta(description="Code of the reason why it waits at the end.")]
+    notes: Annotated[list[str], Meta(description="What the source of the story does not hold.")]
     entries: list[StoryEntryFields]
 
 

@@ -11,7 +11,7 @@ from ringwise.views.documents.explain import PodStepFields
 
 
 class FaultFields(TypedDict):
-    """One fault of a node of the lab."""
+    """One fault of a node."""
 
     node: str
     kind: Annotated[str, Meta(description="chip, network, node or switch.")]
@@ -21,7 +21,7 @@ class FaultFields(TypedDict):
 
 
 class FaultsDocument(TypedDict):
-    """The faults that the nodes of the lab report now."""
+    """The faults that the nodes report now."""
 
     schema: Literal["ringwise.io/faults/v1"]
     faults: list[FaultFields]

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.common import WithClass
+from ringwise.views.documents.topology import PicturesFields, PlacedSwitchFields
 
 
 class CandidateFields(TypedDict):
@@ -45,13 +46,21 @@ class PlacedJobFields(WithClass):
     pods: list[PlacedPodFields]
 
 
-class PlacedSwitchFields(TypedDict):
-    """A leaf switch after the run."""
+class PlacedPictureFields(TypedDict):
+    """What a drawing shows of a job beside its pods."""
 
-    ip: str
-    state: str
-    healthy: bool
-    free_nodes: int
+    resource: str | None
+    plan: Annotated[list[str], Meta(description="How a job that was placed as a whole got its nodes.")]
+    board_reason: str | None
+
+
+class PlacePicturesFields(PicturesFields):
+    """The same for all jobs."""
+
+    jobs: Annotated[list[PlacedPictureFields], Meta(description="In the order of the jobs.")]
+    free_before: Annotated[
+        list[list[int]], Meta(description="Free chips before the run, in the order of the nodes.")
+    ]
 
 
 class PlaceDocument(TypedDict):
@@ -62,3 +71,4 @@ class PlaceDocument(TypedDict):
     switches: NotRequired[
         Annotated[list[PlacedSwitchFields], Meta(description="Where there is a topology of switches.")]
     ]
+    pictures: NotRequired[Annotated[PlacePicturesFields, Meta(description="For drawings only.")]]

@@ -7,7 +7,17 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.place import PlacedSwitchFields
+from ringwise.views.documents.cluster import NodeChipsFields
+from ringwise.views.documents.common import Nanoseconds
+
+
+class PlacedSwitchFields(TypedDict):
+    """A leaf switch after a run of `place`."""
+
+    ip: str
+    state: str
+    healthy: bool
+    free_nodes: int
 
 
 class SwitchNodeFields(TypedDict):
@@ -23,6 +33,7 @@ class SwitchNodeFields(TypedDict):
 class SwitchFields(PlacedSwitchFields):
     """A leaf switch with its nodes."""
 
+    servers: Annotated[int, Meta(description="Positions of the switch, with and without a node.")]
     nodes: list[SwitchNodeFields]
 
 
@@ -42,6 +53,9 @@ class NodeCountFields(TypedDict):
     unusable_nodes: int
     faulty_nodes: int
     free: list[str]
+    busy: list[str]
+    unusable: list[str]
+    faulty: Annotated[list[str], Meta(description="Nodes with a faulty chip, wherever else they are listed.")]
     blocks: list[BlockFields]
 
 
@@ -59,6 +73,28 @@ class SuperPodFields(NodeCountFields):
     racks: NotRequired[list[RackFields]]
 
 
+class PicturesFields(TypedDict):
+    """What a drawing shows beside a job: chips of nodes, leaf switches, SuperPoDs."""
+
+    nodes: list[NodeChipsFields]
+    switches: Annotated[
+        list[SwitchFields] | None, Meta(description="Null: no job is placed by leaf switches.")
+    ]
+    superpods: Annotated[
+        list[SuperPodFields] | None, Meta(description="Null: no job is placed in blocks of SuperPoDs.")
+    ]
+
+
+class IsolationFields(TypedDict):
+    """What an operator took out of use, or will drain."""
+
+    target: Annotated[str, Meta(description="As commands take it.")]
+    title: Annotated[str, Meta(description="The same in a sentence.")]
+    by: str
+    reason: str
+    start: Annotated[Nanoseconds | None, Meta(description="When a drain that lies ahead begins.")]
+
+
 class TopologyDocument(TypedDict):
     """Leaf switches and SuperPoDs, with what runs in them."""
 
@@ -69,4 +105,5 @@ class TopologyDocument(TypedDict):
         list[str],
         Meta(description="Nodes, leaf switches and SuperPoDs that operators took out of use, or will drain."),
     ]
+    isolations: Annotated[list[IsolationFields], Meta(description="The same with who did it and why.")]
     problems: list[ReasonFields]

@@ -1,8 +1,8 @@
-"""Tables of a lab: nodes, jobs, queues, pods, what was submitted, and the frame of `top`."""
+"""Tables of a cluster: nodes, jobs, queues, pods, chips, what was submitted, and the frame of `top`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.columns import Columns
@@ -10,14 +10,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from ringwise.apps.lab.lab import LiveLab
-from ringwise.cli.drawing.chips import STATES_LEGEND, chip_list, state_picture
+from ringwise.cli.drawing.chips import STATES_LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
-from ringwise.views.cluster import JobView
-from ringwise.views.documents.cluster import StatusFields
+from ringwise.views.documents.cluster import (
+    ChipFields,
+    JobFields,
+    NodeFields,
+    PodFields,
+    QueueFields,
+    StatusFields,
+    TopDocument,
+)
 
 _COLOURS = {
     "Running": "green",
@@ -42,19 +48,13 @@ _NODE_ROWS = 4
 _BELOW_NODES = 3
 
 
-def node_picture(live: LiveLab, chips: Mapping[str, Any]) -> str:
-    board = live.catalog.get(chips["board"]) if chips["board"] else None
-    return state_picture(chips, board)
-
-
-def node_state(node: Mapping[str, Any]) -> str:
+def node_state(node: NodeFields) -> str:
     """The worst of its states; of a drain that lies ahead, when it begins."""
     worst = node["states"][0]
     return worst["state"] if worst["start"] is None else f"{worst['state']} {time_text(worst['start'])}"
 
 
-def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any]]) -> None:
-    shown = list(nodes)
+def draw_nodes(console: Console, shown: Sequence[NodeFields]) -> None:
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
     isolated = any(one["isolated"] for node in shown for one in node["chips"])
@@ -69,7 +69,7 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
         row = [
             node["name"],
             node_state(node),
-            " ".join(node_picture(live, one) for one in chips),
+            " ".join(map(chip_picture, chips)),
             ", ".join(str(len(one["free"])) for one in chips),
             ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
             ", ".join(one["board"] or "-" for one in chips),
@@ -83,23 +83,27 @@ def draw_nodes(console: Console, live: LiveLab, nodes: Iterable[Mapping[str, Any
     table.print(console)
 
 
-def draw_jobs(console: Console, views: Iterable[JobView], now: int) -> None:
+def draw_jobs(console: Console, jobs: Iterable[JobFields], now: int) -> None:
     columns = [Column("job"), Column("queue", moves=True), Column("phase")]
     table = Table([*columns, Column("pods"), Column("chips"), Column("age")], note="why it waits")
-    for view in views:
+    for job in jobs:
         table.add(
-            view.key,
-            view.queue,
-            Text("refused", "red") if view.outcome == "refused" else phase_text(view.shown_phase),
-            f"{view.placed}/{view.wanted}",
-            str(view.chips),
-            duration_text(now - view.created),
-            note=view.reason.message if view.reason is not None else "",
+            job_key(job),
+            job["queue"],
+            Text("refused", "red") if job["outcome"] == "refused" else phase_text(job["phase"]),
+            f"{job['placed']}/{job['pods']}",
+            str(job["chips"]),
+            duration_text(now - job["created"]),
+            note=job["reason"]["message"] if job["reason"] is not None else "",
         )
     table.print(console)
 
 
-def draw_queues(console: Console, queues: Iterable[Mapping[str, Any]]) -> None:
+def job_key(job: JobFields) -> str:
+    return f"{job['namespace']}/{job['name']}"
+
+
+def draw_queues(console: Console, queues: Iterable[QueueFields]) -> None:
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
@@ -120,7 +124,7 @@ def draw_queues(console: Console, queues: Iterable[Mapping[str, Any]]) -> None:
     table.print(console)
 
 
-def draw_pods(console: Console, pods: Iterable[Mapping[str, Any]], now: int) -> None:
+def draw_pods(console: Console, pods: Iterable[PodFields], now: int) -> None:
     moving = ("asks", "chips", "rank")
     names = ("pod", "phase", "node", *moving, "age")
     table = Table([Column(name, moves=name in moving) for name in names])
@@ -137,11 +141,21 @@ def draw_pods(console: Console, pods: Iterable[Mapping[str, Any]], now: int) -> 
     table.print(console)
 
 
+def draw_chips(console: Console, chips: Iterable[ChipFields]) -> None:
+    columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
+    table = Table([*columns, Column("faults", moves=True)], note="note")
+    for chip in chips:
+        network = "ok" if chip["network_healthy"] else "unhealthy"
+        row = (chip["node"], chip["chip"], chip["state"], network, chip["pod"] or "", chip["faults"] or "")
+        table.add(*row, note=chip["note"] or "")
+    table.print(console)
+
+
 def phase_text(phase: str) -> Text:
     return Text(phase, _COLOURS.get(phase, ""))
 
 
-def used_text(queue: Mapping[str, Any]) -> str:
+def used_text(queue: QueueFields) -> str:
     """`16 Ascend910, and 8 Ascend910 kept`"""
     used = amounts_text(queue["used"])
     return f"{used}, and {amounts_text(queue['kept'])} kept" if queue["kept"] else used
@@ -201,13 +215,7 @@ def _draw_submitted_job(console: Console, job: dict[str, Any]) -> None:
 # -- one frame of top ----------------------------------------------------------------------------
 
 
-def draw_top(
-    console: Console,
-    live: LiveLab,
-    document: Mapping[str, Any],
-    waiting: list[JobView],
-    height: Any = None,
-) -> None:
+def draw_top(console: Console, document: TopDocument, height: int | None = None) -> None:
     """Chips of all nodes, queues, pending jobs. In a terminal of this height each part shows what fits."""
     status = document["status"]
     alarms = [*status["alarms"], *status["incidents"]]
@@ -217,7 +225,7 @@ def draw_top(
         console.print()
         draw_queues(console, document["queues"][:queues])
         _draw_hidden(console, len(document["queues"]) - queues, "more queue")
-        _draw_waiting(console, waiting, live.now, jobs)
+        _draw_waiting(console, document["waiting"], status["now"], jobs)
         for line in alarms:
             print_line(console, f"[red]{escape(line)}[/]")
 
@@ -225,7 +233,7 @@ def draw_top(
         print_line(console, headline(status))
         console.print()
 
-    if isinstance(height, int):
+    if height is not None:
         queues = max(3, height // 4)
         while True:
             with console.capture() as rest:
@@ -236,7 +244,7 @@ def draw_top(
                 break
             jobs -= 1
     draw_headline()
-    _draw_node_grid(console, live, document["nodes"], rows)
+    _draw_node_grid(console, document["nodes"], rows)
     draw_rest()
 
 
@@ -263,11 +271,11 @@ def counts_text(status: StatusFields) -> str:
     return f"{counted(status['placed'], 'job')} placed, {status['waiting']} waiting{refused}"
 
 
-def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]], rows: int | None) -> None:
+def _draw_node_grid(console: Console, nodes: Sequence[NodeFields], rows: int | None) -> None:
     longest = max((len(node["name"]) for node in nodes), default=0)
     cells = []
     for node in nodes[:_NODES]:
-        picture = " ".join(node_picture(live, chips) for chips in node["chips"])
+        picture = " ".join(map(chip_picture, node["chips"]))
         mark = " " if node["open"] else "!"
         cells.append(f"{node['name']:>{longest}}{mark}{picture}")
     if cells and rows is not None:
@@ -278,16 +286,18 @@ def _draw_node_grid(console: Console, live: LiveLab, nodes: list[dict[str, Any]]
     print_line(console, f"{STATES_LEGEND}  (! the node takes no new pods)", style="dim")
 
 
-def _draw_waiting(console: Console, waiting: list[JobView], now: int, most: int) -> None:
+def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most: int) -> None:
     if not waiting:
         return
     console.print()
-    for view in waiting[:most]:
-        message = f"{view.placed} of {counted(view.wanted, 'pod')} {agrees(view.placed, 'is', 'are')} placed"
-        if view.reason is not None:
-            message = view.reason.message
+    for job in waiting[:most]:
+        placed, reason = job["placed"], job["reason"]
+        message = f"{placed} of {counted(job['pods'], 'pod')} {agrees(placed, 'is', 'are')} placed"
+        if reason is not None:
+            message = reason["message"]
         # The words of `place` and `why`; the colour tells apart what waiting alone will not cure.
-        word = "is refused" if view.outcome == "refused" else f"waits {duration_text(now - view.created)}"
-        colour = "red" if view.never else "yellow"
-        print_line(console, f"[{colour}]{escape(view.key)}[/] {word}: {escape(message)}")
+        waits = f"waits {duration_text(now - job['created'])}"
+        word = "is refused" if job["outcome"] == "refused" else waits
+        colour = "red" if job["never"] else "yellow"
+        print_line(console, f"[{colour}]{escape(job_key(job))}[/] {word}: {escape(message)}")
     _draw_hidden(console, len(waiting) - most, "more job waits", "more jobs wait")

@@ -1,7 +1,8 @@
-"""A scheduler that knows a cluster: every question about a cluster starts from one."""
+"""A scheduler that knows the cluster of an input: every question about one starts from it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 
 from ringwise.apps.extensions import new_scheduler
@@ -13,16 +14,26 @@ from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import DEFAULT_QUEUE, Queue
 from ringwise.topology.boards import BoardCatalog
+from ringwise.views.cluster import ClusterObjects
 
 
 @dataclass(slots=True)
-class Source:
-    view: SchedulerView
-    #: Nanoseconds since 1970: the moment the question is about.
-    now: int
+class LoadedCluster:
+    #: The objects of the input, with the PodGroups and pods that its vcjobs would get.
+    objects: ClusterObjects
     #: Pods that name chips they cannot hold.
     errors: list[ManifestError] = field(default_factory=list)
+
+    @property
+    def view(self) -> SchedulerView:
+        return self.objects.view
+
+    @property
+    def now(self) -> int:
+        """Nanoseconds since 1970: the moment the question is about."""
+        return self.objects.now
 
 
 def from_bundle(
@@ -33,7 +44,7 @@ def from_bundle(
     now: int | None = None,
     decide: bool = True,
     keep_wrong_pods: bool = False,
-) -> Source:
+) -> LoadedCluster:
     """The cluster of an input, after one cycle; without `decide`, as the input describes it.
 
     `keep_wrong_pods` includes pods that name chips they cannot hold: `doctor` reports them.
@@ -42,7 +53,27 @@ def from_bundle(
     now = bundle.newest_timestamp if now is None else now
     scheduler = new_scheduler(configuration, catalog, awaits_groups=bundle.awaits_groups)
     scheduler.handle(events, now, Decide.ONE_CYCLE if decide else Decide.NOTHING)
-    return Source(scheduler.view, now, errors)
+    return LoadedCluster(_objects(scheduler.view, now, events), errors)
+
+
+def _objects(view: SchedulerView, now: int, events: Iterable[ev.Event]) -> ClusterObjects:
+    nodes, pods, groups, queues, vcjobs = [], [], [], [], []
+    for event in events:
+        match event:
+            case ev.NodeSeen():
+                nodes.append(event.node)
+            case ev.PodSeen():
+                pods.append(event.pod)
+            case ev.PodGroupSeen():
+                groups.append(event.group)
+            case ev.QueueSeen():
+                queues.append(event.queue)
+            case ev.VcJobSeen():
+                vcjobs.append(event.job)
+    if all(queue.name != DEFAULT_QUEUE for queue in queues):
+        # The scheduler creates it.
+        queues.append(Queue(DEFAULT_QUEUE))
+    return ClusterObjects(view, now, nodes, pods, groups, queues, vcjobs)
 
 
 def input_events(

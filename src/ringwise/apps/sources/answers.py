@@ -1,0 +1,239 @@
+"""The answers of a process that has the objects of a cluster and a scheduler that knows them.
+
+A lab answers with its own scheduler; files and clusters with one that was told their objects.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.queries import count_capacity, explain_job
+from ringwise.apps.sources.names import find_name, qualified
+from ringwise.framework.amounts import request_text
+from ringwise.scheduler.explain.why import UnknownJobError
+from ringwise.state.model import Pod
+from ringwise.views.chips import chip_documents, chips_document
+from ringwise.views.cluster import (
+    ClusterObjects,
+    JobView,
+    chip_totals,
+    job_views,
+    node_documents,
+    pod_documents,
+    queue_documents,
+    top_document,
+    with_present_reasons,
+    with_reasons,
+)
+from ringwise.views.documents.cluster import (
+    ChipsDocument,
+    JobDocument,
+    JobsDocument,
+    NodeDocument,
+    NodesDocument,
+    PodDocument,
+    PodsDocument,
+    QueueDocument,
+    QueuesDocument,
+    StatusFields,
+    TopDocument,
+)
+from ringwise.views.documents.explain import CapacityDocument, WhyDocument
+from ringwise.views.documents.topology import TopologyDocument
+from ringwise.views.explain import (
+    capacity_document,
+    ended_document,
+    ended_sentence,
+    explanation_document,
+    explanation_pictures,
+)
+from ringwise.views.topology import topology_document
+
+
+class ClusterAnswers(ABC):
+    """Every method reads the objects as they are at that moment."""
+
+    @property
+    @abstractmethod
+    def now(self) -> int:
+        """Nanoseconds since 1970: the moment that the answers are about."""
+
+    @property
+    @abstractmethod
+    def objects(self) -> ClusterObjects:
+        """The objects as they are."""
+
+    @property
+    def decided(self) -> ClusterObjects:
+        """The same after a cycle: jobs that are not placed have their reasons."""
+        return self.objects
+
+    # -- lists
+
+    def nodes(self) -> NodesDocument:
+        return {"schema": "ringwise.io/nodes/v2", "nodes": node_documents(self.objects)}
+
+    def jobs(self, namespace: str | None = None) -> JobsDocument:
+        jobs = [view.document() for view in self._views() if namespace in (None, view.namespace)]
+        return {"schema": "ringwise.io/jobs/v1", "now": self.now, "jobs": jobs}
+
+    def queues(self) -> QueuesDocument:
+        queues = queue_documents(self.objects, job_views(self.decided))
+        return {"schema": "ringwise.io/queues/v1", "queues": queues}
+
+    def pods(self, namespace: str | None = None) -> PodsDocument:
+        decided = self.decided
+        some = [pod for pod in decided.pods if namespace in (None, pod.namespace)]
+        return {"schema": "ringwise.io/pods/v1", "now": self.now, "pods": pod_documents(decided, some)}
+
+    def chips(self, node: str | None = None) -> ChipsDocument:
+        objects = self.objects
+        if node is not None:
+            find_name(objects, "node", node)
+        return chips_document(chip_documents(objects.view, self.now, node))
+
+    # -- one object
+
+    def node(self, name: str) -> NodeDocument:
+        objects = self.objects
+        find_name(objects, "node", name)
+        node = next(found for found in objects.nodes if found.name == name)
+        fields = next(found for found in node_documents(objects) if found["name"] == name)
+        return {
+            "schema": "ringwise.io/node/v2",
+            "now": self.now,
+            **fields,
+            "labels": dict(node.labels),
+            "taints": [f"{taint.key}:{taint.effect}" for taint in node.taints],
+            "object": plain(node),
+            "on_it": pod_documents(objects, [pod for pod in objects.pods if pod.node == name]),
+        }
+
+    def job(self, name: str, namespace: str | None = None) -> JobDocument:
+        decided = self.decided
+        key = find_name(decided, "job", name, namespace)
+        found = [view for view in job_views(decided) if view.key == key]
+        view = with_present_reasons(decided, found[:1], self.now)[0]
+        vcjob = view.vcjob
+        said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
+        tasks = () if vcjob is None else vcjob.tasks
+        return {
+            "schema": "ringwise.io/job/v1",
+            "now": self.now,
+            **view.document(),
+            "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
+            "retries": 0 if vcjob is None else vcjob.retry_count,
+            "message": said or None,
+            "object": plain(vcjob),
+            "counts": view.counts,
+            "all_pods": pod_documents(decided, view.pods, self.now),
+        }
+
+    def queue(self, name: str) -> QueueDocument:
+        objects, views = self.objects, self._views()
+        find_name(objects, "queue", name)
+        fields = next(found for found in queue_documents(objects, views) if found["name"] == name)
+        return {
+            "schema": "ringwise.io/queue/v1",
+            "now": self.now,
+            **fields,
+            "kept_until": objects.view.kept_until(name),
+            "object": plain(next(queue for queue in objects.queues if queue.name == name)),
+            "in_it": [view.document() for view in views if view.queue == name],
+        }
+
+    def pod(self, name: str, namespace: str | None = None) -> PodDocument:
+        decided = self.decided
+        key = find_name(decided, "pod", name, namespace)
+        pod = next(found for found in decided.pods if found.key == key)
+        container = self._container(pod)
+        given = {} if container is None else container["environment"]
+        return {
+            "schema": "ringwise.io/pod/v1",
+            **pod_documents(decided, [pod], self.now)[0],
+            "request": request_text(pod.cls),
+            "annotations": dict(pod.annotations),
+            # What the pod's own specification sets comes last, and so wins.
+            "environment": {**given, **self._environment(pod)},
+            "object": plain(pod),
+            "additions": self._additions(pod),
+            "container": container,
+        }
+
+    # -- explanations
+
+    def top(self) -> TopDocument:
+        views = self._views()
+        return top_document(self.objects, self.status(views), views)
+
+    def status(self, views: Sequence[JobView]) -> StatusFields:
+        objects = self.objects
+        outcomes = [view.outcome for view in views]
+        return {
+            "folder": "",
+            "now": self.now,
+            "speed": 1.0,
+            "nodes": len(objects.nodes),
+            **chip_totals(objects.view, self.now),
+            "jobs": len(views),
+            "waiting": outcomes.count("pending"),
+            "placed": outcomes.count("placed"),
+            "refused": outcomes.count("refused"),
+            "pods": len(objects.pods),
+            "commands": {},
+            "incidents": [str(incident) for incident in objects.view.incidents[-5:]],
+            "alarms": [],
+        }
+
+    def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument:
+        """Raises UnknownJobError. A vcjob that is over has no gang any more that the scheduler would know."""
+        decided, name = self.decided, qualified(job, namespace)
+        try:
+            explanation = explain_job(decided.view, self.now, name)
+        except UnknownJobError:
+            over = [
+                view
+                for view in job_views(decided)
+                if name in (view.key, view.name) and view.outcome == "ended"
+            ]
+            if not over:
+                raise
+            return ended_document(over[-1], ended_sentence(over[-1]), self.now)
+        document = explanation_document(explanation, self.now)
+        if pictures:
+            document["pictures"] = explanation_pictures(explanation, decided.view, self.now)
+        return document
+
+    def capacity(self, queue: str | None = None) -> CapacityDocument:
+        """Raises UnknownQueueError."""
+        return capacity_document(count_capacity(self.decided.view, self.now, queue))
+
+    def topology(self) -> TopologyDocument:
+        return topology_document(self.objects.view, self.now)
+
+    # -- parts
+
+    def _views(self) -> list[JobView]:
+        decided = self.decided
+        return with_reasons(decided, job_views(decided))
+
+    def _additions(self, _pod: Pod) -> dict[str, Any] | None:
+        """What job plugins add to its containers; only a lab knows."""
+        return None
+
+    def _container(self, _pod: Pod) -> dict[str, Any] | None:
+        """What its container got; only a lab knows."""
+        return None
+
+    def _environment(self, _pod: Pod) -> Mapping[str, str]:
+        """The variables that job plugins set, with the values that a container would read now."""
+        return {}
+
+
+def plain(value: object) -> Any:
+    """An object as JSON has it."""
+    return msgspec.to_builtins(value)

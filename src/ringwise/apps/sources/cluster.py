@@ -1,0 +1,128 @@
+"""Answers about a live cluster, whose objects are listed once with the rights of a kubeconfig."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+
+from ringwise.apps.chips import list_chips
+from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
+from ringwise.apps.live_story import read_story
+from ringwise.apps.place import place
+from ringwise.apps.queries import examine
+from ringwise.apps.sources.names import qualified
+from ringwise.apps.sources.objects import ObjectAnswers, Tell
+from ringwise.apps.sources.protocol import NotAnsweredError
+from ringwise.apps.story import ToldStory
+from ringwise.framework.configuration import Configuration
+from ringwise.grammar import counted
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import Access
+from ringwise.manifests.bundle import Bundle
+from ringwise.topology.boards import BoardCatalog
+from ringwise.views.chips import chips_document
+from ringwise.views.documents.cluster import ChipsDocument
+from ringwise.views.documents.explain import DoctorDocument, StoryDocument
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.explain import diagnosis_document
+from ringwise.views.place import place_document
+from ringwise.views.story import story_document
+
+_SHOWN_ERRORS = 3
+
+#: Kind and number of the objects that were read.
+Progress = Callable[[str, int], None]
+
+
+class ClusterSource(ObjectAnswers):
+    """Raises ApiError, UnreachableError, KubeConfigError and NothingReadableError."""
+
+    def __init__(
+        self,
+        access: Access,
+        catalog: BoardCatalog,
+        board_files: tuple[Path, ...] = (),
+        *,
+        configuration: Configuration | None = None,
+        now: int | None = None,
+        tell: Tell = lambda line: None,
+        progress: Progress = lambda kind, count: None,
+    ) -> None:
+        """Without a configuration, that of the cluster's ConfigMap."""
+        super().__init__(catalog, board_files, tell, skip_bad_pods=True)
+        self._access = access
+        self._configuration = configuration
+        self._progress = progress
+        self._now = time.time_ns() if now is None else now
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    @cached_property
+    def _live(self) -> LiveCluster:
+        live = read_live(self._access, self._progress)
+        for line in live.missing:
+            self._tell(f"note: {line}")
+        return live
+
+    @cached_property
+    def bundle(self) -> Bundle:
+        bundle = self._live.bundle
+        for error in bundle.errors[:_SHOWN_ERRORS]:
+            self._tell(f"ignored: {error}")
+        if len(bundle.errors) > _SHOWN_ERRORS:
+            more = counted(len(bundle.errors) - _SHOWN_ERRORS, "more object")
+            self._tell(f"{more} cannot be read; kubectl ringwise doctor lists them")
+        return bundle
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration or self._live.configuration
+
+    def chips(self, node: str | None = None) -> ChipsDocument:
+        """As the nodes report them. Raises ChipsError."""
+        found = list_chips(self._access, node)
+        for unread in found.problems:
+            self._tell(f"warning: {unread}")
+        return chips_document(row.as_json() for row in found.rows)
+
+    def doctor(self) -> DoctorDocument:
+        """Objects that cannot be read are among the findings, and not told beside them."""
+        live = self._live
+        return diagnosis_document(examine(live.bundle, self.configuration, self.catalog, now=self._now))
+
+    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
+        """From the Events of the cluster. Raises UnknownStoryError."""
+        told = asyncio.run(_story(self._access, qualified(job, namespace), self._now))
+        return story_document(told.story, told.until, told.notes)
+
+    def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
+        """Where the jobs would be placed if they were submitted now. Raises AlreadyThereError.
+
+        Pending jobs of the cluster are decided with them, in the cluster's order.
+        """
+        bundle = self.bundle
+        asked = with_submitted(bundle, manifests)
+        if not asked:
+            raise NotAnsweredError("the files hold no job, PodGroup or pod to place")
+        answer = place(bundle, self.configuration, self.catalog, now=self._now, scores=scores, only=asked)
+        self._check(answer.errors)
+        return place_document(answer, pictures=pictures)
+
+
+def read_live(access: Access, progress: Progress = lambda kind, count: None) -> LiveCluster:
+    return asyncio.run(_read(access, progress))
+
+
+async def _read(access: Access, progress: Progress) -> LiveCluster:
+    async with Client(access, component="kubectl") as client:
+        return await read_cluster(client, progress=progress)
+
+
+async def _story(access: Access, job: str, now: int) -> ToldStory:
+    async with Client(access, component="kubectl") as client:
+        return await read_story(client, job, now)

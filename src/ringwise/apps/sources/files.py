@@ -1,0 +1,97 @@
+"""Answers about the cluster that manifests describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ringwise.apps.loading import assumed_chips, queue_notes
+from ringwise.apps.place import place
+from ringwise.apps.sources.objects import ObjectAnswers, Tell
+from ringwise.apps.sources.protocol import NotAnsweredError
+from ringwise.framework.configuration import Configuration
+from ringwise.grammar import counted
+from ringwise.manifests.bundle import Bundle
+from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.boards import BoardCatalog
+from ringwise.views.documents.explain import StoryDocument
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.place import place_document
+
+
+class FilesSource(ObjectAnswers):
+    def __init__(
+        self,
+        bundle: Bundle,
+        configuration: Configuration,
+        catalog: BoardCatalog,
+        board_files: tuple[Path, ...] = (),
+        *,
+        now: int | None = None,
+        skip_bad_pods: bool = False,
+        tell: Tell = lambda line: None,
+    ) -> None:
+        """`now`: nanoseconds; None: the newest timestamp of the objects."""
+        super().__init__(catalog, board_files, tell, skip_bad_pods=skip_bad_pods)
+        self._bundle = bundle
+        self._configuration = configuration
+        self._now = bundle.newest_timestamp if now is None else now
+        #: The scheduler that placed the jobs last.
+        self.placed: SchedulerView | None = None
+
+    @property
+    def bundle(self) -> Bundle:
+        return self._bundle
+
+    @property
+    def configuration(self) -> Configuration:
+        return self._configuration
+
+    @property
+    def now(self) -> int:
+        return self._now
+
+    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
+        raise NotAnsweredError("manifests hold no story: give --journal FILE, or query a lab")
+
+    def place(
+        self,
+        manifests: Bundle,
+        *,
+        scores: bool = False,
+        pictures: bool = False,
+        everything: bool = False,
+        journal: Journal | None = None,
+    ) -> PlaceDocument:
+        """Where the jobs of the manifests would be placed, on the nodes that are among them.
+
+        `everything`: also jobs that run. `journal` records the decisions. Raises BadObjectsError.
+        """
+        answer = place(
+            manifests,
+            self._configuration,
+            self.catalog,
+            now=self._now,
+            scores=scores,
+            everything=everything,
+            journal=journal,
+        )
+        self._check(answer.errors)
+        self.placed = answer.view
+        for note in (*manifests.notes, *queue_notes(manifests)):
+            self._tell(f"note: {note}")
+        for job in answer.view.jobs.values():
+            for why in job.refused_classes.values():
+                self._tell(f"note: job {job.namespace}/{job.name}: {why}")
+        if answer.not_searched:
+            self._tell(
+                f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "
+                "ringwise why JOB -f ... tries them"
+            )
+        assumed = assumed_chips(answer.view.cluster)
+        if assumed:
+            shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
+            self._tell(
+                f"note: {counted(assumed, 'node lists', 'nodes list')} no chips, 0..n-1 are assumed: {shown}"
+            )
+        return place_document(answer, pictures=pictures)

@@ -1,0 +1,119 @@
+"""Answers of a running lab: it makes the documents, in its own process."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringwise.apps.lab.client import LabClient, RefusedByLabError
+from ringwise.apps.lab.submission import submission_of
+from ringwise.manifests.bundle import Bundle
+from ringwise.views.documents.cluster import (
+    ChipsDocument,
+    JobDocument,
+    JobsDocument,
+    NodeDocument,
+    NodesDocument,
+    PodDocument,
+    PodsDocument,
+    QueueDocument,
+    QueuesDocument,
+    TopDocument,
+)
+from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.topology import TopologyDocument
+
+
+class LabSource:
+    """Raises NoLabError and RefusedByLabError."""
+
+    def __init__(self, client: LabClient) -> None:
+        self._client = client
+
+    def _ask(self, question: str, **parameters: Any) -> Any:
+        document = self._client.ask(question, **parameters)
+        if not isinstance(document, dict) or "schema" not in document:
+            raise RefusedByLabError("the lab is of another version of Ringwise: stop it and start it again")
+        return document
+
+    # -- lists
+
+    def nodes(self) -> NodesDocument:
+        document: NodesDocument = self._ask("get", kind="nodes")
+        return document
+
+    def jobs(self, namespace: str | None = None) -> JobsDocument:
+        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace)
+        return document
+
+    def queues(self) -> QueuesDocument:
+        document: QueuesDocument = self._ask("get", kind="queues")
+        return document
+
+    def pods(self, namespace: str | None = None) -> PodsDocument:
+        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace)
+        return document
+
+    def chips(self, node: str | None = None) -> ChipsDocument:
+        document: ChipsDocument = self._ask("chips", node=node)
+        return document
+
+    def faults(self) -> FaultsDocument:
+        document: FaultsDocument = self._ask("faults")
+        return document
+
+    # -- one object
+
+    def node(self, name: str) -> NodeDocument:
+        document: NodeDocument = self._ask("describe", kind="node", name=name)
+        return document
+
+    def job(self, name: str, namespace: str | None = None) -> JobDocument:
+        document: JobDocument = self._ask("describe", kind="job", name=name, namespace=namespace)
+        return document
+
+    def queue(self, name: str) -> QueueDocument:
+        document: QueueDocument = self._ask("describe", kind="queue", name=name)
+        return document
+
+    def pod(self, name: str, namespace: str | None = None) -> PodDocument:
+        document: PodDocument = self._ask("describe", kind="pod", name=name, namespace=namespace)
+        return document
+
+    # -- explanations
+
+    def top(self) -> TopDocument:
+        document: TopDocument = self._ask("top")
+        return document
+
+    def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument:
+        document: WhyDocument = self._ask("why", job=job, namespace=namespace, pictures=pictures)
+        return document
+
+    def story(self, job: str, namespace: str | None = None) -> StoryDocument:
+        document: StoryDocument = self._ask("story", job=job, namespace=namespace)
+        return document
+
+    def capacity(self, queue: str | None = None) -> CapacityDocument:
+        document: CapacityDocument = self._ask("capacity", queue=queue)
+        return document
+
+    def doctor(self) -> DoctorDocument:
+        document: DoctorDocument = self._ask("doctor")
+        return document
+
+    def topology(self) -> TopologyDocument:
+        document: TopologyDocument = self._ask("topology")
+        return document
+
+    # -- what-if
+
+    def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
+        submission, _ = submission_of(manifests)
+        document: PlaceDocument = self._ask("place", submission=submission, scores=scores, pictures=pictures)
+        return document
+
+    def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
+        document: DrainPlanDocument = self._ask("drain-plan", target=target, at=at)
+        return document

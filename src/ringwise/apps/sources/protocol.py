@@ -1,0 +1,64 @@
+"""What can be asked about a cluster, wherever it is. Every answer is a document of `views.documents`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ringwise.manifests.bundle import Bundle
+from ringwise.views.documents.cluster import (
+    ChipsDocument,
+    JobDocument,
+    JobsDocument,
+    NodeDocument,
+    NodesDocument,
+    PodDocument,
+    PodsDocument,
+    QueueDocument,
+    QueuesDocument,
+    TopDocument,
+)
+from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.topology import TopologyDocument
+
+
+class QuerySource(Protocol):
+    """Nothing of it changes the cluster. A name that is not known raises LookupError with one line.
+
+    `namespace`: only objects of it; None: of all. `pictures`: with what a drawing shows beside the document.
+    """
+
+    # -- lists
+
+    def nodes(self) -> NodesDocument: ...
+    def jobs(self, namespace: str | None = None) -> JobsDocument: ...
+    def queues(self) -> QueuesDocument: ...
+    def pods(self, namespace: str | None = None) -> PodsDocument: ...
+    def chips(self, node: str | None = None) -> ChipsDocument: ...
+    def faults(self) -> FaultsDocument: ...
+
+    # -- one object
+
+    def node(self, name: str) -> NodeDocument: ...
+    def job(self, name: str, namespace: str | None = None) -> JobDocument: ...
+    def queue(self, name: str) -> QueueDocument: ...
+    def pod(self, name: str, namespace: str | None = None) -> PodDocument: ...
+
+    # -- explanations
+
+    def top(self) -> TopDocument: ...
+    def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument: ...
+    def story(self, job: str, namespace: str | None = None) -> StoryDocument: ...
+    def capacity(self, queue: str | None = None) -> CapacityDocument: ...
+    def doctor(self) -> DoctorDocument: ...
+    def topology(self) -> TopologyDocument: ...
+
+    # -- what-if
+
+    def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument: ...
+    def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument: ...
+
+
+class NotAnsweredError(LookupError):
+    """This source cannot answer that question; the message says which one can."""

@@ -1,0 +1,170 @@
+"""All fields of one node, job, queue or pod."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.cli.drawing.chips import chip_list, chip_picture
+from ringwise.cli.drawing.cluster import amounts_text, draw_jobs, draw_pods, node_state
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text, time_text
+from ringwise.reasons import ReasonFields
+from ringwise.views.documents.cluster import JobDocument, NodeDocument, PodDocument, PodFields, QueueDocument
+
+
+def print_node(console: Console, node: NodeDocument) -> None:
+    _facts(
+        console,
+        f"node {node['name']}",
+        {
+            "state": node_state(node),
+            "address": node["address"],
+            "leaf switch": node["switch"],
+            "SuperPoD": node["superpod"],
+            "labels": ", ".join(f"{key}={value}" for key, value in node["labels"].items()),
+            "taints": ", ".join(node["taints"]),
+        },
+    )
+    for chips in node["chips"]:
+        print_line(
+            console,
+            f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(chip_picture(chips))}  "
+            f"{len(chips['free'])} of {chips['count']} free",
+        )
+        kept_back = chips["marks"]["pre_separated"]
+        if kept_back:
+            print_line(
+                console,
+                f"  PreSeparateNPU: {chip_list(kept_back)} (new pods do not get them)",
+                style="yellow",
+            )
+    for one in node["states"]:
+        if one["why"]:
+            print_line(console, f"  {escape(one['why'])}", style="yellow")
+    _pods(console, node["on_it"], node["now"])
+
+
+def print_job(console: Console, job: JobDocument) -> None:
+    _facts(
+        console,
+        f"job {job['namespace']}/{job['name']} ({job['kind']})",
+        {
+            "phase": job["phase"],
+            "queue": job["queue"],
+            "priority": job["priority"] or None,
+            "tasks": ", ".join(f"{task['replicas']} x {task['name']}" for task in job["tasks"]),
+            "pods": f"{job['placed']} of {job['pods']} placed, {job['min_available']} needed to start",
+            "chips": job["chips"],
+            "retries": job["retries"] or None,
+            "message": job["message"],
+            "submitted": time_text(job["created"]),
+        },
+    )
+    for note in job.get("notes", ()):
+        print_line(console, f"  {escape(note)}", style="yellow")
+    _reason(console, job["reason"], job["board_reason"])
+    _pods(console, job["all_pods"], job["now"])
+
+
+def print_queue(console: Console, queue: QueueDocument) -> None:
+    _facts(
+        console,
+        f"queue {queue['name']}",
+        {
+            "state": queue["state"],
+            "weight": queue["weight"],
+            "used": amounts_text(queue["used"]),
+            "kept": _kept(queue),
+            "at most": amounts_text(queue["capability"]),
+            "guaranteed": amounts_text(queue["guarantee"]),
+            "reclaimable": "yes" if queue["reclaimable"] else "no",
+        },
+    )
+    if queue["in_it"]:
+        console.print()
+        draw_jobs(console, queue["in_it"], queue["now"])
+
+
+def _kept(queue: QueueDocument) -> str | None:
+    """What counts as used although no pod uses it (F6)."""
+    if not queue["kept"]:
+        return None
+    until = queue["kept_until"]
+    limit = "" if until is None else f", for at most {duration_text(until - queue['now'])}"
+    return f"{amounts_text(queue['kept'])} for {', '.join(queue['kept_for'])}, which lost pods{limit}"
+
+
+def print_pod(console: Console, pod: PodDocument) -> None:
+    _facts(
+        console,
+        f"pod {pod['namespace']}/{pod['name']}",
+        {
+            "phase": pod["phase"],
+            "job": pod["job"],
+            "node": pod["node"],
+            "asks for": pod["request"],
+            "chips": ", ".join(map(str, pod["chips"])),
+            "rank": pod["rank"],
+            "exit code": pod["exit_code"],
+            "created": time_text(pod["created"]),
+        },
+    )
+    _reason(console, pod["reason"], None)
+    if pod["container"] is not None:
+        _container(console, pod["container"])
+    for title, pairs in (("annotations", pod["annotations"]), ("environment", pod["environment"])):
+        if pairs:
+            console.print(f"  {title}:")
+            for name, value in sorted(pairs.items()):
+                print_line(console, f"    {escape(name)}: {escape(value)}")
+
+
+def _container(console: Console, container: Mapping[str, Any]) -> None:
+    """What the device plugin's answer brought into the container."""
+    if container["refused"]:
+        print_line(console, f"  UnexpectedAdmissionError: {escape(container['refused'])}", style="red")
+        return
+    nodes = [
+        one["container"] if one["container"] == one["host"] else f"{one['container']} (host {one['host']})"
+        for one in container["devices"]
+    ]
+    for title, names in (
+        ("kubelet's ids", container["ids"]),
+        ("device nodes", nodes),
+        ("CDI devices", container["cdi_devices"]),
+        ("mounts, read only", container["mounts"]),
+    ):
+        if names:
+            console.print(f"  {title}:")
+            for name in names:
+                print_line(console, f"    {escape(name)}")
+
+
+def _reason(console: Console, reason: ReasonFields | None, board: str | None) -> None:
+    if reason is None:
+        return
+    print_line(console, f"  {escape(reason['message'])}", style="yellow")
+    if board is not None:
+        print_line(console, f"  {escape(board)}")
+    for cure in reason["cures"]:
+        print_line(console, f"  -> {escape(cure)}")
+
+
+def _facts(console: Console, title: str, facts: Mapping[str, Any]) -> None:
+    print_line(console, f"[bold]{escape(title)}[/]")
+    shown = {name: value for name, value in facts.items() if value not in (None, "")}
+    table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
+    for name, value in shown.items():
+        table.add(name, str(value))
+    table.print(console)
+
+
+def _pods(console: Console, pods: Sequence[PodFields], now: int) -> None:
+    if pods:
+        console.print()
+        draw_pods(console, pods, now)

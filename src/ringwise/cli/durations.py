@@ -1,0 +1,21 @@
+"""Spans of time as arguments of commands."""
+
+from __future__ import annotations
+
+import click
+
+
+def duration_argument(text: str) -> int:
+    """`90`, `90s`, `1h30m`, in nanoseconds."""
+    from ringwise.apps.lab.api import MOST_TIME
+    from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
+
+    try:
+        found = seconds_or_duration(text)
+    except NotSimulatableError:
+        raise click.BadParameter(
+            f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m"
+        ) from None
+    if found >= MOST_TIME:
+        raise click.BadParameter(f"{text!r} is too long: at most 100 years")
+    return found
