@@ -16,7 +16,7 @@ def test_every_command_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [(result.name, result.goal) for result in results if result.goal is not None] == [
         ("ringwise --help", "<= 2.5"),
         ("ringwise place on one small file", "<= 4"),
-        ("ringwise scheduler until it decides on an empty cluster", "<= 5"),
+        ("ringwise run scheduler until it decides on an empty cluster", "<= 5"),
     ]
     assert all(result.value > 0 for result in results)
 

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
@@ -47,6 +48,46 @@ def shown_commands(block: str) -> Iterator[ShownCommand]:
         lines = part.rstrip("\n").split("\n")
         last = next(number for number, line in enumerate(lines) if not line.endswith("\\"))
         yield ShownCommand("\n".join(lines[: last + 1]), tuple(lines[last + 1 :]))
+
+
+# -- names of commands ---------------------------------------------------------------------------
+
+#: Commands in the running text, and lines of blocks that are no output.
+_INLINE = re.compile(r"`((?:kubectl )?ringwise [^`]+)`")
+_BLOCK = re.compile(r"^```\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINE = re.compile(r"^(?:\$ )?(?:\.venv/bin/)?((?:kubectl )?ringwise [a-z-].*)$", re.MULTILINE)
+#: What ends a command in a shell.
+_END = re.compile(r"[|;&<>#\\]|\$\(")
+
+
+def named_commands(text: str) -> Iterator[str]:
+    """Every `ringwise ...` and `kubectl ringwise ...` that a page names."""
+    for block in _BLOCK.findall(text):
+        yield from (
+            line for line in _LINE.findall(block) if not block.startswith("$ ") or f"$ {line}" in block
+        )
+    for found in _INLINE.findall(_BLOCK.sub("", text)):
+        yield " ".join(found.split())
+
+
+def not_a_command(line: str) -> str | None:
+    """The word of a line that no command has; None where all are known. Capitals are placeholders."""
+    words = _END.split(line.partition("ringwise ")[2])[0].replace("'", " ").replace('"', " ").split()
+    command: click.Command = cli
+    for word in words:
+        if isinstance(command, click.Group) and not word.startswith("-"):
+            if not word[:1].islower():
+                return None
+            found = command.get_command(click.Context(command), word)
+            if found is None:
+                return None if command.invoke_without_command else word
+            command = found
+        elif word.startswith("--") and "device-plugin" not in words:
+            option = word.partition("=")[0].rstrip(".,:])")
+            known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+            if option not in known | {"--", "--help", "--version"}:
+                return option
+    return None
 
 
 # -- running -------------------------------------------------------------------------------------

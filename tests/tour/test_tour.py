@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.tour.pages import FENCED, as_shown, make_folder, pages, printed_by, shown_commands
+from tests.tour.pages import (
+    FENCED,
+    as_shown,
+    make_folder,
+    named_commands,
+    not_a_command,
+    pages,
+    printed_by,
+    shown_commands,
+)
 
 #: docs/lab.md needs a lab: tests/lab/test_page.py runs it.
 ELSEWHERE = {"lab.md"}
@@ -21,7 +30,7 @@ COMMAND = re.compile(r"^(?:\.venv/bin/)?(ringwise|python|make|kubectl|helm|git|p
 #: Commands that change a cluster or this checkout, measure it, or run until Ctrl-C.
 NOT_RUN = re.compile(
     r"^(?:kubectl|helm|git|pip|make"
-    r"|(?:\.venv/bin/)?ringwise (?:install|uninstall|chips|isolate|release|lab|scheduler|controller)"
+    r"|(?:\.venv/bin/)?ringwise (?:install|uninstall|isolate|release|lab|run)"
     r"|(?:\.venv/bin/)?python -m (?:tests|pytest)\b)"
 )
 TOURS = [
@@ -63,6 +72,28 @@ def test_no_command_is_left_out() -> None:
         if COMMAND.match(line) and not NOT_RUN.match(line)
     ]
     assert missed == [], "show these commands with their output: a block that begins with `$ `"
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_command_that_a_page_names_exists(page: Path) -> None:
+    """With its options, by its present name, for `ringwise` and for `kubectl ringwise`."""
+    unknown = [line for line in named_commands(page.read_text(encoding="utf-8")) if not_a_command(line)]
+    assert unknown == []
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("`kubectl ringwise chips list`", "chips"),
+        ("`kubectl ringwise get\nchips --nodes x`", "--nodes"),
+        ("```\nringwise scheduler --journal FILE\n```", "scheduler"),
+        ("```\n$ ringwise why JOB -n t | less\n```", None),
+        ("`ringwise drain TARGET --plan`, `ringwise`, `ringwise-isolation`", None),
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(text: str, problem: str | None) -> None:
+    found = [not_a_command(line) for line in named_commands(text)]
+    assert [one for one in found if one] == ([problem] if problem else [])
 
 
 @pytest.mark.parametrize(

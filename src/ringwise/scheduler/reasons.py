@@ -16,7 +16,7 @@ POD_GROUP_AWAITED = ReasonKind(
     Stage.GANG,
     "the pod has no PodGroup yet, and is not scheduled before a controller has created it",
     (
-        "see whether `ringwise controller`, or Volcano's, runs and serves the schedulerName of the pod",
+        "see whether `ringwise run controller`, or Volcano's, runs and serves the schedulerName of the pod",
         "without such a controller run the scheduler with --no-pod-groups",
     ),
     frozenset({Trigger.JOB_CHANGED}),

@@ -71,7 +71,7 @@ def run(full: bool = False) -> list[Measured]:
         at_most("ringwise --help", medians["help"] / base, "x", HELP_GOAL),
         at_most("ringwise place on one small file", medians["place"] / base, "x", PLACE_GOAL),
         at_most(
-            "ringwise scheduler until it decides on an empty cluster",
+            "ringwise run scheduler until it decides on an empty cluster",
             medians["scheduler"] / base,
             "x",
             SCHEDULER_GOAL,

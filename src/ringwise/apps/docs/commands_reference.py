@@ -9,6 +9,32 @@ import click
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
 
+_SOURCES = """## Which cluster
+
+Queries (`why`, `get`, `describe`, `top`, `capacity`, `place`, `topology show`, `doctor`, `fault list`) are
+the same for a cluster, a lab and files, and print the same documents:
+
+| given | asked |
+|---|---|
+| nothing | by `ringwise` the running lab, by `kubectl ringwise` the cluster of the kubeconfig |
+| `-f FILES` | the cluster that the manifests describe, after one cycle where jobs are concerned |
+| `--lab FOLDER` | the lab in this folder |
+| `--kubeconfig FILE`, `--context NAME` | that cluster |
+
+`-f` of `submit`, `delete` and `place` names manifests. `place` asks a lab or a cluster only where an option
+or `kubectl ringwise` says so. `-n` and `-A` are those of kubectl, except that without `-n` all namespaces
+count.
+
+A command that changes something (`cordon`, `uncordon`, `drain`, `isolate`, `release`) reaches a cluster only
+with `--kubeconfig`, `--context` or as `kubectl ringwise`. Its first line, on stderr, names its target:
+`lab FOLDER`, or `cluster CONTEXT (SERVER)`. Where no lab runs it ends with exit code 2 and the line to type.
+In this version `isolate` and `release` want their target named also where a lab runs, because they changed
+the cluster of the kubeconfig before. `submit`, `delete`, `advance`, `fault inject` and `fault clear` have
+only a lab; `install`, `uninstall` and `run` only a cluster.
+
+Older names still work: `scheduler`, `controller`, `admission` and `device-plugin` without `run`, and
+`chips list` for `get chips`."""
+
 _COMPLETION = (
     "## Shell completion",
     "",
@@ -41,7 +67,7 @@ def commands_page(root: click.Group, exit_codes: Mapping[int, str]) -> str:
         "|---|---|",
         *(f"| {code} | {meaning} |" for code, meaning in exit_codes.items()),
     ]
-    lines += ["", *_COMPLETION]
+    lines += ["", _SOURCES, "", *_COMPLETION]
     for path, command in _walk(root, ("ringwise",)):
         context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)
         lines += ["", f"## `{' '.join(path)}`", ""]
