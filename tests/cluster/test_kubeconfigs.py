@@ -50,7 +50,7 @@ def names_of_nodes(kubeconfig: Path) -> list[str]:
     done = kubectl_ringwise(kubeconfig, "get", "nodes", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert not done.stderr.strip(), done.stderr
-    return [one["node"] for one in json.loads(done.stdout)["nodes"]]
+    return [one["name"] for one in json.loads(done.stdout)["nodes"]]
 
 
 @needs_openssl

@@ -138,6 +138,13 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
         cluster.wait_running(name, 1)
     (target,) = {node_of(one) for one in cluster.pods()}
 
+    # A kubeconfig that is only there is no target.
+    for arguments in (("drain", target, "--yes"), ("cordon", target), ("isolate", target, "--reason", "x")):
+        practised = ringwise(operator, *arguments)
+        assert practised.returncode == 2, practised.stdout
+        assert f"kubectl ringwise {' '.join(arguments)}" in practised.stderr
+    assert not cluster.api.get(f"/api/v1/nodes/{target}")["spec"].get("unschedulable")
+
     # Without the right to evict: one error, and how to give the node back.
     refused = kubectl_ringwise(operator, "drain", target, "--yes")
     assert refused.returncode == 1
@@ -170,7 +177,7 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
         return any("isolated" in one.get("message", "") for one in conditions if one["status"] == "False")
 
     cluster.wait(says_why, "the pod says that the node is isolated")
-    released = ringwise(operator, "release", target, "--reason", "done")
+    released = kubectl_ringwise(operator, "release", target, "--reason", "done")
     assert released.returncode == 0, released.stderr
     cluster.wait_running("late", 1)
 
@@ -258,7 +265,7 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
     try:
         for node in taken:
-            done = ringwise(operator, "isolate", node, "--reason", "new firmware")
+            done = kubectl_ringwise(operator, "isolate", node, "--reason", "new firmware")
             assert done.returncode == 0, done.stderr
             cluster.wait(partial(_equals, reported, node, (everything, "", "")), f"{node} reports it")
         # The scheduler has seen it, and what it decides next moves nobody.
@@ -335,7 +342,7 @@ def test_a_superpod_is_drained(cluster: Cluster, operator: Path) -> None:
         lambda: "node-isolated 3" in (cluster.condition("next") or {}).get("message", ""),
         "the next job says that the chips are isolated",
     )
-    released = ringwise(operator, "release", f"superpod/{superpod}", "--reason", "done")
+    released = kubectl_ringwise(operator, "release", f"superpod/{superpod}", "--reason", "done")
     assert released.returncode == 0, released.stderr
     (placed,) = cluster.wait_running("next", 1)
     assert node_of(placed) in bad
@@ -353,7 +360,7 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     cluster.apply([pod("stays-0", 8)])
     (stays,) = cluster.wait_running("stays", 1)
     switch = node_of(stays).rpartition("-")[0]
-    done = ringwise(operator, "isolate", f"switch/{switch}", "--reason", "new firmware")
+    done = kubectl_ringwise(operator, "isolate", f"switch/{switch}", "--reason", "new firmware")
     assert done.returncode == 0, done.stderr
     assert f"leaf switch {switch} isolated" in done.stdout
     cluster.apply([pod(f"next-{number}", 8) for number in range(3)])
@@ -372,9 +379,9 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     (same,) = cluster.wait_running("stays", 1)
     assert same["metadata"]["uid"] == stays["metadata"]["uid"]
     assert json.loads(next(iter(cluster.api.get(ISOLATION)["data"].values())))["reason"] == "new firmware"
-    done = ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    done = kubectl_ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
     assert done.returncode == 0, done.stderr
     pods = cluster.wait_running("next", 3)
     check_chips([*pods, same])
-    again = ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
+    again = kubectl_ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
     assert "is not isolated" in again.stdout + again.stderr

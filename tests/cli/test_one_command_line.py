@@ -1,0 +1,317 @@
+"""One program, one set of commands, three sources; and what a command may change."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.apps.lab.client import LabClient
+from ringwise.apps.sources.cluster import ClusterSource
+from ringwise.apps.sources.files import FilesSource
+from ringwise.apps.sources.lab import LabSource
+from ringwise.apps.sources.protocol import QuerySource
+from ringwise.cli.commands import ALIASES, LazyGroup, cli, plugin
+from ringwise.kubeclient.config import direct
+from ringwise.manifests.bundle import Bundle
+from ringwise.scheduler.defaults import default_configuration
+from ringwise.topology.boards import shipped_catalog
+from tests.cli.command_tree import command_paths
+from tests.device.test_commands import kubeconfig
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run
+from tests.lab.rig import Terminal, nodes, running
+from tests.tools.documents import field_paths
+
+#: Every question, as it is typed.
+QUESTIONS = (
+    "get nodes",
+    "get jobs",
+    "get queues",
+    "get pods",
+    "describe node node-1",
+    "describe job gang",
+    "describe queue default",
+    "describe pod gang-0",
+    "top --once",
+    "why gang",
+    "capacity",
+    "topology show",
+    "fault list",
+    "drain node-1 --plan",
+)
+
+
+def command_at(root: click.Command, path: str) -> click.Command:
+    for word in path.split()[1:]:
+        assert isinstance(root, click.Group)
+        found = root.get_command(click.Context(root), word)
+        assert found is not None
+        root = found
+    return root
+
+
+# -- one set of commands
+
+
+def test_25_no_command_is_defined_twice() -> None:
+    """`kubectl ringwise` has the very objects of `ringwise`, and no function serves two commands."""
+    paths = list(command_paths())
+    assert len(paths) == len(set(paths)) >= 38
+    assert list(command_paths(plugin, "ringwise")) == paths
+    assert [path for path in paths if command_at(cli, path) is not command_at(plugin, path)] == []
+    callbacks = [command_at(cli, path).callback for path in paths]
+    assert len(callbacks) == len(set(callbacks))
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_25_older_names_are_the_same_commands_and_stand_on_no_page(alias: str) -> None:
+    assert isinstance(cli, LazyGroup)
+    help_page = CliRunner().invoke(cli, ["--help"]).stdout
+    assert f"\n  {alias} " not in help_page
+    meant = ["--help"] if len(ALIASES[alias]) == 1 else [*ALIASES[alias], "--help"]
+    older, newer = (CliRunner().invoke(cli, words) for words in ([*alias.split(), "--help"], meant))
+    assert (older.exit_code, older.stdout) == (0, newer.stdout)
+
+
+def test_25_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
+    wanted = {"-n", "--namespace", "-A", "--all-namespaces", "--context", "--kubeconfig"}
+    lacking = {}
+    for path in command_paths():
+        known = {name for one in command_at(cli, path).params for name in one.opts}
+        # What only a lab has, or only a cluster and its own namespace, is left as it is.
+        only = ("install", "uninstall", "run", "web", "submit", "delete", "fault inject", "fault clear")
+        if "--kubeconfig" in known and not path.removeprefix("ringwise ").startswith(only):
+            lacking[path] = wanted - known
+    assert len(lacking) >= 14
+    assert {path: lacks for path, lacks in lacking.items() if lacks} == {}
+
+
+# -- one protocol
+
+
+def test_25_three_sources_answer_one_protocol() -> None:
+    """The type checker compares the signatures."""
+    catalog, configuration = shipped_catalog(), default_configuration()
+    sources: list[QuerySource] = [
+        FilesSource(Bundle(), configuration, catalog),
+        LabSource(LabClient(Path("/absent"))),
+        ClusterSource(direct("http://absent"), catalog),
+    ]
+    asked = {name for name, _ in inspect.getmembers(QuerySource, inspect.isfunction) if name[0] != "_"}
+    assert len(asked) == 18
+    assert [asked - set(dir(source)) for source in sources] == [set()] * 3
+
+
+def objects() -> dict[str, list[dict[str, Any]]]:
+    """Two nodes with a pod that runs and a gang that does not fit."""
+    chips = ",".join(f"Ascend910-{chip}" for chip in range(4))
+    gang = [pod(name, 8, group="gang") for name in ("gang-0", "gang-1")]
+    return {
+        NODES: [node("node-1"), node("node-2")],
+        QUEUES: [{"metadata": {"name": "default"}}],
+        GROUPS: [group("gang", 2)],
+        PODS: [pod("runs", 4, on="node-1", held=chips), *gang],
+    }
+
+
+def test_25_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) -> None:
+    kinds = {
+        NODES: ("v1", "Node"),
+        QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
+        GROUPS: ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+        PODS: ("v1", "Pod"),
+    }
+    file = tmp_path / "objects.json"
+    lines = [
+        json.dumps({"apiVersion": kinds[path][0], "kind": kinds[path][1], **one})
+        for path, found in objects().items()
+        for one in found
+    ]
+    file.write_text("\n".join(lines))
+    lab = tmp_path / "lab"
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            for path, found in objects().items():
+                for one in found:
+                    api.put(path, one)
+            config = kubeconfig(tmp_path, api.url)
+            await asyncio.to_thread(compare, config)
+
+    def compare(config: str) -> None:
+        with running(lab, nodes(0)):
+            Terminal(lab).ok(f"submit {file}")
+            for question in QUESTIONS:
+                found = {}
+                for source in (f"-f {file}", f"--lab {lab}", f"--kubeconfig {config}"):
+                    if question.startswith("drain") and source.startswith("-f"):
+                        continue
+                    ran = CliRunner().invoke(cli, shlex.split(f"{question} {source} -o json"))
+                    assert ran.exit_code == 0, (question, source, ran.output)
+                    found[source] = json.loads(ran.stdout)
+                    drawn = CliRunner(env={"COLUMNS": "80"}).invoke(cli, shlex.split(f"{question} {source}"))
+                    if question != "topology show":
+                        assert drawn.exit_code == 0, (question, source, drawn.output)
+                        assert max(map(len, drawn.stdout.splitlines())) <= 80
+                assert len({document["schema"] for document in found.values()}) == 1
+                # What a lab alone knows, and objects as they are stored, have no fields that are promised.
+                paths = [_promised(field_paths(document)) for document in found.values()]
+                assert all(one == paths[0] for one in paths), question
+                if question in ("get nodes", "why gang", "capacity", "topology show", "fault list"):
+                    first, *others = (_decided(document) for document in found.values())
+                    assert all(other == first for other in others), question
+
+    run(test())
+
+
+def _promised(paths: set[str]) -> set[str]:
+    free = ("object", "container", "additions", "environment", "annotations", "status.commands")
+    return {path for path in paths if not path.startswith(free)}
+
+
+def _decided(document: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key != "now"}
+
+
+def test_25_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        api.put(NODES, node("node-1"))
+        for namespace in ("t", "u"):
+            api.put(PODS, {**pod("f1", 1), "metadata": {"name": "f1", "namespace": namespace}})
+
+    (one, both, listed, all_of, outside), _ = on_cluster(
+        tmp_path,
+        prepare,
+        "why f1 -n t -o json",
+        "why f1",
+        "get jobs -n t -o json",
+        "get jobs -A -o json",
+        "describe pod f1 -n v",
+    )
+    assert (one.exit_code, json.loads(one.stdout)["namespace"]) == (0, "t")
+    assert both.exit_code == 2
+    assert "2 jobs are called f1; say which: t/f1, u/f1" in both.stderr
+    assert [job["namespace"] for job in json.loads(listed.stdout)["jobs"]] == ["t"]
+    assert len(json.loads(all_of.stdout)["jobs"]) == 2
+    assert outside.exit_code == 2
+
+
+def test_25_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        job = root / "examples/jobs/01-one-chip.yaml"
+        alone = terminal.json(f"place -f {job}")["jobs"]
+        there = terminal.json(f"place -f {job} --lab {tmp_path}")["jobs"]
+        assert [one["outcome"] for one in alone] == ["pending"]
+        assert [(one["outcome"], one["pods"][0]["node"]) for one in there] == [("placed", "node-0")]
+        assert "placed" in terminal.ok(f"place -f {job} --lab {tmp_path} --scores")
+        assert terminal.json("get jobs")["jobs"] == []
+
+
+# -- what a command may change
+
+
+def on_cluster(
+    tmp_path: Path,
+    prepare: Callable[[FakeApiServer], object],
+    *commands: str,
+    root: click.Command = plugin,
+    by_option: bool = True,
+    lab: Path = Path("/absent"),
+) -> tuple[list[Result], FakeApiServer]:
+    """Run commands where KUBECONFIG names a cluster; with `by_option` they name it, too."""
+    results: list[Result] = []
+    servers: list[FakeApiServer] = []
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            prepare(api)
+            servers.append(api)
+            config = kubeconfig(tmp_path, api.url)
+            runner = CliRunner(env={**os.environ, "KUBECONFIG": config, "RINGWISE_LAB": str(lab)})
+            for command in commands:
+                words = [*shlex.split(command), *(["--kubeconfig", config] if by_option else [])]
+                results.append(await asyncio.to_thread(runner.invoke, root, words))
+
+    run(test())
+    return results, servers[0]
+
+
+CHANGES = ("cordon node-0", "uncordon node-0", "drain node-0 --yes", "drain node-0 --at 1h")
+ISOLATIONS = ("isolate node-0 --reason 'x y'", "release node-0 --reason 'x y'")
+
+
+def one_node(api: FakeApiServer) -> None:
+    api.put(NODES, node("node-0"))
+
+
+def test_25_a_kubeconfig_that_is_only_there_is_no_target(tmp_path: Path) -> None:
+    """Who practises in a shell with a kubeconfig changed production: nothing is even asked there."""
+    results, api = on_cluster(tmp_path, one_node, *CHANGES, *ISOLATIONS, root=cli, by_option=False)
+    for command, ran in zip((*CHANGES, *ISOLATIONS), results, strict=True):
+        assert (ran.exit_code, ran.stdout) == (2, "")
+        assert f"kubectl ringwise {command}" in ran.stderr
+    assert api.requests == []
+
+
+def test_25_a_lab_that_runs_is_the_target_and_is_named(tmp_path: Path) -> None:
+    lab = tmp_path / "lab"
+    with running(lab, nodes(1)):
+        results, api = on_cluster(tmp_path, one_node, *CHANGES, root=cli, by_option=False, lab=lab)
+    for ran in results:
+        assert ran.exit_code == 0, ran.output
+        assert ran.stderr.splitlines()[0] == f"lab {lab}"
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(("root", "by_option"), [(cli, True), (plugin, False), (plugin, True)])
+def test_25_a_cluster_that_was_chosen_is_the_target_and_is_named(
+    root: click.Command, by_option: bool, tmp_path: Path
+) -> None:
+    lab = tmp_path / "lab"
+    with running(lab, nodes(1)):
+        results, api = on_cluster(
+            tmp_path, one_node, *CHANGES, *ISOLATIONS, root=root, by_option=by_option, lab=lab
+        )
+        assert not Terminal(lab).json("get nodes")["nodes"][0]["cordoned"]
+    for ran in results:
+        assert ran.exit_code == 0, ran.output
+        assert ran.stderr.splitlines()[0] == f"cluster x ({api.url})"
+    assert api.count("PATCH /api/v1/nodes/node-0") == 2
+    assert "kube-system/ringwise-isolation" in api.collections[CONFIG_MAPS]
+
+
+def test_25_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
+    (done, again, unknown), api = on_cluster(
+        tmp_path, one_node, "cordon node-0", "cordon node-0 -o json", "cordon node-9"
+    )
+    assert done.stdout == "node node-0 cordoned\n"
+    assert api.get(NODES, "node-0")["spec"]["unschedulable"] is True
+    assert json.loads(again.stdout)["action"] == "cordon"
+    assert (unknown.exit_code, unknown.stderr.splitlines()[1:]) == (2, ["ringwise: there is no node node-9"])
+
+
+@pytest.mark.parametrize(
+    ("command", "instead"),
+    [
+        ("submit jobs.yaml", "submit has only a lab; on a cluster: kubectl create -f jobs.yaml"),
+        ("delete job x", "delete has only a lab; on a cluster: kubectl delete"),
+        ("fault inject chip node-0 3", "inject has only a lab; its hardware is simulated"),
+        ("fault clear --all", "clear has only a lab; its hardware is simulated"),
+    ],
+)
+def test_25_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path) -> None:
+    (ran,), api = on_cluster(tmp_path, one_node, command)
+    assert (ran.exit_code, ran.stderr) == (2, f"ringwise: {instead}\n")
+    assert api.requests == []
