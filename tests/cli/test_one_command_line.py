@@ -63,7 +63,7 @@ def command_at(root: click.Command, path: str) -> click.Command:
 # -- one set of commands
 
 
-def test_25_no_command_is_defined_twice() -> None:
+def test_no_command_is_defined_twice() -> None:
     """`kubectl ringwise` has the very objects of `ringwise`, and no function serves two commands."""
     paths = list(command_paths())
     assert len(paths) == len(set(paths)) >= 38
@@ -74,7 +74,7 @@ def test_25_no_command_is_defined_twice() -> None:
 
 
 @pytest.mark.parametrize("alias", ALIASES)
-def test_25_older_names_are_the_same_commands_and_stand_on_no_page(alias: str) -> None:
+def test_older_names_are_the_same_commands_and_stand_on_no_page(alias: str) -> None:
     assert isinstance(cli, LazyGroup)
     help_page = CliRunner().invoke(cli, ["--help"]).stdout
     assert f"\n  {alias} " not in help_page
@@ -83,7 +83,7 @@ def test_25_older_names_are_the_same_commands_and_stand_on_no_page(alias: str) -
     assert (older.exit_code, older.stdout) == (0, newer.stdout)
 
 
-def test_25_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
+def test_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
     wanted = {"-n", "--namespace", "-A", "--all-namespaces", "--context", "--kubeconfig"}
     lacking = {}
     for path in command_paths():
@@ -99,7 +99,7 @@ def test_25_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
 # -- one protocol
 
 
-def test_25_three_sources_answer_one_protocol() -> None:
+def test_three_sources_answer_one_protocol() -> None:
     """The type checker compares the signatures."""
     catalog, configuration = shipped_catalog(), default_configuration()
     sources: list[QuerySource] = [
@@ -124,7 +124,7 @@ def objects() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_25_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) -> None:
+def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) -> None:
     kinds = {
         NODES: ("v1", "Node"),
         QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
@@ -183,7 +183,7 @@ def _decided(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "now"}
 
 
-def test_25_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
+def test_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
     def prepare(api: FakeApiServer) -> None:
         api.put(NODES, node("node-1"))
         for namespace in ("t", "u"):
@@ -206,7 +206,7 @@ def test_25_a_name_is_looked_for_in_its_namespace(tmp_path: Path) -> None:
     assert outside.exit_code == 2
 
 
-def test_25_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:
+def test_place_is_a_what_if_on_a_lab(tmp_path: Path) -> None:
     root = Path(__file__).parents[2]
     with running(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
@@ -256,7 +256,7 @@ def one_node(api: FakeApiServer) -> None:
     api.put(NODES, node("node-0"))
 
 
-def test_25_a_kubeconfig_that_is_only_there_is_no_target(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_is_only_there_is_no_target(tmp_path: Path) -> None:
     """Who practises in a shell with a kubeconfig changed production: nothing is even asked there."""
     results, api = on_cluster(tmp_path, one_node, *CHANGES, *ISOLATIONS, root=cli, by_option=False)
     for command, ran in zip((*CHANGES, *ISOLATIONS), results, strict=True):
@@ -265,7 +265,7 @@ def test_25_a_kubeconfig_that_is_only_there_is_no_target(tmp_path: Path) -> None
     assert api.requests == []
 
 
-def test_25_a_lab_that_runs_is_the_target_and_is_named(tmp_path: Path) -> None:
+def test_a_lab_that_runs_is_the_target_and_is_named(tmp_path: Path) -> None:
     lab = tmp_path / "lab"
     with running(lab, nodes(1)):
         results, api = on_cluster(tmp_path, one_node, *CHANGES, root=cli, by_option=False, lab=lab)
@@ -276,7 +276,7 @@ def test_25_a_lab_that_runs_is_the_target_and_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("root", "by_option"), [(cli, True), (plugin, False), (plugin, True)])
-def test_25_a_cluster_that_was_chosen_is_the_target_and_is_named(
+def test_a_cluster_that_was_chosen_is_the_target_and_is_named(
     root: click.Command, by_option: bool, tmp_path: Path
 ) -> None:
     lab = tmp_path / "lab"
@@ -292,7 +292,7 @@ def test_25_a_cluster_that_was_chosen_is_the_target_and_is_named(
     assert "kube-system/ringwise-isolation" in api.collections[CONFIG_MAPS]
 
 
-def test_25_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
+def test_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
     (done, again, unknown), api = on_cluster(
         tmp_path, one_node, "cordon node-0", "cordon node-0 -o json", "cordon node-9"
     )
@@ -311,7 +311,7 @@ def test_25_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
         ("fault clear --all", "clear has only a lab; its hardware is simulated"),
     ],
 )
-def test_25_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path) -> None:
+def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path) -> None:
     (ran,), api = on_cluster(tmp_path, one_node, command)
     assert (ran.exit_code, ran.stderr) == (2, f"ringwise: {instead}\n")
     assert api.requests == []

@@ -95,6 +95,15 @@ def test_place_loads_only_what_it_needs(output: str, unused: tuple[str, ...]) ->
     assert below((*NETWORK, *ours, *searched, *unused), loaded) == set()
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("command", ["why gang", "get jobs", "describe job gang", "capacity", "top"])
+def test_a_query_about_files_loads_no_network_and_draws_nothing_for_a_program(command: str) -> None:
+    loaded = modules_loaded_by(*command.split(), "-f", EXAMPLE, "-o", "json")
+    assert "ringwise.apps.sources.files" in loaded
+    ours = ("ringwise.apps.lab", "ringwise.kube", "ringwise.kubeclient", "ringwise.embed")
+    assert below((*NETWORK, *ours, "ringwise.cli.drawing", "rich"), loaded) == set()
+
+
 def test_the_table_of_commands_has_their_own_help() -> None:
     assert isinstance(cli, LazyGroup)
     run = cli.get_command(click.Context(cli), "run")

@@ -72,7 +72,7 @@ def test_a_chip_goes_with_a_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["isolate", "release"])
-def test_25_isolate_and_release_change_nothing_before_their_target_is_named(
+def test_isolate_and_release_change_nothing_before_their_target_is_named(
     tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before, they changed the cluster of the kubeconfig: nothing is guessed, also where a lab runs."""

@@ -40,6 +40,8 @@ from ringwise.cli.queries import (
 from ringwise.grammar import agrees, counted
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ringwise.apps.targets import Target
     from ringwise.kubeclient.config import Access
     from ringwise.views.documents.changes import NodeChangeDocument
@@ -99,9 +101,13 @@ def drain_command(
     source_of(options)
     if plan:
         document = ask(options, lambda source: source.drain_plan(target, at))
-        from ringwise.cli.drawing.maintenance import print_plan
 
-        show(document, output, lambda console: print_plan(console, document))
+        def draw(console: Console) -> None:
+            from ringwise.cli.drawing.maintenance import print_plan
+
+            print_plan(console, document)
+
+        show(document, output, draw)
         return
     if wait and at is None:
         raise click.UsageError("--wait goes with --at TIME")

@@ -14,6 +14,8 @@ from ringwise.cli.output import complain, exit_code_option, output_option, stop
 from ringwise.cli.queries import ask, namespace_of, show, source_options
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from ringwise.views.documents.explain import StoryDocument
 
 
@@ -51,10 +53,13 @@ def why_command(
         _show_story(ask(options, lambda source: source.story(job, namespace)), output)
         return
     document = ask(options, lambda source: source.why(job, namespace, pictures=output == "table"))
-    from ringwise.cli.drawing.explain import print_explanation
 
-    code = code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK
-    show(document, output, lambda console: print_explanation(console, document), code)
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_explanation
+
+        print_explanation(console, document)
+
+    show(document, output, draw, code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK)
 
 
 def _story_of_journals(
@@ -75,10 +80,13 @@ def _story_of_journals(
 
 
 def _show_story(document: StoryDocument, output: str) -> None:
-    from ringwise.cli.drawing.story import print_story
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.story import print_story
+
+        print_story(console, document)
 
     complain(*(f"note: {note}" for note in document["notes"]))
-    show(document, output, lambda console: print_story(console, document))
+    show(document, output, draw)
 
 
 @click.command("capacity")
@@ -91,9 +99,13 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
     The jobs are placed on the state of the cluster, and undone.
     """
     document = ask(options, lambda source: source.capacity(queue))
-    from ringwise.cli.drawing.explain import print_capacity
 
-    show(document, output, lambda console: print_capacity(console, document))
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_capacity
+
+        print_capacity(console, document)
+
+    show(document, output, draw)
 
 
 @click.command("doctor")
@@ -105,7 +117,10 @@ def doctor_command(output: str, **options: Any) -> None:
     Exit code 1 when errors were found. Objects that cannot be read are findings too.
     """
     document = ask(options, lambda source: source.doctor(), read_on=True)
-    from ringwise.cli.drawing.explain import print_diagnosis
 
-    code = ExitCode.FAILED if document["errors"] else ExitCode.OK
-    show(document, output, lambda console: print_diagnosis(console, document), code)
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_diagnosis
+
+        print_diagnosis(console, document)
+
+    show(document, output, draw, ExitCode.FAILED if document["errors"] else ExitCode.OK)

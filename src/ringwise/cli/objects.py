@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,28 +34,37 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
+    document: Any
+    if kind == "nodes":
+        document = ask(options, lambda source: source.nodes())
+    elif kind == "queues":
+        document = ask(options, lambda source: source.queues())
+    elif kind == "pods":
+        document = ask(options, lambda source: source.pods(namespace))
+    elif kind == "chips":
+        document = ask(options, lambda source: source.chips(node))
+    else:
+        document = ask(options, lambda source: source.jobs(namespace))
+    show(document, output, lambda console: _list(console, kind, document))
+
+
+def _list(console: Console, kind: str, document: Any) -> None:
+    """A table of objects; where there is none, a line that says so."""
     from ringwise.cli.drawing import cluster
 
-    if kind == "nodes":
-        nodes = ask(options, lambda source: source.nodes())
-        _list(nodes, output, kind, lambda console: cluster.draw_nodes(console, nodes["nodes"]))
+    rows = document[kind]
+    if kind == "chips":
+        cluster.draw_chips(console, rows)
+    elif not rows:
+        console.print(f"there are no {kind}")
+    elif kind == "nodes":
+        cluster.draw_nodes(console, rows)
     elif kind == "queues":
-        queues = ask(options, lambda source: source.queues())
-        _list(queues, output, kind, lambda console: cluster.draw_queues(console, queues["queues"]))
+        cluster.draw_queues(console, rows)
     elif kind == "pods":
-        pods = ask(options, lambda source: source.pods(namespace))
-        _list(pods, output, kind, lambda console: cluster.draw_pods(console, pods["pods"], pods["now"]))
-    elif kind == "chips":
-        chips = ask(options, lambda source: source.chips(node))
-        show(chips, output, lambda console: cluster.draw_chips(console, chips["chips"]))
+        cluster.draw_pods(console, rows, document["now"])
     else:
-        jobs = ask(options, lambda source: source.jobs(namespace))
-        _list(jobs, output, kind, lambda console: cluster.draw_jobs(console, jobs["jobs"], jobs["now"]))
-
-
-def _list(document: Any, output: str, kind: str, draw: Any) -> None:
-    """A list of objects; where there is none, a line that says so."""
-    show(document, output, draw if document[kind] else lambda console: console.print(f"there are no {kind}"))
+        cluster.draw_jobs(console, rows, document["now"])
 
 
 @click.command("describe")
@@ -64,21 +74,29 @@ def _list(document: Any, output: str, kind: str, draw: Any) -> None:
 @output_option
 def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
     """Show all fields of one object."""
-    from ringwise.cli.drawing import describe
-
     namespace = namespace_of(options)
+    document: Any
     if kind == "node":
-        node = ask(options, lambda source: source.node(name))
-        show(node, output, lambda console: describe.print_node(console, node))
+        document = ask(options, lambda source: source.node(name))
     elif kind == "queue":
-        queue = ask(options, lambda source: source.queue(name))
-        show(queue, output, lambda console: describe.print_queue(console, queue))
+        document = ask(options, lambda source: source.queue(name))
     elif kind == "pod":
-        pod = ask(options, lambda source: source.pod(name, namespace))
-        show(pod, output, lambda console: describe.print_pod(console, pod))
+        document = ask(options, lambda source: source.pod(name, namespace))
     else:
-        job = ask(options, lambda source: source.job(name, namespace))
-        show(job, output, lambda console: describe.print_job(console, job))
+        document = ask(options, lambda source: source.job(name, namespace))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing import describe
+
+        printing: dict[str, Callable[[Console, Any], None]] = {
+            "node": describe.print_node,
+            "job": describe.print_job,
+            "queue": describe.print_queue,
+            "pod": describe.print_pod,
+        }
+        printing[kind](console, document)
+
+    show(document, output, draw)
 
 
 @click.command("top")
@@ -92,18 +110,21 @@ def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
 @output_option
 def top_command(once: bool, every: float | None, output: str, **options: Any) -> None:
     """Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C."""
-    console = stdout_console()
-    if once or options["files"] or output != "table" or not console.is_terminal:
-        from ringwise.cli.drawing.cluster import draw_top
-
+    if once or options["files"] or output != "table" or not stdout_console().is_terminal:
         document = ask(options, lambda source: source.top())
-        show(document, output, lambda console: draw_top(console, document))
+
+        def draw(console: Console) -> None:
+            from ringwise.cli.drawing.cluster import draw_top
+
+            draw_top(console, document)
+
+        show(document, output, draw)
         return
     seconds = every or (10.0 if source_of(options) == FROM_CLUSTER else 1.0)
-    _show_frames(console, seconds, options)
+    _show_frames(seconds, options)
 
 
-def _show_frames(console: Console, every: float, options: dict[str, Any]) -> None:
+def _show_frames(every: float, options: dict[str, Any]) -> None:
     import io
     import time
 
@@ -113,6 +134,7 @@ def _show_frames(console: Console, every: float, options: dict[str, Any]) -> Non
 
     from ringwise.cli.drawing.cluster import draw_top
 
+    console = stdout_console()
     try:
         # An error is printed when the screen of the frames is gone.
         with (
