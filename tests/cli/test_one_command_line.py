@@ -303,6 +303,27 @@ def test_nodes_of_a_cluster_are_cordoned(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("get jobs", 2),
+        ("why x", 2),
+        ("doctor", 2),
+        ("drain node-0 --yes", 2),
+        ("get chips", 1),
+        ("cordon x", 1),
+    ],
+)
+def test_a_server_that_does_not_answer_is_one_line_and_the_code_of_before(
+    command: str, code: int, tmp_path: Path
+) -> None:
+    config = kubeconfig(tmp_path, "http://127.0.0.1:1")
+    ran = CliRunner().invoke(plugin, [*command.split(), "--kubeconfig", config])
+    assert (ran.exit_code, ran.stdout) == (code, ""), ran.output
+    assert ran.stderr.splitlines()[-1].startswith("ringwise: ")
+    assert len(ran.stderr.splitlines()) == (2 if command.startswith(("drain", "cordon")) else 1)
+
+
+@pytest.mark.parametrize(
     ("command", "instead"),
     [
         ("submit jobs.yaml", "submit has only a lab; on a cluster: kubectl create -f jobs.yaml"),

@@ -281,7 +281,7 @@ def _drain_cluster(
     except ValueError as problem:
         raise click.BadParameter(str(problem), param_hint="'--at'") from None
     config, boards = options["config"], options["boards"]
-    with talking_to_cluster(), spinner("reading the cluster"):
+    with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
         source = ClusterSource(
             access,
             load_catalog(boards),
@@ -318,7 +318,7 @@ def _drain_cluster(
         show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
         return
     # Again: a pod may have come before the scheduler knew of the isolation.
-    with talking_to_cluster(), spinner("reading the cluster"):
+    with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
         objects = objects_of(read_live(access).bundle, configuration, source.catalog, now)
     views = affected_jobs(objects, found.nodes, goes_in_cluster)
     stay = jobs_that_stay(affected)

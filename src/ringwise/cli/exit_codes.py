@@ -23,7 +23,8 @@ MEANINGS = {
     "hold (`bench`), an expectation does not hold (`drill`), the question was answered with no or pods did "
     "not go in time (`drain`), "
     "or the API server or the node refused.",
-    ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, or no lab runs.",
+    ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, no lab runs, or a "
+    "command that changes something does not know where ([which cluster](#which-cluster)).",
     ExitCode.REFUSED: "A job is refused: it can never run as it is (`place`, `submit` and `why` with "
     "`--exit-code`; `submit --wait`).",
     ExitCode.PENDING: "No job is refused, and one waits (`place`, `submit` and `why` with `--exit-code`), "

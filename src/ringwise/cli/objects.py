@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import output_option, stdout_console, stop
 from ringwise.cli.queries import FROM_CLUSTER, ask, asking, namespace_of, show, source_of, source_options
 
@@ -42,7 +43,7 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
     elif kind == "pods":
         document = ask(options, lambda source: source.pods(namespace))
     elif kind == "chips":
-        document = ask(options, lambda source: source.chips(node))
+        document = ask(options, lambda source: source.chips(node), unreachable=ExitCode.FAILED)
     else:
         document = ask(options, lambda source: source.jobs(namespace))
     show(document, output, lambda console: _list(console, kind, document))

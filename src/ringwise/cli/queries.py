@@ -136,19 +136,28 @@ def _check_one_target(lab: Path | None, cluster: list[str]) -> None:
 
 
 def ask(
-    options: dict[str, Any], question: Callable[[QuerySource], Answer], *, read_on: bool = False
+    options: dict[str, Any],
+    question: Callable[[QuerySource], Answer],
+    *,
+    read_on: bool = False,
+    unreachable: int = ExitCode.BAD_INPUT,
 ) -> Answer:
     """Ask the source that the options choose. Whatever is wrong is one line each, and ends the command.
 
-    `read_on`: documents that cannot be read are part of the answer.
+    `read_on`: documents that cannot be read are part of the answer. `unreachable`: the exit code where no API
+    server answers.
     """
-    with asking(options, read_on=read_on) as source:
+    with asking(options, read_on=read_on, unreachable=unreachable) as source:
         return question(source())
 
 
 @contextmanager
 def asking(
-    options: dict[str, Any], *, read_on: bool = False, spins: bool = True
+    options: dict[str, Any],
+    *,
+    read_on: bool = False,
+    spins: bool = True,
+    unreachable: int = ExitCode.BAD_INPUT,
 ) -> Iterator[Callable[[], QuerySource]]:
     """Opens the source as it is now, each time it is called. Without `spins` nothing but errors is told."""
     chosen = source_of(options)
@@ -159,7 +168,7 @@ def asking(
         with lab_client(options.get("lab"), "querying the lab" if spins else None, hint=hint) as client:
             yield lambda: LabSource(client)
     elif chosen == FROM_CLUSTER:
-        with talking_to_cluster(), _clusters(options, spins) as opened:
+        with talking_to_cluster(unreachable=unreachable), _clusters(options, spins) as opened:
             yield opened
     else:
         may_skip = "keep_going" in options
@@ -244,7 +253,7 @@ def find_cluster(options: dict[str, Any]) -> Access:
 
 
 @contextmanager
-def talking_to_cluster(hint: str = "") -> Iterator[None]:
+def talking_to_cluster(hint: str = "", unreachable: int = ExitCode.FAILED) -> Iterator[None]:
     """What goes wrong with a cluster is one line, followed by what is left to do."""
     from ringwise.apps.chips import ChipsError
     from ringwise.apps.live import NothingReadableError
@@ -254,9 +263,9 @@ def talking_to_cluster(hint: str = "") -> Iterator[None]:
     try:
         yield
     except (ChipsError, KubeConfigError, NothingReadableError, LookupError, ValueError) as error:
-        message, code = f"ringwise: {error}", ExitCode.BAD_INPUT
+        message, code = f"ringwise: {error}", int(ExitCode.BAD_INPUT)
     except UnreachableError as error:
-        message, code = f"ringwise: {error}", ExitCode.FAILED
+        message, code = f"ringwise: {error}", unreachable
     except ApiError as error:
         message, code = f"ringwise: the API server refused: {error}", ExitCode.FAILED
     else:
