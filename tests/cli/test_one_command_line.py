@@ -284,7 +284,7 @@ def test_a_cluster_that_was_chosen_is_the_target_and_is_named(
         results, api = on_cluster(
             tmp_path, one_node, *CHANGES, *ISOLATIONS, root=root, by_option=by_option, lab=lab
         )
-        assert not Terminal(lab).json("get nodes")["nodes"][0]["cordoned"]
+        assert Terminal(lab).json("get nodes")["nodes"][0]["state"] == "ready"
     for ran in results:
         assert ran.exit_code == 0, ran.output
         assert ran.stderr.splitlines()[0] == f"cluster x ({api.url})"

@@ -217,9 +217,10 @@ def _title(console: Console, words: str) -> None:
 
 def _draw_cluster(console: Console, stage: DemoCluster) -> None:
     nodes = [_chips(stage, name) for name in stage.scheduler.view.cluster.names]
-    cells = [escape(f"{chips['node']:>7} {chip_picture(chips)}") for chips in nodes]
+    pictures = list(map(chip_picture, nodes))
+    cells = [escape(f"{one['node']:>7} {picture}") for one, picture in zip(nodes, pictures, strict=True)]
     console.print(Columns(cells, padding=(0, 2), width=24))
-    print_line(console, legend(nodes), style="dim")
+    print_line(console, legend(pictures), style="dim")
 
 
 def _chips(stage: DemoCluster, node: str) -> NodeChipsFields:

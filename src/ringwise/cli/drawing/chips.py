@@ -21,9 +21,9 @@ _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "closed"
 _MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "closed"}
 
 
-def legend(pictures: Iterable[ChipsFields], given: str = "") -> str:
+def legend(pictures: Iterable[str], given: str = "") -> str:
     """What the signs mean; those that are rare are named where they occur. `given`: what + means."""
-    shown = {sign for chips in pictures for sign in _signs(chips).values()}
+    shown = set().union(*pictures)
     names = {"#": "used", ".": "free", "+": given, "x": "faulty", "~": "reserved"}
     names |= {sign: meaning for sign, meaning in _MEANINGS.items() if sign in shown}
     return "  ".join(f"{sign} {meaning}" for sign, meaning in names.items() if meaning)

@@ -135,18 +135,13 @@ def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeC
     shown = first_and_last(pods, WHY_PODS)
     console.print()
     table = Table([Column(name) for name in ("pod", "rank", "node", "chips", "rings")])
-    for pod in shown:
+    pictures = [_picture(chips, pod["node"], pod["chips"]) for pod in shown]
+    for pod, picture in zip(shown, pictures, strict=True):
         if pod is shown[-1] and len(shown) < len(pods):
             table.add(f"... {len(pods) - len(shown)} more")
-        table.add(
-            pod["name"],
-            str(pod["rank"]),
-            pod["node"] or "-",
-            chip_list(pod["chips"]),
-            _picture(chips, pod["node"], pod["chips"]),
-        )
+        table.add(pod["name"], str(pod["rank"]), pod["node"] or "-", chip_list(pod["chips"]), picture)
     table.print(console)
-    print_line(console, legend(chips.values(), "this pod"), style="dim")
+    print_line(console, legend(pictures, "this pod"), style="dim")
 
 
 def _picture(chips: Mapping[str, NodeChipsFields], node: str | None, given: Sequence[int] = ()) -> str:

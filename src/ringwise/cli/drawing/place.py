@@ -33,8 +33,9 @@ def print_placements(console: Console, document: PlaceDocument, scores: bool) ->
         (node["node"], node["resource"]): (node, before)
         for node, before in zip(drawn["nodes"], drawn["free_before"], strict=True)
     }
+    shown: list[str] = []
     for job, more in zip(jobs, drawn["jobs"], strict=True):
-        _print_job(console, job, more, pictures)
+        _print_job(console, job, more, pictures, shown)
         if scores:
             _print_candidates(console, job)
     if drawn["switches"] is not None:
@@ -47,14 +48,17 @@ def print_placements(console: Console, document: PlaceDocument, scores: bool) ->
     summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items())) or "no jobs wait"
     print_line(console, summary, style="dim")
     if any(pod["node"] for job in jobs for pod in job["pods"]):
-        print_line(console, legend(drawn["nodes"], "given now"), style="dim")
+        print_line(console, legend(shown, "given now"), style="dim")
     if any(job["class"] for job in jobs):
         print_line(console, CLASS_LEGEND, style="dim")
     if scores:
         print_line(console, SCORE_LEGEND, style="dim")
 
 
-def _print_job(console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures) -> None:
+def _print_job(
+    console: Console, job: PlacedJobFields, more: PlacedPictureFields, pictures: Pictures, drawn: list[str]
+) -> None:
+    """Adds the pictures that it draws to `drawn`."""
     colour, reason = _COLOURS[job["outcome"]], job["reason"]
     words = f" ({job['class']})" if job["class"] else ""
     key = f"{escape(job['namespace'])}/{escape(job['name'])}"
@@ -68,10 +72,12 @@ def _print_job(console: Console, job: PlacedJobFields, more: PlacedPictureFields
     for line in more["plan"]:
         print_line(console, f"  {escape(line)}", style="dim")
     if any(pod["node"] for pod in job["pods"]):
-        _pod_table(job, more["resource"], pictures).print(console)
+        _pod_table(job, more["resource"], pictures, drawn).print(console)
 
 
-def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures) -> Table:
+def _pod_table(
+    job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]
+) -> Table:
     pods = job["pods"]
     extra = [
         column
@@ -90,6 +96,7 @@ def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures) -
         if pod is shown[-1] and len(shown) < len(pods):
             table.add(f"... {len(pods) - len(shown)} more")
         before, after = _pictures(job, pod, resource, pictures)
+        drawn += (before, after)
         row = [
             pod["name"],
             str(pod["rank"]),
