@@ -38,6 +38,7 @@ QUESTIONS = (
     "get jobs",
     "get queues",
     "get pods",
+    "get chips",
     "describe node node-1",
     "describe job gang",
     "describe queue default",

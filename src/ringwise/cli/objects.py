@@ -31,7 +31,7 @@ NAMED = ("node", "job", "queue", "pod")
 @source_options()
 @output_option
 def get_command(kind: str, node: str | None, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods, or chips as their nodes report them."""
+    """List jobs, nodes, queues, pods or chips."""
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")

@@ -1,4 +1,4 @@
-"""Every chip of the nodes as the scheduler knows it: the rows of `ringwise chips list --lab`."""
+"""Every chip of the nodes as the scheduler knows it: the rows of `ringwise get chips`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringwise.views.documents.cluster import ChipFields, ChipsDocument
 
 
 def chips_document(rows: Iterable[ChipFields]) -> ChipsDocument:
-    """What `ringwise chips list -o json` prints."""
+    """What `ringwise get chips -o json` prints."""
     return {"schema": "ringwise.io/chips/v2", "chips": [*rows]}
 
 
@@ -38,21 +38,25 @@ def _of_resource(view: SchedulerView, number: int, resource: str, states: ChipSt
     for fault in report.faults if report is not None else ():
         faults.setdefault(fault.chip, []).append(f"{fault.level} {fault.code}".strip())
     notes = {one.number: f"{one.reason} (by {one.by}, {one.at})" for one in state.isolations_of(number)}
-    holders = {
-        chip: record.pod.key
-        for uid in state.pods_on[number]
-        if (record := state.pods[uid]).pod.cls.resource == resource
-        for chip in chips_of(record.chips)
-    }
+    on_it = [
+        record for uid in state.pods_on[number] if (record := state.pods[uid]).pod.cls.resource == resource
+    ]
+    holders = {chip: record.pod.key for record in on_it for chip in chips_of(record.chips)}
+    doubtful = {chip: record.pod.key for record in on_it for chip in chips_of(record.doubtful)}
     return [
         {
             "node": name,
             "chip": chip_names(resource, (chip,)),
             "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
-            "pod": holders.get(chip),
+            "pod": holders.get(chip) or doubtful.get(chip),
             "network_healthy": not network >> chip & 1,
             "faults": "; ".join(faults.get(chip, ())) or None,
-            "note": notes.get(chip) or notes.get(None),
+            "note": _note(notes.get(chip) or notes.get(None), chip in doubtful and chip not in holders),
         }
         for chip in chips_of(states.listed)
     ]
+
+
+def _note(isolation: str | None, doubtful: bool) -> str | None:
+    """`doubtful`: the pod may have the chip, the device plugin cannot tell (N8)."""
+    return "; ".join(filter(None, (isolation, "doubtful" if doubtful else ""))) or None

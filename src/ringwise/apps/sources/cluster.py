@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
-from ringwise.apps.chips import list_chips
 from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
 from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
@@ -23,8 +22,6 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
 from ringwise.manifests.bundle import Bundle
 from ringwise.topology.boards import BoardCatalog
-from ringwise.views.chips import chips_document
-from ringwise.views.documents.cluster import ChipsDocument
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
@@ -82,13 +79,6 @@ class ClusterSource(ObjectAnswers):
     @property
     def configuration(self) -> Configuration:
         return self._configuration or self._live.configuration
-
-    def chips(self, node: str | None = None) -> ChipsDocument:
-        """As the nodes report them. Raises ChipsError."""
-        found = list_chips(self._access, node)
-        for unread in found.problems:
-            self._tell(f"warning: {unread}")
-        return chips_document(row.as_json() for row in found.rows)
 
     def doctor(self) -> DoctorDocument:
         """Objects that cannot be read are among the findings, and not told beside them."""

@@ -75,9 +75,7 @@ def _print_job(
         _pod_table(job, more["resource"], pictures, drawn).print(console)
 
 
-def _pod_table(
-    job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]
-) -> Table:
+def _pod_table(job: PlacedJobFields, resource: str | None, pictures: Pictures, drawn: list[str]) -> Table:
     pods = job["pods"]
     extra = [
         column

@@ -273,7 +273,7 @@ class TopDocument(TypedDict):
 
 
 class ChipFields(TypedDict):
-    """A chip as its node reports it."""
+    """A chip: in the first of six states that applies, as those of `nodes` documents."""
 
     node: str
     chip: str
