@@ -16,6 +16,7 @@ from ringwise.apps.live import (
 from ringwise.apps.place import AlreadyThereError
 from ringwise.cli.commands import plugin
 from ringwise.manifests.bundle import read_bundle
+from ringwise.views.version1 import LIVE_SCHEMAS
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import (
     CONFIG_MAPS,
@@ -30,6 +31,7 @@ from tests.kube.harness import (
     run,
     server,
 )
+from tests.tools.schemas import check_document
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "jobs" / "01-one-chip.yaml"
 
@@ -160,12 +162,19 @@ def test_get_lists_jobs_and_nodes(asked: Any) -> None:
     assert json.loads(asked("get", "-n", "elsewhere", "-o", "json").stdout)["jobs"] == []
     (one,) = json.loads(asked("get", "nodes", "-o", "json").stdout)["nodes"]
     (chips,) = one["chips"]
-    assert (one["name"], chips["count"], chips["held"], chips["free"]) == (
+    assert (one["name"], chips["count"], chips["used"], chips["free"]) == (
         "node-1",
         8,
         [0, 1, 2, 3],
         [4, 5, 6, 7],
     )
+    old = [asked("get", kind, "-o", "json", "--schema-version", "1") for kind in ("jobs", "nodes")]
+    (live_jobs, live_nodes) = (json.loads(one.stdout) for one in old)
+    assert [check_document(one) for one in (live_jobs, live_nodes)] == [*LIVE_SCHEMAS]
+    states = {one["name"]: (one["state"], one["chips"], one["nodes"]) for one in live_jobs["jobs"]}
+    assert (states["runs"], states["gang"]) == (("running", 4, ["node-1"]), ("pending", 0, []))
+    (row,) = live_nodes["nodes"]
+    assert (row["node"], row["chips"], row["held"], row["free"], row["isolated"]) == ("node-1", 8, 4, 4, 0)
     assert "node-1" in asked("get", "nodes").stdout
     assert "default/runs" in asked("get").stdout
 

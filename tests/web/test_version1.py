@@ -79,11 +79,9 @@ def test_the_api_of_a_lab_answers_with_the_old_documents(tmp_path: Path) -> None
     with running(tmp_path, nodes(1)):
         path = "/v1/ask/get?schema-version="
         status, answer = asked(tmp_path, f"{path}1")
-        assert (status, check_document(answer["document"])) == (200, "ringwise.io/nodes/v1")
-        assert check_document(asked(tmp_path, f"{path}2")[1]["document"]) == "ringwise.io/nodes/v2"
-        assert check_document(asked(tmp_path, "/v1/ask/capacity?schema-version=1")[1]["document"]).endswith(
-            "/v1"
-        )
+        assert (status, check_document(answer)) == (200, "ringwise.io/nodes/v1")
+        assert check_document(asked(tmp_path, f"{path}2")[1]) == "ringwise.io/nodes/v2"
+        assert check_document(asked(tmp_path, "/v1/ask/capacity?schema-version=1")[1]).endswith("/v1")
         status, answer = asked(tmp_path, f"{path}3")
         assert (status // 100, "schema-version is one of 1, 2" in str(answer)) == (4, True)
 
@@ -92,7 +90,7 @@ def asked(folder: Path, path: str) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("lab")
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(str(LabFolder(folder).socket))
-    body = json.dumps({"kind": "nodes", "output": "json", "width": 80, "colour": False})
+    body = json.dumps({"kind": "nodes"})
     connection.request("POST", path, body)
     response = connection.getresponse()
     try:

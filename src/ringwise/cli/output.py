@@ -32,6 +32,8 @@ FILES = click.Path(allow_dash=True)
 
 #: In the meta of a context: the version in which documents are printed.
 _SCHEMA_VERSION = "ringwise.schema-version"
+#: And whether they are of a live cluster.
+OF_CLUSTER = "ringwise.of-cluster"
 
 
 def output_option(command: Command) -> Command:
@@ -96,10 +98,11 @@ def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[
 
 def print_document(document: Any, output: str) -> None:
     """Print as JSON or YAML a document that names its schema (`views/schemas`), or a Kubernetes object."""
-    if click.get_current_context().meta.get(_SCHEMA_VERSION) == "1":
+    meta = click.get_current_context().meta
+    if meta.get(_SCHEMA_VERSION) == "1":
         from ringwise.views.version1 import as_version_1
 
-        document = as_version_1(document)
+        document = as_version_1(document, of_cluster=bool(meta.get(OF_CLUSTER)))
     click.echo(document_text(document, output), nl=False)
 
 

@@ -19,6 +19,7 @@ from ringwise.cli.commands import ASKS_CLUSTERS, TYPED
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
     FILES,
+    OF_CLUSTER,
     board_option,
     complain,
     configuration_option,
@@ -168,6 +169,7 @@ def asking(
         with lab_client(options.get("lab"), "querying the lab" if spins else None, hint=hint) as client:
             yield lambda: LabSource(client)
     elif chosen == FROM_CLUSTER:
+        click.get_current_context().meta[OF_CLUSTER] = True
         with talking_to_cluster(unreachable=unreachable), _clusters(options, spins) as opened:
             yield opened
     else:

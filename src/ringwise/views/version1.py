@@ -24,11 +24,16 @@ _NEW_OF_NODES = ("open", "state", "states", "chips", "now", "labels", "taints")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
 
-def as_version_1(document: Any) -> Any:
-    """The same answer in version 1; what did not change with version 2 is returned as it is."""
+def as_version_1(document: Any, *, of_cluster: bool = False) -> Any:
+    """The same answer in version 1; what did not change with version 2 is returned as it is.
+
+    `of_cluster`: `kubectl ringwise get` had documents of its own.
+    """
     if not isinstance(document, dict):
         return document
     schema = document.get("schema")
+    if of_cluster and schema in OF_CLUSTER:
+        return OF_CLUSTER[schema](document)
     change = CHANGES.get(schema) if isinstance(schema, str) else None
     if change is None:
         return document
@@ -106,6 +111,52 @@ def _counts(chips: Document) -> Document:
 def _chips(document: Document) -> Document:
     rows = [{**row, "state": _CHIP_STATES.get(row["state"], row["state"])} for row in document["chips"]]
     return {**document, "chips": rows}
+
+
+# -- clusters ------------------------------------------------------------------------------------
+
+
+def _live_jobs(document: Document) -> Document:
+    jobs = [_live_job(job) for job in document["jobs"] if job["outcome"] != "ended"]
+    return {"schema": LIVE_SCHEMAS[0], "jobs": jobs}
+
+
+def _live_job(job: Document) -> Document:
+    placed = job["outcome"] == "placed"
+    return {
+        "namespace": job["namespace"],
+        "name": job["name"],
+        "state": job["outcome"] if not placed else "running" if job["nodes"] else "starting",
+        "pods": job["pods"],
+        "chips": job["chips"] if placed else 0,
+        "nodes": sorted(job["nodes"]),
+        "reason": job["reason"],
+    }
+
+
+def _live_nodes(document: Document) -> Document:
+    """One row for each resource of a node, resource by resource."""
+    rows = [
+        {
+            "node": node["name"],
+            "resource": chips["resource"],
+            "chips": chips["count"],
+            "held": len(chips["used"]),
+            "free": len(chips["free"]) + len(chips["closed"]),
+            "isolated": len(chips["marks"]["isolated"]),
+        }
+        for node in document["nodes"]
+        for chips in node["chips"]
+    ]
+    return {"schema": LIVE_SCHEMAS[1], "nodes": sorted(rows, key=lambda row: str(row["resource"]))}
+
+
+LIVE_SCHEMAS = ("ringwise.io/live-jobs/v1", "ringwise.io/live-nodes/v1")
+#: Documents of clusters -> how they become those of `kubectl ringwise get` before version 2.
+OF_CLUSTER: dict[str, Callable[[Document], Document]] = {
+    "ringwise.io/jobs/v1": _live_jobs,
+    "ringwise.io/nodes/v2": _live_nodes,
+}
 
 
 # -- dashboard -----------------------------------------------------------------------------------

@@ -45,7 +45,9 @@ stay for one release. `ringwise schema ringwise.io/nodes/v1` prints the old sche
 
 In version 2 a node has a list of states, and a chip counts in the first that applies of used, faulty,
 isolated, reserved, closed and free; free means that a new pod may have it now. The sum of the six is the
-number of chips. Version 1 is made from version 2:
+number of chips. Version 1 is made from version 2. `kubectl ringwise get jobs` and `get nodes` had documents
+of their own, `live-jobs` and `live-nodes`, and print them with `--schema-version 1`; without it they print
+the same as `ringwise get` does for a lab:
 
 | documents | version 2 | version 1 |
 |---|---|---|
@@ -74,6 +76,10 @@ _MAPPED = (
     ("", "`faulty` and `isolated`", "`faulty`: their sum"),
     ("`chips`", "`faulty`", "`unhealthy`"),
     ("", "`reserved`, `closed`", "`free`"),
+    ("`nodes` of a cluster", "one entry for a node", "`live-nodes`: a row for each resource of a node"),
+    ("", "`count`; `used`; `free` and `closed`", "`chips`; `held`; `free`"),
+    ("`jobs` of a cluster", "`outcome` `placed`", "`state` of `live-jobs`: `running` or `starting`"),
+    ("", "`ended` jobs", "not there"),
     (
         "`dashboard`, `dashboard-change`, `dashboard-node`",
         "`state` of a node: the words of `nodes` documents",
