@@ -128,7 +128,7 @@ SECTIONS = {
         "get": CommandEntry(
             "ringwise.cli.objects",
             "get_command",
-            "List jobs, nodes, queues, pods, or chips as their nodes report them.",
+            "List jobs, nodes, queues, pods or chips.",
         ),
         "describe": CommandEntry(
             "ringwise.cli.objects",
