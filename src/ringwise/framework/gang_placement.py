@@ -156,7 +156,7 @@ def _place_by_plan(
         selection = session.node_selection(job, pod)
         chips = selection.chips_on(node)
         if len(chips) != selection.chips or not selection.fits(node):
-            return selection.verdict(node)[1] or _no_node(session, job, pod, selection, {})
+            return selection.verdict(node)[1] or _no_node(session, job, statement, pod, selection, {})
         statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
     session.plans[job.key] = plan
     return _place_one_by_one(session, job, statement, rest, missing_pods(session, job))
@@ -189,7 +189,7 @@ def _place_one_by_one(
             selected = _select_node(session, job, pod, selection, hidden, used)
             if selected is None:
                 failed_classes.add(selection)
-                failed = failed or _no_node(session, job, pod, selection, hidden)
+                failed = failed or _no_node(session, job, statement, pod, selection, hidden)
                 continue
             if denied is not None:
                 # A node fits, so it really is the queue that keeps the pod waiting.
@@ -239,9 +239,15 @@ def node_preferences(session: Session, job: Job, pod: Pod) -> PreferredNodes | N
 
 
 def _no_node(
-    session: Session, job: Job, pod: Pod, selection: NodeSelection, hidden: dict[int, Reason]
+    session: Session,
+    job: Job,
+    statement: Statement,
+    pod: Pod,
+    selection: NodeSelection,
+    hidden: dict[int, Reason],
 ) -> Reason:
     """Why no node fits this pod, in numbers."""
+    statement.refused = pod, len(statement.allocations)
     details = {
         "job": job.name,
         "pod": pod.name,

@@ -15,7 +15,7 @@ from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.placement.reasons import NETWORK_KEY_MISSING
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
-from ringwise.state.fleet import Fleet
+from ringwise.state.fleet import HOSTS, Fleet
 from ringwise.state.index import Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_labels import members_of, node_set
@@ -328,26 +328,23 @@ class NodeSelection:
     # -- explaining --------------------------------------------------------------------------
 
     def verdict(self, node: int) -> tuple[int | None, Reason | None]:
-        """(score, None) where the pod fits, (None, reason) elsewhere. One node at a time, to explain it."""
-        state = self._state
-        shape = state.shape_of(node)
-        policy = self.policy
-        resource = policy.resource if policy is not None else ""
-        outside = self._outside(node)
-        if outside is not None:
-            return None, outside
-        if shape is not None:
-            refused = self.refusal(shape)
-            if refused is not None:
-                return None, refused
+        """(score, None) where the pod fits, (None, reason) elsewhere. One node at a time, to explain it.
+
+        In the order in which `refusals` counts: the resource, the state of the node, the selectors, the room.
+        """
+        state, policy = self._state, self.policy
+        resource = policy.resource if policy is not None else HOSTS
         if policy is not None and state.fleets[resource].allocatable[node] < 0:
             return None, RESOURCE_NOT_OFFERED(node=state.names[node], resource=resource)
         closed = state.closed(node, resource)
-        if closed is not None or shape is None or policy is None:
-            return (None, closed) if closed is not None else (0, None)
+        if closed is not None:
+            return None, closed
         usable = self.usable(node)
         if usable < 0:
-            return None, NETWORK_KEY_MISSING(node=state.names[node], resource=policy.resource)
+            return None, NETWORK_KEY_MISSING(node=state.names[node], resource=resource)
+        refused = self.unselected(node)
+        if refused is not None or policy is None:
+            return (None, refused) if refused is not None else (0, None)
         score = policy.rule.score(
             policy.rule.signature(usable, *self._health(node)), self.chips, policy.multi_pod
         )
@@ -355,8 +352,17 @@ class NodeSelection:
             return None, policy.rule.lack(usable, self.chips, policy.multi_pod)
         return score, None
 
+    def unselected(self, node: int) -> Reason | None:
+        """Why the sets or the predicates refuse the node, whatever its state and its chips are."""
+        outside = self._outside(node)
+        shape = self._state.shape_of(node)
+        return outside if outside is not None or shape is None else self.refusal(shape)
+
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
-        """How many nodes are refused, by reason code; the cost grows with the groups, not with the nodes."""
+        """How many nodes are refused, by reason code; the cost grows with the groups, not with the nodes.
+
+        Every node counts once, with the reason of its `verdict` or of the filter that hid it.
+        """
         version = self._state.version
         if not hidden and self._refusals is not None and self._refusals[0] == version:
             return self._refusals[1]
@@ -374,9 +380,9 @@ class NodeSelection:
             elif self._board_score(group) is None:
                 counts[self._lack(group).code] += inside
         state = self._state
+        fleet = state.fleets[HOSTS if self.policy is None else self.policy.resource]
+        counts.update({code: count for code, count in fleet.closed_counts.items() if count})
         if self.policy is not None:
-            fleet = state.fleets[self.policy.resource]
-            counts.update({code: count for code, count in fleet.closed_counts.items() if count})
             without_network = fleet.size - in_view - sum(fleet.closed_counts.values())
             if without_network > 0:
                 counts[NETWORK_KEY_MISSING.code] += without_network

@@ -49,6 +49,7 @@ class Statement:
         "_usage",
         "allocations",
         "evictions",
+        "refused",
     )
 
     #: How many this process has made: the progress that a long question shows. Nothing decides by it.
@@ -71,6 +72,8 @@ class Statement:
         self._mark = state.checkpoint()
         self.allocations: list[Allocation] = []
         self.evictions: list[Eviction] = []
+        #: The first pod that no node could take, and how many were allocated before it.
+        self.refused: tuple[Pod, int] | None = None
 
     def allocate(self, allocation: Allocation) -> None:
         """N6: the chips are taken at once; the next decision sees them gone."""

@@ -45,6 +45,7 @@ from ringwise.plugins.predicates.reasons import (
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import MEMORY, NodeClass, NodeShape
+from ringwise.wellknown import NODE_TAINT_PREFIX
 
 NODE_AFFINITY = boolean("predicate.NodeAffinityEnable", True, "check node affinity")
 NODE_PORTS = boolean("predicate.NodePortsEnable", True, "check host ports")
@@ -132,17 +133,22 @@ class Predicates:
         return check
 
     def _check_class(self, pod_class: PodClass, node: NodeClass) -> Reason | None:
-        if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
-            return NODE_CORDONED(taint=written_taint(CORDON))
+        """What the job does not select comes first: to repair such a node would not help the job."""
         if self._affinity:
             mismatch = _labels_differ(pod_class, node, self._node_sets.of(self._state, pod_class))
             if mismatch is not None:
                 return mismatch
-        if self._taints:
-            for taint in node.taints:
-                if taint.effect in FORBIDDING and not tolerates(pod_class.tolerations, taint):
-                    return UNTOLERATED_TAINT(taint=written_taint(taint))
-        return None
+        untolerated = [
+            taint
+            for taint in (node.taints if self._taints else ())
+            if taint.effect in FORBIDDING and not tolerates(pod_class.tolerations, taint)
+        ]
+        for taint in untolerated:
+            if not taint.key.startswith(NODE_TAINT_PREFIX):
+                return UNTOLERATED_TAINT(taint=written_taint(taint))
+        if node.unschedulable and not tolerates(pod_class.tolerations, CORDON):
+            return NODE_CORDONED(taint=written_taint(CORDON))
+        return UNTOLERATED_TAINT(taint=written_taint(untolerated[0])) if untolerated else None
 
 
 def _labels_differ(pod_class: PodClass, node: NodeClass, selected: SelectedNodes) -> Reason | None:

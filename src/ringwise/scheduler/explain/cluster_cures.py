@@ -146,7 +146,9 @@ def _ended(search: CureSearch, uids: Iterable[str]) -> Suppose:
 
 def node_cures(search: CureSearch) -> Iterator[Cure]:
     repairable = [
-        (miss, repaired) for miss in search.misses if (repaired := _repaired_node(search, miss)) is not None
+        (miss, repaired)
+        for miss in (*search.misses, *search.tainted)
+        if (repaired := _repaired_node(search, miss)) is not None
     ]
     found = 0
     for miss, (node, words) in repairable[:5]:

@@ -77,6 +77,7 @@ class CureSearch:
         self.now = now
         #: Near misses, nearest first, and how many nodes refuse for which reason code.
         self.misses = refusals.misses if refusals is not None else ()
+        self.tainted = refusals.tainted if refusals is not None else ()
         self.codes = refusals.counts if refusals is not None else {}
         self._ahead = ahead
         self._budget = budget

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ringwise.durations import time_text
-from ringwise.framework.extension_points import first_reason
+from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
+from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.policy import ChipPolicy
+from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
+from ringwise.placement.reasons import NODE_LABEL_MISSING
+from ringwise.plugins.nodegroup.reasons import (
+    NODE_GROUP_MISMATCH,
+    NODE_GROUP_MISSING,
+    NODE_GROUP_NOT_SPECIFIED,
+)
+from ringwise.plugins.predicates.reasons import AFFINITY_MISMATCH, SELECTOR_MISMATCH, UNTOLERATED_TAINT
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import PRE_SEPARATE_LEVEL, Pod
 from ringwise.topology.chips import chips_of
+from ringwise.wellknown import NODE_TAINT_PREFIX
 
 #: More than can be missing on any node: for nodes that refuse for a reason other than chips.
 _OTHER_REASON = 1 << 20
@@ -48,12 +58,32 @@ class Refusals:
     counts: dict[str, int]
     #: Reason code -> the message of the first node with it.
     examples: dict[str, str]
-    #: Nearest first.
+    #: Nodes that the job selects, nearest first.
     misses: tuple[NearMiss, ...]
+    #: Nodes with a taint that the job does not tolerate, which is all that keeps it from selecting them.
+    tainted: tuple[NearMiss, ...] = ()
+
+
+#: What the job, its board or its queue does not select: no chip that becomes free there helps.
+_NOT_SELECTED = frozenset(
+    kind.code
+    for kind in (
+        RESOURCE_NOT_OFFERED,
+        SELECTOR_MISMATCH,
+        AFFINITY_MISMATCH,
+        NODE_LABEL_MISSING,
+        NODE_GROUP_MISSING,
+        NODE_GROUP_NOT_SPECIFIED,
+        NODE_GROUP_MISMATCH,
+    )
+)
 
 
 def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Refusals:
-    """The verdict of every node on this pod, with the state as it is now."""
+    """The verdict of every node on this pod, with the state as it is now.
+
+    Counted as `NodeSelection.refusals` counts for the reason, which asks groups of nodes instead of nodes.
+    """
     selection = session.node_selection(job, pod)
     filters = node_filters(session, job, pod)
     state = view.cluster
@@ -84,23 +114,40 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
         found.append((distance, node, chips, ring, reason))
     # The sort is stable: equally near nodes stay in natural order.
     found.sort(key=lambda miss: miss[0])
-    misses = tuple(
-        NearMiss(
-            state.names[node],
-            node,
-            chips,
-            ring,
-            _text(view, selection.policy, node, chips, ring, reason),
-            reason,
-        )
-        for _, node, chips, ring, reason in found[:_MOST_MISSES]
-    )
+    misses: list[NearMiss] = []
+    tainted: list[NearMiss] = []
+    for _, node, chips, ring, reason in found:
+        if len(misses) == _MOST_MISSES:
+            break
+        kept_off = _kept_off(selection, filters, node, reason)
+        if kept_off is not None and (not _is_dedicated(kept_off) or len(tainted) == _MOST_MISSES):
+            continue
+        text = _text(view, selection.policy, node, chips, ring, reason)
+        miss = NearMiss(state.names[node], node, chips, ring, text, kept_off or reason)
+        (misses if kept_off is None else tainted).append(miss)
     ordered = dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
-    return Refusals(pod.name, fits, ordered, examples, misses)
+    return Refusals(pod.name, fits, ordered, examples, tuple(misses), tuple(tainted))
 
 
 #: The search for cures uses more of them than are shown.
 _MOST_MISSES = 64
+
+
+def _kept_off(
+    selection: NodeSelection, filters: Sequence[NodeFilter], node: int, reason: Reason
+) -> Reason | None:
+    """Why the job does not select the node, whatever state the node is in."""
+    first = reason if reason.code in _NOT_SELECTED else selection.unselected(node)
+    if first is not None and (first.code in _NOT_SELECTED or _is_dedicated(first)):
+        return first
+    other = first_reason(filters, node)
+    return other if other is not None and other.code in _NOT_SELECTED else None
+
+
+def _is_dedicated(reason: Reason) -> bool:
+    """Whether the node has a taint that is no condition of the node."""
+    taint = str(reason.details.get("taint"))
+    return reason.code == UNTOLERATED_TAINT.code and not taint.startswith(NODE_TAINT_PREFIX)
 
 
 class _MissingChips:

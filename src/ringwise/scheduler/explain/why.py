@@ -324,6 +324,15 @@ def _try_to_place(
         with session.reservations.open_to(job.key):
             reason = place_gang(session, job, statement)
             pod = _hardest(session, job)
+            if statement.refused is not None:
+                # The pods that got nodes after it would be in the verdicts, and are not in the reason.
+                pod, before = statement.refused
+                if before < len(statement.allocations):
+                    found = statement.allocations[:before]
+                    statement.discard()
+                    statement = session.statement()
+                    for allocation in found:
+                        statement.allocate(allocation)
             if pod is None or (stopped is None and reason is None):
                 return stopped, None
             # The session reads all jobs, the refusals all nodes.

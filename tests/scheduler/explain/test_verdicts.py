@@ -1,0 +1,292 @@
+"""One count of the nodes in sentence, table, condition and document; near misses are selected nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.framework.selectors import FORBIDDING, matches_labels, tolerates
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, SetGroupStatus
+from ringwise.reasons import Reason
+from ringwise.scheduler.explain.why import Explanation, explain
+from ringwise.state.model import (
+    Device,
+    DeviceReport,
+    Isolation,
+    Isolations,
+    Node,
+    NodeReport,
+    NodeTerm,
+    Pod,
+    PodClass,
+    PodGroup,
+    Requirement,
+    Taint,
+    Toleration,
+)
+from ringwise.views.explain import explanation_document
+from tests.scheduler.clusters import CHIP, NOW, scheduler_told
+
+OTHER = "huawei.com/Ascend310P"
+RED = Taint("tenant", "red")
+PRESSURE = Taint("node.kubernetes.io/disk-pressure")
+
+
+def mixed_node(name: str, resource: str = CHIP, chips: int = 8, **more: object) -> ev.NodeSeen:
+    offered = {resource: chips}
+    devices = tuple(Device(chip) for chip in range(chips))
+    made = Node(name, chips_allocatable=offered, chips_capacity=offered, devices=devices)
+    return ev.NodeSeen(replace(made, **more))
+
+
+def group(name: str, classes: list[PodClass], least: int | None = None) -> list[ev.Event]:
+    least = len(classes) if least is None else least
+    made: list[ev.Event] = [ev.PodGroupSeen(PodGroup("default", name, min_member=least, created=1))]
+    for number, cls in enumerate(classes):
+        uid = f"{name}-{number}"
+        made.append(ev.PodSeen(Pod(uid, "default", uid, cls, group=name, created=1, phase="Pending")))
+    return made
+
+
+def counted_in(reason: Reason | None) -> dict[str, int] | None:
+    return None if reason is None else reason.details.get("refusals")
+
+
+def check(answer: Explanation, nodes: dict[str, Node], classes: dict[str, PodClass]) -> None:
+    """Every node in one row, one count everywhere, and no near miss that the pod does not select."""
+    refusals, document = answer.refusals, explanation_document(answer)
+    if refusals is None:
+        assert counted_in(answer.reason) is None
+        return
+    assert sum(refusals.counts.values()) + refusals.fits == len(nodes)
+    assert document["refusals"] == refusals.counts
+    assert document["fitting_nodes"] == refusals.fits
+    assert refusals.examples.keys() == refusals.counts.keys()
+    told = counted_in(answer.reason)
+    if told is not None and answer.reason is not None:
+        assert told == refusals.counts
+        assert answer.reason.details["pod"] == refusals.pod
+        assert answer.reason.details["nodes"] == len(nodes)
+    cls = classes[refusals.pod]
+    for miss in refusals.misses:
+        assert is_selected(cls, nodes[miss.node]), (miss, cls)
+
+
+def is_selected(cls: PodClass, node: Node) -> bool:
+    """Written down a second time, from the meaning of the fields."""
+    if cls.resource is not None and cls.resource not in node.chips_allocatable:
+        return False
+    if any(node.labels.get(key) != value for key, value in cls.node_selector):
+        return False
+    if cls.node_terms and not any(_holds(term, node) for term in cls.node_terms):
+        return False
+    return all(
+        taint.effect not in FORBIDDING
+        or taint.key.startswith("node.kubernetes.io/")
+        or tolerates(cls.tolerations, taint)
+        for taint in node.taints
+    )
+
+
+def _holds(term: NodeTerm, node: Node) -> bool:
+    named = all(node.name in one.values for one in term.fields)
+    return named and (not term.labels or matches_labels(replace(term, fields=()), node.labels))
+
+
+def reasons_told(commands: list[Command]) -> dict[str, Reason]:
+    return {
+        command.key: command.reason
+        for command in commands
+        if isinstance(command, SetGroupStatus) and command.reason is not None
+    }
+
+
+# -- what was seen -------------------------------------------------------------------------------------
+
+
+def test_the_sentence_and_the_table_agree_on_a_cluster_of_two_boards() -> None:
+    """Nodes of another resource, and closed ones, were other rows in the table than in the sentence."""
+    told = [mixed_node(f"a-{n}", labels={"zone": "x"}) for n in range(25)]
+    told += [mixed_node(f"b-{n}", OTHER, 4, labels={"zone": "y"}) for n in range(5)]
+    told.append(mixed_node("a-99", labels={"zone": "x"}, ready=False))
+    cls = PodClass(CHIP, 4, node_selector=(("zone", "y"),))
+    scheduler = scheduler_told(*told, group("new", [cls]))
+    answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
+    assert answer.refusals is not None
+    assert answer.refusals.counts == {
+        "node-selector-mismatch": 25,
+        "resource-not-offered": 5,
+        "node-not-ready": 1,
+    }
+    assert answer.sentence.endswith("node-selector-mismatch 25, resource-not-offered 5, node-not-ready 1"), (
+        answer.sentence
+    )
+    assert answer.misses == ()
+
+
+def test_near_misses_are_nodes_that_the_job_selects() -> None:
+    """Of four nodes whose chips are taken the job selects one, though others have more free chips."""
+    labels = {"zone": "x"}
+    told: list[ev.Event] = [
+        mixed_node("cordoned", labels={"zone": "y"}, unschedulable=True),
+        mixed_node("elsewhere", labels={"zone": "y"}),
+        mixed_node("dedicated", labels=labels, unschedulable=True, taints=(RED,)),
+        mixed_node("pressed", labels=labels, taints=(PRESSURE,)),
+        mixed_node("mine", labels=labels),
+        ev.PodSeen(
+            Pod(
+                "old",
+                "default",
+                "old",
+                PodClass(CHIP, 8),
+                node="mine",
+                holds=tuple(range(8)),
+                phase="Running",
+            )
+        ),
+    ]
+    cls = PodClass(CHIP, 8, node_selector=(("zone", "x"),))
+    scheduler = scheduler_told(*told, group("new", [cls]))
+    answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
+    assert [miss.node for miss in answer.misses] == ["pressed", "mine"]
+    assert answer.refusals is not None
+    assert answer.refusals.counts == {
+        "node-selector-mismatch": 2,
+        "untolerated-taint": 2,
+        "node-not-wholly-free": 1,
+    }
+    assert "if elsewhere were uncordoned" not in [cure.text for cure in answer.cures]
+
+
+def test_a_pod_without_chips_counts_nodes_that_are_not_ready() -> None:
+    cls = PodClass(cpu_milli=1000, node_selector=(("zone", "nowhere"),))
+    scheduler = scheduler_told(mixed_node("n1"), mixed_node("n2", ready=False), group("new", [cls]))
+    answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
+    assert answer.sentence.endswith("node-not-ready 1, node-selector-mismatch 1")
+
+
+def test_pods_placed_after_the_one_that_failed_are_not_in_its_verdicts() -> None:
+    """The pod without chips takes the processors that the first one, which is told about, saw free."""
+    told = [
+        mixed_node("n1", cpu_milli=3000),
+        ev.PodSeen(Pod("old", "default", "old", PodClass(CHIP, 1), node="n1", holds=(0,), phase="Running")),
+    ]
+    scheduler = scheduler_told(
+        *told, group("new", [PodClass(CHIP, 8, cpu_milli=2000), PodClass(cpu_milli=2000)])
+    )
+    answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
+    assert answer.refusals is not None
+    assert answer.refusals.pod == "new-0"
+    assert answer.refusals.counts == {"node-not-wholly-free": 1}
+
+
+# -- in all clusters -----------------------------------------------------------------------------------
+
+zones, kinds = st.sampled_from(["x", "y"]), st.sampled_from([(CHIP, 8), (CHIP, 8), (OTHER, 4)])
+states = st.sampled_from(
+    ["", "", "", "", "cordoned", "not ready", "isolated", "unhealthy", "red", "pressure", "no network"]
+)
+one_node = st.tuples(kinds, zones, states, st.integers(0, 8), st.integers(0, 3))
+selectors = st.sampled_from(
+    [
+        (),
+        (("zone", "x"),),
+        (("zone", "y"),),
+        (("zone", "x"), ("kubernetes.io/hostname", "n1")),
+        (("accelerator-type", "none-has-it"),),
+    ]
+)
+terms = st.sampled_from(
+    [
+        (),
+        (),
+        (NodeTerm((Requirement("zone", "NotIn", ("x",)),)),),
+        (NodeTerm(fields=(Requirement("metadata.name", "In", ("n0", "n3")),)),),
+    ]
+)
+tolerated = st.sampled_from([(), (), (Toleration("tenant", "Exists"),)])
+asked = st.sampled_from([(CHIP, 1), (CHIP, 4), (CHIP, 8), (CHIP, 8), (OTHER, 1), (None, 0)])
+pod_classes = st.builds(
+    lambda what, selector, term, toleration: PodClass(
+        *what, cpu_milli=1000, node_selector=selector, node_terms=term, tolerations=toleration
+    ),
+    asked,
+    selectors,
+    terms,
+    tolerated,
+)
+jobs = st.lists(st.lists(pod_classes, min_size=1, max_size=3), min_size=1, max_size=3)
+
+
+def _events(
+    drawn: list[tuple[tuple[str, int], str, str, int, int]],
+) -> tuple[list[ev.Event], dict[str, Node]]:
+    told: list[ev.Event] = []
+    nodes: dict[str, Node] = {}
+    isolated: list[Isolation] = []
+    for number, ((resource, chips), zone, state, held, broken) in enumerate(drawn):
+        name = f"n{number}"
+        taints = {"red": (RED,), "pressure": (PRESSURE,)}.get(state, ())
+        seen = mixed_node(
+            name,
+            resource,
+            chips,
+            labels={"zone": zone, "kubernetes.io/hostname": name},
+            unschedulable=state == "cordoned",
+            ready=state != "not ready",
+            taints=taints,
+            cpu_milli=3000,
+        )
+        nodes[name] = seen.node
+        told.append(seen)
+        unhealthy = (1 << min(broken, chips)) - 1
+        network = None if state == "no network" else 0
+        free = (1 << chips) - 1 & ~unhealthy
+        told.append(ev.ReportSeen(DeviceReport(name, resource, free, unhealthy, network)))
+        if state == "isolated":
+            isolated.append(Isolation(name))
+        if state == "unhealthy":
+            told.append(ev.NodeReportSeen(NodeReport(name, "node", "UnHealthy")))
+        if 0 < held <= chips - broken:
+            chips_held = tuple(range(broken, broken + held))
+            cls = PodClass(resource, held)
+            told.append(
+                ev.PodSeen(
+                    Pod(
+                        f"r{number}",
+                        "default",
+                        f"r{number}",
+                        cls,
+                        node=name,
+                        holds=chips_held,
+                        phase="Running",
+                    )
+                )
+            )
+    return [*told, ev.IsolationsSeen(Isolations(tuple(isolated)))], nodes
+
+
+@given(st.lists(one_node, min_size=1, max_size=7), jobs)
+def test_every_node_is_in_one_row_and_every_place_has_the_same_count(
+    drawn: list[tuple[tuple[str, int], str, str, int, int]], wanted: list[list[PodClass]]
+) -> None:
+    told, nodes = _events(drawn)
+    events = [*told, *(event for number, one in enumerate(wanted) for event in group(f"job{number}", one))]
+    scheduler = scheduler_told()
+    commands = scheduler.handle(events, NOW)
+    written = reasons_told(commands)
+    for number, classes in enumerate(wanted):
+        job = scheduler.view.jobs[f"default/job{number}"]
+        if job.reason is None:
+            continue
+        # The condition of the PodGroup, and so its event, has the reason of the cycle.
+        if job.key in written:
+            assert written[job.key] == job.reason
+        decided = counted_in(job.reason)
+        if decided is not None:
+            assert sum(decided.values()) == len(nodes)
+        answer = explain(scheduler.view, job, NOW)
+        check(answer, nodes, {f"job{number}-{place}": cls for place, cls in enumerate(classes)})
