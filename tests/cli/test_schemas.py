@@ -227,7 +227,7 @@ def test_schemas_are_listed_and_printed() -> None:
     assert listed.exit_code == 0
     assert all(kind.schema in listed.stdout for kind in DOCUMENTS)
     assert json.loads(CliRunner().invoke(cli, ["schema", "ringwise.io/top/v1"]).stdout)["$id"].endswith("/v1")
-    for name in ("why", "ringwise.io/why/v1"):
+    for name in ("why", "ringwise.io/why/v2"):
         assert CliRunner().invoke(cli, ["schema", name]).stdout == schema_text(find_kind("why"))
     wrong = CliRunner().invoke(cli, ["schema", "wy"])
     assert (wrong.exit_code, wrong.stdout) == (2, "")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.durations import time_text
 from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
 from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
+from ringwise.scheduler.explain.forecast import ExpectedStart
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView
@@ -16,6 +16,7 @@ from ringwise.views.documents.explain import (
     CapacityDocument,
     ChipCountFields,
     DoctorDocument,
+    ExpectedStartFields,
     FindingFields,
     PodLocationFields,
     ShapeFields,
@@ -26,11 +27,22 @@ from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 
 
+def expected_start_fields(expected: ExpectedStart, now: int) -> ExpectedStartFields:
+    return {
+        "kind": expected.kind.value,
+        "earliest": expected.earliest,
+        "latest": expected.latest,
+        "after": list(expected.after),
+        "why": expected.why,
+        "text": expected.text(now),
+    }
+
+
 def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints."""
-    job, refusals, expected = explanation.job, explanation.refusals, explanation.expected
+    job, refusals, start = explanation.job, explanation.refusals, explanation.start
     document: WhyDocument = {
-        "schema": "ringwise.io/why/v1",
+        "schema": "ringwise.io/why/v2",
         "now": now,
         "namespace": job.namespace,
         "name": job.name,
@@ -63,14 +75,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
             "ahead": list(explanation.ahead),
         },
         "kept_chips": explanation.kept,
-        "expected_start": None
-        if expected is None
-        else {
-            "starts": expected.starts,
-            "after": list(expected.after),
-            "time": time_text(expected.starts),
-        },
-        "ends_known": explanation.ends_known,
+        "expected_start": None if start is None else expected_start_fields(start, now),
         "cures": [
             {"kind": cure.kind, "text": cure.text, "contested_by": cure.contested}
             for cure in explanation.cures
@@ -112,7 +117,7 @@ def ended_sentence(view: JobView) -> str:
 def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints for a job that is over: the scheduler has forgotten it."""
     return {
-        "schema": "ringwise.io/why/v1",
+        "schema": "ringwise.io/why/v2",
         "now": now,
         "namespace": view.namespace,
         "name": view.name,
@@ -131,7 +136,6 @@ def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
         "queue": {"name": view.queue, "position": None, "waiting": 0, "ahead": []},
         "kept_chips": 0,
         "expected_start": None,
-        "ends_known": False,
         "cures": [],
         "pods": [],
         "plan": [],

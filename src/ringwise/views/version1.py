@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ringwise.durations import time_text
+
 Document = dict[str, Any]
 
 #: What a program may ask for.
@@ -21,6 +23,7 @@ _PARTLY_CLOSED = ("unstable", "unreadable")
 #: States that version 1 says in other fields, or that take pods.
 _WITH_FIELDS = ("not ready", "cordoned", "sub-healthy", "report pending", "ready")
 _NEW_OF_NODES = ("open", "state", "states", "chips", "now", "labels", "taints")
+_NEW_OF_WHY = ("now", "refused_pod", "refusal_examples", "pictures")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
 
@@ -159,6 +162,20 @@ OF_CLUSTER: dict[str, Callable[[Document], Document]] = {
 }
 
 
+# -- why -----------------------------------------------------------------------------------------
+
+
+def _why(document: Document) -> Document:
+    """Only one time was an expected start."""
+    start = document["expected_start"]
+    known = start is not None and start["kind"] == "known" and start["earliest"] == start["latest"]
+    old = {"starts": start["latest"], "after": start["after"]} if known and start["after"] else None
+    if old is not None:
+        old["time"] = time_text(start["latest"])
+    made = {name: value for name, value in document.items() if name not in _NEW_OF_WHY}
+    return made | {"expected_start": old}
+
+
 # -- dashboard -----------------------------------------------------------------------------------
 
 
@@ -201,4 +218,5 @@ CHANGES: dict[str, Callable[[Document], Document]] = {
     "ringwise.io/node/v2": _node,
     "ringwise.io/nodes/v2": _nodes,
     "ringwise.io/top/v2": _top,
+    "ringwise.io/why/v2": _why,
 }

@@ -57,7 +57,7 @@ def counted_in(reason: Reason | None) -> dict[str, int] | None:
 
 def check(answer: Explanation, nodes: dict[str, Node], classes: dict[str, PodClass]) -> None:
     """Every node in one row, one count everywhere, and no near miss that the pod does not select."""
-    refusals, document = answer.refusals, explanation_document(answer)
+    refusals, document = answer.refusals, explanation_document(answer, NOW)
     if refusals is None:
         assert counted_in(answer.reason) is None
         return

@@ -158,21 +158,6 @@ def test_position_in_the_queue_and_contested_cures() -> None:
     assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
 
 
-def test_the_expected_start_follows_from_the_ends_of_running_jobs() -> None:
-    second = 1_000_000_000
-    lasting = {"ringwise.io/expected-duration": "60s"}
-    view = told(
-        node("node-1"),
-        pod("old", 8, on="node-1", holds=range(8), created=NOW - 10 * second, annotations=lasting),
-        gang("first", 1, 8, created=1),
-        gang("second", 1, 8, created=2),
-    )
-    expected = why(view, "first").expected
-    assert expected is not None
-    assert (expected.starts, expected.after) == (NOW + 50 * second, ("default/old",))
-    assert why(view, "second").expected is None
-
-
 def test_a_running_job_shows_its_node_and_score() -> None:
     view = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
     answer = why(view, "new")

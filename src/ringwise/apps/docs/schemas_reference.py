@@ -87,6 +87,11 @@ _MAPPED = (
     ),
     ("", "`open`, `drain`, `states` of a node", "not there"),
     ("", "`reserved` and `closed` of `totals`", "not there: the sum of the others is smaller than `chips`"),
+    (
+        "`why`",
+        "`expected_start` of the kind `known` with one time",
+        "`starts` and `time`; every other one is null",
+    ),
     ("`dashboard-node`", "`code` of a reason: a state", "`node-cordoned`, `drain-ahead` or `note`"),
 )
 

@@ -18,7 +18,6 @@ from ringwise.cli.drawing.chips import (
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.durations import duration_text, time_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.cure_search import cure_sentence
 from ringwise.views.documents.cluster import NodeChipsFields
@@ -108,15 +107,7 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
         print_line(console, f"it has waited long: {kept} kept for it until it can start")
     expected = answer["expected_start"]
     if expected is not None:
-        wait = duration_text(expected["starts"] - answer["now"])
-        words = f"{time_text(expected['starts'])}, in {wait}, after the end of {', '.join(expected['after'])}"
-        print_line(console, f"[bold]expected start[/]: {escape(words)}")
-    elif answer["reason"] is not None:
-        if answer["ends_known"]:
-            unknown = "unknown, it would not start after the running jobs that say how long they run"
-        else:
-            unknown = "unknown, no running job says how long it runs"
-        print_line(console, f"[bold]expected start[/]: {unknown}")
+        print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
 
 
 def _print_cures(console: Console, answer: WhyDocument) -> None:

@@ -24,7 +24,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import MOST_ENDS, Forecast, forecast, known_ends
+from ringwise.scheduler.explain.forecast import ExpectedStart, forecast, next_cycle, unknown_start
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -76,9 +76,8 @@ class Explanation:
     position: int | None = None
     waiting: int = 0
     ahead: tuple[str, ...] = ()
-    expected: Forecast | None = None
-    #: Whether any running job says how long it runs.
-    ends_known: bool = False
+    #: When it starts, of a job that waits and is not refused.
+    start: ExpectedStart | None = None
     #: Chips that are reserved for it.
     kept: int = 0
     cures: list[Cure] = field(default_factory=list)
@@ -129,7 +128,8 @@ def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     if job.reason is not None and _all_gated(view, job):
-        return Explanation(job, "pending", job.reason.message, job.reason)
+        gated = unknown_start("its pods are gated")
+        return Explanation(job, "pending", job.reason.message, job.reason, start=gated)
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
@@ -256,12 +256,12 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
-        if reason is not None:
-            answer.expected = forecast(view, job, now, ahead)
-            ends = len(known_ends(view, job, now))
-            answer.ends_known = bool(ends)
-            if answer.expected is None and ends > MOST_ENDS:
-                answer.left_out.append(f"what starts after the next {MOST_ENDS} ends of running jobs")
+        if reason is None:
+            answer.start = next_cycle(now)
+        elif _evicting(view, job):
+            answer.start = unknown_start("pods are evicted for it, and it starts when they are gone")
+        else:
+            answer.start = forecast(view, job, now, ahead)
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures

@@ -30,11 +30,20 @@ class QueuePositionFields(TypedDict):
 
 
 class ExpectedStartFields(TypedDict):
-    """When the job can start if the jobs before it end as they expect."""
+    """When a waiting job starts if running jobs end as they say and no other job comes."""
 
-    starts: Nanoseconds
-    after: Annotated[list[str], Meta(description="Jobs that have to end before.")]
-    time: str
+    kind: Annotated[
+        str,
+        Meta(
+            description="known: between `earliest` and `latest`, which may be equal; not-before: not before "
+            "`earliest`; unknown: `why` says why."
+        ),
+    ]
+    earliest: Nanoseconds | None
+    latest: Nanoseconds | None
+    after: Annotated[list[str], Meta(description="Jobs that have to end before, the first end first.")]
+    why: Annotated[str, Meta(description="Why no time, or no latest time, is known; else empty.")]
+    text: Annotated[str, Meta(description="All of this for people, as every view shows it.")]
 
 
 class CureFields(TypedDict):
@@ -61,7 +70,7 @@ class PodLocationFields(TypedDict):
 class WhyDocument(WithClass):
     """Why a job waits or where it runs, and what would change that."""
 
-    schema: Literal["ringwise.io/why/v1"]
+    schema: Literal["ringwise.io/why/v2"]
     now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
     namespace: str
     name: str
@@ -80,8 +89,9 @@ class WhyDocument(WithClass):
     near_misses: list[NearMissFields]
     queue: QueuePositionFields
     kept_chips: Annotated[int, Meta(description="Chips that are reserved for the job.")]
-    expected_start: ExpectedStartFields | None
-    ends_known: Annotated[bool, Meta(description="Whether any running job says how long it runs.")]
+    expected_start: Annotated[
+        ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
+    ]
     cures: list[CureFields]
     pods: list[PodLocationFields]
     plan: list[str]

@@ -149,7 +149,7 @@
  * @property {{node: string, missing_chips: number, text: string, code: string}[]} near_misses
  * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
  * @property {number} kept_chips
- * @property {{starts: number, after: string[], time: string} | null} expected_start
+ * @property {{kind: string, text: string} | null} expected_start
  * @property {{kind: string, text: string, contested_by: number}[]} cures
  * @property {string[]} plan
  * @property {string[]} [notes]

@@ -90,7 +90,7 @@ function Why({ path, version, job: row }) {
     ${why.outcome === "pending" && html`<${Facts} items=${[
       ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
       ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],
-      ["expected start", start ? html`${clock(start.time)}${start.after.length > 0 && `, after ${start.after.join(", ")}`}` : "not known"],
+      ["expected start", start ? html`<bdi>${start.text}</bdi>` : ""],
       ["reserved for it", why.kept_chips ? count(why.kept_chips, "chip") : ""],
       ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
     ]} />`}
