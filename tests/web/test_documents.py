@@ -57,8 +57,8 @@ def test_every_document_keeps_to_its_schema() -> None:
                 assert name == "change"
                 seen.add(check_document(change))
         assert seen == {
-            f"ringwise.io/{name}/v2" for name in ("dashboard", "dashboard-change", "dashboard-node")
-        } | {f"ringwise.io/{name}/v1" for name in ("dashboard-job", "error", "place", "series", "why")}
+            f"ringwise.io/{name}/v2" for name in ("dashboard", "dashboard-change", "dashboard-node", "why")
+        } | {f"ringwise.io/{name}/v1" for name in ("dashboard-job", "error", "place", "series")}
 
     run(story())
 

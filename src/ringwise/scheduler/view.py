@@ -38,6 +38,8 @@ from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.restarts import WaitingRestart
+from ringwise.scheduler.faults.times import FaultTimes
+from ringwise.scheduler.node_faults import NodeFault
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Isolations, Pod, Queue
@@ -86,6 +88,7 @@ class SchedulerView:
         previous: PreviousPlacements,
         publisher: ReschedulingPublisher,
         detector: FaultDetector,
+        fault_times: FaultTimes,
         fault_jobs: dict[str, FaultJob],
         waiting_restarts: dict[str, WaitingRestart],
         clocks: Clocks,
@@ -104,6 +107,7 @@ class SchedulerView:
         self._previous = previous
         self._publisher = publisher
         self._detector = detector
+        self._fault_times = fault_times
         #: Jobs that a fault hit, while they are handled.
         self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
         #: By job: faulty pods that are not restarted yet because of the restarts before.
@@ -347,6 +351,10 @@ class SchedulerView:
     def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
         """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""
         return self._detector.awaits_hot_switch(pod, policy)
+
+    def fault_since(self, fault: NodeFault) -> int | None:
+        """When a fault of a node was first seen, in nanoseconds; None: it was there at the start."""
+        return self._fault_times.since(fault)
 
     @property
     def preferred_nodes(self) -> int:

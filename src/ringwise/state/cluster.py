@@ -388,6 +388,10 @@ class ClusterState:
             return found[True]
         return found.get(False)
 
+    def node_reports(self, node: str) -> list[NodeReport]:
+        """What NodeD and the device plugin say about the health of a node, beside its chips."""
+        return self.health.of(node)
+
     def watch_labels(self, keys: Iterable[str], *, always: bool = False) -> None:
         """Let these labels decide about classes, where they tell few groups of nodes apart.
 

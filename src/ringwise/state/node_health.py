@@ -42,6 +42,15 @@ class NodeHealth:
     def reports(self) -> list[NodeReport]:
         return [report for found in self._reports.values() for report in found.values()]
 
+    def of(self, node: str) -> list[NodeReport]:
+        """The reports of a node that count."""
+        found = self._reports.get(node, {})
+        return [
+            report
+            for (source, aggregated), report in found.items()
+            if (self.use_aggregated if aggregated else not self._is_beaten(found, source))
+        ]
+
     def put(self, report: NodeReport) -> bool:
         """Whether the status of the node changed."""
         before = self.status(report.node)
@@ -60,15 +69,10 @@ class NodeHealth:
         return self.status(node) is not before
 
     def status(self, node: str) -> NodeStatus:
-        found = self._reports.get(node)
-        if not found:
+        if node not in self._reports:
             return NodeStatus.HEALTHY
-        worst = NodeStatus.HEALTHY
-        for (source, aggregated), report in found.items():
-            counts = self.use_aggregated if aggregated else not self._is_beaten(found, source)
-            if counts:
-                worst = max(worst, STATUSES.get(report.status, NodeStatus.HEALTHY))
-        return worst
+        found = (STATUSES.get(report.status, NodeStatus.HEALTHY) for report in self.of(node))
+        return max(found, default=NodeStatus.HEALTHY)
 
     def _is_beaten(self, found: Mapping[tuple[str, bool], NodeReport], source: str) -> bool:
         return self.use_aggregated and (source, True) in found

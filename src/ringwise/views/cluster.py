@@ -17,6 +17,7 @@ from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import reasons_now
+from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.node_states import (
     CHIP_STATES,
     READY,
@@ -42,6 +43,7 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
+from ringwise.views.faults import hurt_fields
 from ringwise.views.pictures import chips_fields
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -97,6 +99,8 @@ class JobView:
     board: str | None = None
     #: Pods that were given a node and whose binding is not confirmed yet.
     assumed: int = 0
+    #: The faults that hurt it now.
+    hurt: list[Hurt] = field(default_factory=list)
 
     @property
     def key(self) -> str:
@@ -160,6 +164,7 @@ class JobView:
             "reason": None if self.reason is None else self.reason.as_json(),
             "board_reason": self.board,
             "never": self.never,
+            "hurt": [hurt_fields(one) for one in self.hurt],
         }
         if self.job is not None and self.job.refused_classes:
             document["notes"] = list(self.job.refused_classes.values())
@@ -181,7 +186,9 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     found += [_of_pod(objects, pod, others) for pod in alone]
     records = objects.view.cluster.pods
+    hurt = HurtJobs(objects.view)
     for view in found:
+        view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)
         # Of a scheduler that decided about objects which another one binds.
         view.assumed = sum(

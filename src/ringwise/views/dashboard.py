@@ -13,6 +13,8 @@ from ringwise.framework.job import job_key
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
+from ringwise.scheduler.hurt import HurtJobs
+from ringwise.scheduler.node_faults import NodeFault, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.fleet import HOSTS
@@ -39,6 +41,8 @@ from ringwise.views.written_reasons import WrittenReasons
 
 #: Characters of a reason in the row of a job; `why` has all of it.
 MAX_MESSAGE = 300
+#: Faults in the row of a job.
+MAX_FAULTS = 5
 _WAITING, _RUNNING = frozenset({"pending", "refused"}), "placed"
 
 
@@ -56,6 +60,8 @@ class DashboardRows:
         self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
         self._node_counts: dict[int, NodeCounts] = {}
+        #: Nodes with faults: jobs on them are hurt.
+        self._faults: dict[int, tuple[NodeFault, ...]] = {}
         #: Nodes with a drain ahead -> when it begins.
         self._drains: dict[int, int] = {}
         self._jobs: dict[str, DashboardJob] = {}
@@ -126,6 +132,7 @@ class DashboardRows:
         view = self._view
         for number in range(len(view.cluster.names)):
             self._read_node(number, view.now)
+            self._read_faults(number)
             yield
         for key in list(view.jobs):
             self._read_job(key)
@@ -155,6 +162,8 @@ class DashboardRows:
         # A pod without a node.
         changed.nodes.discard(-1)
         for number in changed.nodes:
+            if self._read_faults(number):
+                self._hurt_changed(number, changed)
             before = self._nodes.get(number)
             row = self._read_node(number, now)
             if row is before or row == before:
@@ -235,6 +244,24 @@ class DashboardRows:
         if drain is not None and drain.start is not None and now < drain.start:
             self._drains[number] = drain.start
         return row
+
+    def _read_faults(self, number: int) -> bool:
+        """Whether they changed. A node that is gone has one as long as pods are on it."""
+        cluster = self._view.cluster
+        known = number < len(cluster.nodes)
+        found = node_faults(cluster, number) if known and cluster.pods_on[number] else ()
+        before = self._faults.pop(number, ())
+        if found:
+            self._faults[number] = found
+        return found != before
+
+    def _hurt_changed(self, number: int, changed: Changes) -> None:
+        for uid in self._view.cluster.pods_on[number]:
+            job = self._view.job_of(uid)
+            if job is not None:
+                changed.jobs.add(job.key)
+            else:
+                changed.foreign_pods.add(uid)
 
     # -- jobs ----------------------------------------------------------------------------------
 
@@ -346,7 +373,13 @@ class DashboardRows:
             "reason": code,
             "message": message,
             "condition_of": kind,
+            "hurt": self._hurt(found),
         }
+
+    def _hurt(self, found: JobView) -> list[str]:
+        texts = [one.fault.text for one in HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)]
+        more = [f"and {len(texts) - MAX_FAULTS} more"] if len(texts) > MAX_FAULTS else []
+        return [*texts[:MAX_FAULTS], *more]
 
     def _message(self, key: str, reason: Reason) -> str:
         known = self._messages.get(key)

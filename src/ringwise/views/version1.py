@@ -93,7 +93,8 @@ def _top(document: Document) -> Document:
         **_nodes(document),
         "status": kept | {"held": status["used"], "faulty": faulty},
         "waiting": [
-            {name: value for name, value in job.items() if name != "never"} for job in document["waiting"]
+            {name: value for name, value in job.items() if name not in ("never", "hurt")}
+            for job in document["waiting"]
         ],
     }
 
@@ -181,7 +182,8 @@ def _why(document: Document) -> Document:
 
 def _dashboard(document: Document) -> Document:
     totals = {name: value for name, value in document["totals"].items() if name not in ("reserved", "closed")}
-    return {**document, "nodes": [_row(row) for row in document["nodes"]], "totals": totals}
+    jobs = [{name: value for name, value in row.items() if name != "hurt"} for row in document["jobs"]]
+    return {**document, "nodes": [_row(row) for row in document["nodes"]], "jobs": jobs, "totals": totals}
 
 
 def _row(row: Document) -> Document:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +36,7 @@ RED = Taint("tenant", "red")
 PRESSURE = Taint("node.kubernetes.io/disk-pressure")
 
 
-def mixed_node(name: str, resource: str = CHIP, chips: int = 8, **more: object) -> ev.NodeSeen:
+def mixed_node(name: str, resource: str = CHIP, chips: int = 8, **more: Any) -> ev.NodeSeen:
     offered = {resource: chips}
     devices = tuple(Device(chip) for chip in range(chips))
     made = Node(name, chips_allocatable=offered, chips_capacity=offered, devices=devices)
@@ -170,7 +171,7 @@ def test_a_pod_without_chips_counts_nodes_that_are_not_ready() -> None:
 
 def test_pods_placed_after_the_one_that_failed_are_not_in_its_verdicts() -> None:
     """The pod without chips takes the processors that the first one, which is told about, saw free."""
-    told = [
+    told: list[ev.Event] = [
         mixed_node("n1", cpu_milli=3000),
         ev.PodSeen(Pod("old", "default", "old", PodClass(CHIP, 1), node="n1", holds=(0,), phase="Running")),
     ]
@@ -211,7 +212,7 @@ tolerated = st.sampled_from([(), (), (Toleration("tenant", "Exists"),)])
 asked = st.sampled_from([(CHIP, 1), (CHIP, 4), (CHIP, 8), (CHIP, 8), (OTHER, 1), (None, 0)])
 pod_classes = st.builds(
     lambda what, selector, term, toleration: PodClass(
-        *what, cpu_milli=1000, node_selector=selector, node_terms=term, tolerations=toleration
+        what[0], what[1], 1000, node_selector=selector, node_terms=term, tolerations=toleration
     ),
     asked,
     selectors,

@@ -33,7 +33,7 @@ from ringwise.state.model import DeviceReport, Node, NodeReport
 from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
 from ringwise.topology.nearest import did_you_mean
-from ringwise.views.documents.maintenance import FaultFields
+from ringwise.views.documents.cluster import FaultFields
 from ringwise.wellknown import (
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab
 from ringwise.apps.lab.maintenance import (
     Goes,
@@ -34,7 +33,7 @@ from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
-from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
 from ringwise.views.place import place_document
@@ -68,10 +67,6 @@ class LabAnswers(ClusterAnswers):
             "commands": dict(live.lab.done),
             "alarms": list(live.cluster.alarms),
         }
-
-    def faults(self) -> FaultsDocument:
-        rows = [row.as_json() for row in faults_now(self.live.cluster)]
-        return {"schema": "ringwise.io/faults/v1", "faults": rows}
 
     def doctor(self) -> DoctorDocument:
         return diagnosis_document(diagnose(self.live.view))

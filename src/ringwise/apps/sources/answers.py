@@ -43,6 +43,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
+from ringwise.views.documents.maintenance import FaultsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.explain import (
     capacity_document,
@@ -51,6 +52,7 @@ from ringwise.views.explain import (
     explanation_document,
     explanation_pictures,
 )
+from ringwise.views.faults import faults_document
 from ringwise.views.topology import topology_document
 
 
@@ -95,6 +97,9 @@ class ClusterAnswers(ABC):
         if node is not None:
             find_name(objects, "node", node)
         return chips_document(chip_documents(objects.view, self.now, node))
+
+    def faults(self) -> FaultsDocument:
+        return faults_document(self.objects.view)
 
     # -- one object
 

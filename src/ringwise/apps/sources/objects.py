@@ -16,7 +16,7 @@ from ringwise.manifests.errors import ManifestError
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.explain import DoctorDocument
-from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.explain import diagnosis_document
 
 Tell = Callable[[object], object]
@@ -85,13 +85,6 @@ class ObjectAnswers(ClusterAnswers):
     def doctor(self) -> DoctorDocument:
         """Objects that cannot be read are findings."""
         return diagnosis_document(examine(self.bundle, self.configuration, self.catalog, now=self.now))
-
-    def faults(self) -> FaultsDocument:
-        from ringwise.apps.lab.faults import fault_rows
-
-        bundle = self.bundle
-        rows = fault_rows(bundle.nodes, bundle.node_reports, bundle.reports)
-        return {"schema": "ringwise.io/faults/v1", "faults": [row.as_json() for row in rows]}
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
         """Raises UnknownTargetError, and ValueError for a time that cannot be."""

@@ -7,7 +7,8 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.views.documents.maintenance import FaultChangeDocument, FaultFields
+from ringwise.views.documents.cluster import FaultFields
+from ringwise.views.documents.maintenance import FaultChangeDocument, ListedFaultFields
 
 
 def print_changes(console: Console, answer: FaultChangeDocument) -> None:
@@ -20,7 +21,7 @@ def print_changes(console: Console, answer: FaultChangeDocument) -> None:
         print_line(console, Text("nothing changed"))
 
 
-def print_faults(console: Console, rows: list[FaultFields]) -> None:
+def print_faults(console: Console, rows: list[ListedFaultFields]) -> None:
     if not rows:
         print_line(console, Text("there are no faults"))
         return

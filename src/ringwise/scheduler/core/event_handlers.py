@@ -36,6 +36,7 @@ from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.rescheduling import HeldPlacement
 from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.scheduler.faults.successors import owner_id
+from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PriorityClass, unreadable_pod
@@ -70,6 +71,7 @@ class EventHandlers:
         detector: FaultDetector,
         faults: FaultHandler,
         fault_nodes: FaultNodes,
+        fault_times: FaultTimes,
         drains: DrainEvents,
         inventory: Inventory,
         rescheduling: ReschedulingPublisher,
@@ -98,6 +100,7 @@ class EventHandlers:
         self._detector = detector
         self._faults = faults
         self._fault_nodes = fault_nodes
+        self._fault_times = fault_times
         self._drains = drains
         self._inventory = inventory
         self._rescheduling = rescheduling
@@ -239,6 +242,7 @@ class EventHandlers:
         self._inventory.node_changed(node)
         self._faults.node_changed(node)
         self._fault_nodes.node_changed(node, self._now)
+        self._fault_times.node_changed(node, self._now)
 
     def _isolations_seen(self, event: ev.IsolationsSeen) -> None:
         self._state.put_isolations(event.isolations)

@@ -50,6 +50,7 @@ from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.share_records import ShareRecords
+from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.changes import Changes
@@ -133,7 +134,7 @@ class Scheduler:
             lambda job: self._previous.hardware_broke(job, self._history.now),
             self._pending.activate,
         )
-        fault_nodes = FaultNodes(state)
+        fault_nodes, fault_times = FaultNodes(state), FaultTimes(state)
         self._rescheduling = ReschedulingPublisher(
             self._faults, detector, self._previous, self._shares, fault_nodes
         )
@@ -190,6 +191,7 @@ class Scheduler:
             detector=detector,
             faults=self._faults,
             fault_nodes=fault_nodes,
+            fault_times=fault_times,
             drains=self._drains,
             inventory=inventory,
             rescheduling=self._rescheduling,
@@ -209,6 +211,7 @@ class Scheduler:
             previous=self._previous,
             publisher=self._rescheduling,
             detector=detector,
+            fault_times=fault_times,
             fault_jobs=self._faults.jobs,
             waiting_restarts=self._faults.restarts.waiting,
             clocks=self._faults.clocks,

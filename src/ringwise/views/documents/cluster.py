@@ -84,6 +84,25 @@ class NodeFields(StatesFields):
     chips: list[ChipsFields]
 
 
+class FaultFields(TypedDict):
+    """One fault of a node."""
+
+    node: str
+    kind: Annotated[str, Meta(description="chip, network, node or switch.")]
+    chip: str | None
+    level: Annotated[str, Meta(description="Level of a chip fault, else the status of the node.")]
+    code: str | None
+
+
+class HurtFields(FaultFields):
+    """A fault that hurts a job: of a chip that it holds, or of a node that it runs on."""
+
+    since: Annotated[
+        Nanoseconds | None, Meta(description="When it was first seen; null where that is not known.")
+    ]
+    text: Annotated[str, Meta(description="The same for people.")]
+
+
 class JobFields(TypedDict):
     """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
 
@@ -104,6 +123,7 @@ class JobFields(TypedDict):
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
+    hurt: Annotated[list[HurtFields], Meta(description="The faults that hurt it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
 
 

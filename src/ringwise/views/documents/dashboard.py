@@ -94,6 +94,9 @@ class DashboardJob(TypedDict):
             "wrote it; empty where this process found the reason itself."
         ),
     ]
+    hurt: Annotated[
+        list[str], Meta(description="The faults that hurt it now, shortened; `jobs` documents have all.")
+    ]
 
 
 class DashboardQueue(TypedDict):

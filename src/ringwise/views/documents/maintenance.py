@@ -6,25 +6,24 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from ringwise.views.documents.cluster import FaultFields, HurtFields
 from ringwise.views.documents.common import LeftOut, Nanoseconds
 from ringwise.views.documents.explain import PodStepFields
 
 
-class FaultFields(TypedDict):
-    """One fault of a node."""
+class ListedFaultFields(HurtFields):
+    """One fault of a node, with the jobs that it hurts."""
 
-    node: str
-    kind: Annotated[str, Meta(description="chip, network, node or switch.")]
-    chip: str | None
-    level: Annotated[str, Meta(description="Level of a chip fault, else the status of the node.")]
-    code: str | None
+    jobs: Annotated[
+        list[str], Meta(description="Those that hold the chip or run on the node, namespace/name.")
+    ]
 
 
 class FaultsDocument(TypedDict):
     """The faults that the nodes report now."""
 
     schema: Literal["ringwise.io/faults/v1"]
-    faults: list[FaultFields]
+    faults: list[ListedFaultFields]
 
 
 class FaultChangeDocument(TypedDict):

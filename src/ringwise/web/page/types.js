@@ -41,6 +41,7 @@
  * @property {string} reason
  * @property {string} message
  * @property {string} condition_of PodGroup or Pod where the reason is of its condition
+ * @property {string[]} hurt the faults that hurt it now
  */
 
 /**

@@ -39,6 +39,7 @@ export function JobView({ namespace, name }) {
           ["chips", number(job.chips)],
           ["priority", number(job.priority)],
           ["created", html`<time datetime=${job.since}>${clock(job.since)}</time> <span class="faint">${age(job.since, time)} ago</span>`],
+          ["hurt by", job.hurt.length > 0 ? html`<ul>${job.hurt.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
           ["board", document?.board],
           ["class", document?.class],
         ]} />

@@ -1,7 +1,7 @@
 // All jobs, with a filter and why they wait.
 
 import { useStore } from "../context.js";
-import { JobBadge, JobLink, Search, Select, Table, ViewHead } from "../elements.js";
+import { Badge, JobBadge, JobLink, Search, Select, Table, ViewHead } from "../elements.js";
 import { html, useMemo } from "../html.js";
 import { changeSettings } from "../routes.js";
 import { jobName, jobState } from "../store.js";
@@ -9,7 +9,7 @@ import { age, count, number } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
-const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", ended: "ended" };
+const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", ended: "ended", hurt: "hurt by a fault" };
 /** Waiting jobs first: they are what an operator looks for. */
 const ORDER = { waiting: 0, refused: 0, running: 1, ended: 2 };
 
@@ -20,9 +20,9 @@ export function JobsView({ settings }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [...jobs.values()].filter((job) => {
     // A refused job waits, too: for somebody to change it.
-    if (state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
+    if (state === "hurt" ? job.hurt.length === 0 : state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
     if (queue && job.queue !== queue) return false;
-    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason} ${job.message}`.toLowerCase();
+    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason} ${job.message} ${job.hurt.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
   found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || (a.since < b.since ? 1 : a.since > b.since ? -1 : a.id - b.id));
@@ -44,7 +44,7 @@ export function JobsView({ settings }) {
 function columnsAt(now) {
   return [
     { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
-    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />`, sort: (job) => job.phase },
+    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.hurt.length > 0 && html` <${Badge} kind="bad">hurt<//>`}`, sort: (job) => job.phase },
     { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
     { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },
     { title: "pods", cell: (job) => `${number(job.running)} of ${number(job.pods)}`, sort: (job) => job.pods, kind: "number" },

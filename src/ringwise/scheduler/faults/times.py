@@ -1,0 +1,31 @@
+"""Since when the faults of nodes are known. Nothing is decided by it."""
+
+from __future__ import annotations
+
+from ringwise.scheduler.node_faults import NodeFault, node_faults
+from ringwise.state.cluster import ClusterState
+
+
+class FaultTimes:
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._since: dict[str, dict[NodeFault, int]] = {}
+        #: When the first fault was told: how old those are that were there before is not known.
+        self._began: int | None = None
+
+    def node_changed(self, name: str, now: int) -> None:
+        """Node, chips or reports."""
+        if self._began is None:
+            self._began = now
+        number = self._state.node_id.get(name)
+        found = () if number is None else node_faults(self._state, number)
+        if not found:
+            self._since.pop(name, None)
+            return
+        before = self._since.get(name, {})
+        self._since[name] = {fault: before.get(fault, now) for fault in found}
+
+    def since(self, fault: NodeFault) -> int | None:
+        """In nanoseconds; None where it is not known."""
+        found = self._since.get(fault.node, {}).get(fault)
+        return found if found is not None and self._began is not None and found > self._began else None

@@ -1,0 +1,30 @@
+"""The faults of nodes and the jobs that they hurt, as documents."""
+
+from __future__ import annotations
+
+from ringwise.scheduler.hurt import Hurt, HurtJobs
+from ringwise.scheduler.view import SchedulerView
+from ringwise.views.documents.cluster import HurtFields
+from ringwise.views.documents.maintenance import FaultsDocument
+
+
+def hurt_fields(hurt: Hurt) -> HurtFields:
+    fault = hurt.fault
+    return {
+        "node": fault.node,
+        "kind": fault.kind,
+        "chip": fault.chip or None,
+        "level": fault.level,
+        "code": fault.code or None,
+        "since": hurt.since,
+        "text": fault.text,
+    }
+
+
+def faults_document(view: SchedulerView) -> FaultsDocument:
+    """What `ringwise fault list -o json` prints."""
+    found = HurtJobs(view).all()
+    return {
+        "schema": "ringwise.io/faults/v1",
+        "faults": [{**hurt_fields(hurt), "jobs": jobs} for hurt, jobs in found],
+    }
