@@ -133,6 +133,49 @@ def test_faults_are_reports_as_their_documents_say(tmp_path: Path) -> None:
         ]
 
 
+def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=200)
+    with running(tmp_path, nodes(2)):
+        terminal.submit(job("train", 1, 8), job("other", 1, 8))
+        terminal.ok("advance 10s")
+        assert terminal.ok("get jobs --hurt") == "no job is hurt by a fault\n"
+        assert "hurt by" not in terminal.ok("get jobs")
+        (node,) = {node for name, (node, _) in terminal.seats().items() if "train" in name}
+        terminal.ok(f"fault inject chip {node} 3 --level PreSeparateNPU --code 80E01801")
+        terminal.ok("advance 5m")
+        text = f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801"
+        (fault,) = terminal.json("fault list")["faults"]
+        assert (fault["jobs"], fault["text"]) == (["lab/train"], text)
+        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5", "min", "lab/train"]
+        jobs = {one["name"]: one["hurt"] for one in terminal.json("get jobs")["jobs"]}
+        assert jobs["other"] == []
+        assert [one["text"] for one in jobs["train"]] == [text]
+        assert [one["name"] for one in terminal.json("get jobs --hurt")["jobs"]] == ["train"]
+        table = terminal.ok("get jobs --hurt")
+        assert "1 fault" in table
+        assert f"{text}, since 5 min" in table
+        assert "other" not in table
+        assert f"hurt by {text}, since 5 min" in terminal.ok("describe job train")
+        assert "--hurt goes with jobs, not with nodes" in terminal.refused("get nodes --hurt")
+        terminal.ok("fault clear --all")
+        assert terminal.json("get jobs --hurt")["jobs"] == []
+
+
+def test_describe_and_why_say_the_same_about_the_start(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=200)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("first", 1, 8, minutes=10))
+        terminal.ok("advance 10s")
+        terminal.submit(job("second", 1, 8))
+        terminal.ok("advance 10s")
+        start = terminal.json("describe job second")["expected_start"]
+        assert start["kind"] == "known"
+        assert terminal.json("why second")["expected_start"] == start
+        for command in ("describe job second", "why second"):
+            assert f"expected start: {start['text']}" in terminal.ok(command)
+        assert terminal.json("describe job first")["expected_start"] is None
+
+
 def one_report(live: LiveLab) -> DeviceReport:
     return next(report for report in live.cluster.all(DeviceReport) if report.node == "node-0")
 

@@ -31,7 +31,7 @@ def objects(view: SchedulerView) -> ClusterObjects:
 def hurt(view: SchedulerView) -> dict[str, list[str]]:
     """The texts of the faults of each job, the same in all documents."""
     found = {one["name"]: [fault["text"] for fault in one["hurt"]] for one in documents(view)}
-    document = faults_document(view)
+    document = faults_document(view, NOW)
     assert check_document(document) == "ringwise.io/faults/v1"
     listed: dict[str, set[str]] = {}
     for fault in document["faults"]:

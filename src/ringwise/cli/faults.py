@@ -94,13 +94,13 @@ def clear_command(
 @source_options()
 @output_option
 def list_command(output: str, **options: Any) -> None:
-    """Every fault that the nodes report now."""
+    """Every fault that the nodes report now, and the jobs that it hurts."""
     document = ask(options, lambda source: source.faults())
 
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.faults import print_faults
 
-        print_faults(console, document["faults"])
+        print_faults(console, document)
 
     show(document, output, draw)
 

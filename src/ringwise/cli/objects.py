@@ -28,13 +28,16 @@ NAMED = ("node", "job", "queue", "pod")
     metavar="[jobs|nodes|queues|pods|chips]",
 )
 @click.option("--node", help="With chips: only those of this node.")
+@click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now.")
 @source_options()
 @output_option
-def get_command(kind: str, node: str | None, output: str, **options: Any) -> None:
+def get_command(kind: str, node: str | None, hurt: bool, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods or chips."""
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
+    if hurt and kind != "jobs":
+        raise stop(f"ringwise: --hurt goes with jobs, not with {kind}")
     document: Any
     if kind == "nodes":
         document = ask(options, lambda source: source.nodes())
@@ -46,10 +49,13 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
         document = ask(options, lambda source: source.chips(node), unreachable=ExitCode.FAILED)
     else:
         document = ask(options, lambda source: source.jobs(namespace))
-    show(document, output, lambda console: _list(console, kind, document))
+    if hurt:
+        document = {**document, "jobs": [job for job in document["jobs"] if job["hurt"]]}
+    none = "no job is hurt by a fault" if hurt else f"there are no {kind}"
+    show(document, output, lambda console: _list(console, kind, document, none))
 
 
-def _list(console: Console, kind: str, document: Any) -> None:
+def _list(console: Console, kind: str, document: Any, none: str) -> None:
     """A table of objects; where there is none, a line that says so."""
     from ringwise.cli.drawing import cluster
 
@@ -57,7 +63,7 @@ def _list(console: Console, kind: str, document: Any) -> None:
     if kind == "chips":
         cluster.draw_chips(console, rows)
     elif not rows:
-        console.print(f"there are no {kind}")
+        console.print(none)
     elif kind == "nodes":
         cluster.draw_nodes(console, rows)
     elif kind == "queues":

@@ -11,12 +11,12 @@ from ringwise.scheduler.explain.forecast import ExpectedStart
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView
+from ringwise.views.documents.common import ExpectedStartFields
 from ringwise.views.documents.explain import (
     BoardCapacityFields,
     CapacityDocument,
     ChipCountFields,
     DoctorDocument,
-    ExpectedStartFields,
     FindingFields,
     PodLocationFields,
     ShapeFields,

@@ -21,10 +21,11 @@ def hurt_fields(hurt: Hurt) -> HurtFields:
     }
 
 
-def faults_document(view: SchedulerView) -> FaultsDocument:
+def faults_document(view: SchedulerView, now: int) -> FaultsDocument:
     """What `ringwise fault list -o json` prints."""
     found = HurtJobs(view).all()
     return {
         "schema": "ringwise.io/faults/v1",
+        "now": now,
         "faults": [{**hurt_fields(hurt), "jobs": jobs} for hurt, jobs in found],
     }

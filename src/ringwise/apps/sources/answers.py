@@ -14,7 +14,7 @@ import msgspec
 from ringwise.apps.queries import count_capacity, explain_job
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
-from ringwise.scheduler.explain.why import UnknownJobError
+from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
 from ringwise.views.chips import chip_documents, chips_document
 from ringwise.views.cluster import (
@@ -49,6 +49,7 @@ from ringwise.views.explain import (
     capacity_document,
     ended_document,
     ended_sentence,
+    expected_start_fields,
     explanation_document,
     explanation_pictures,
 )
@@ -99,7 +100,7 @@ class ClusterAnswers(ABC):
         return chips_document(chip_documents(objects.view, self.now, node))
 
     def faults(self) -> FaultsDocument:
-        return faults_document(self.objects.view)
+        return faults_document(self.objects.view, self.now)
 
     # -- one object
 
@@ -123,6 +124,8 @@ class ClusterAnswers(ABC):
         key = find_name(decided, "job", name, namespace)
         found = [view for view in job_views(decided) if view.key == key]
         view = with_present_reasons(decided, found[:1], self.now)[0]
+        waits = view.job is not None and view.outcome == "pending"
+        start = expected_start(decided.view, view.job, self.now) if waits and view.job else None
         vcjob = view.vcjob
         said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
         tasks = () if vcjob is None else vcjob.tasks
@@ -136,6 +139,7 @@ class ClusterAnswers(ABC):
             "object": plain(vcjob),
             "counts": view.counts,
             "all_pods": pod_documents(decided, view.pods, self.now),
+            "expected_start": None if start is None else expected_start_fields(start, self.now),
         }
 
     def queue(self, name: str) -> QueueDocument:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.columns import Columns
@@ -17,6 +17,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.views.documents.cluster import (
     ChipFields,
+    HurtFields,
     JobFields,
     NodeFields,
     PodFields,
@@ -43,6 +44,8 @@ _LISTED = 10
 #: Without a terminal to fill, so many nodes are drawn.
 _NODES = 200
 _WAITING = 10
+#: Faults of one job in a list.
+_SHOWN_FAULTS = 3
 #: In a low terminal waiting jobs leave so many rows to the nodes, above the legend and a line of the rest.
 _NODE_ROWS = 4
 _BELOW_NODES = 3
@@ -83,20 +86,39 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields]) -> None:
     table.print(console)
 
 
-def draw_jobs(console: Console, jobs: Iterable[JobFields], now: int) -> None:
-    columns = [Column("job"), Column("queue", moves=True), Column("phase")]
-    table = Table([*columns, Column("pods"), Column("chips"), Column("age")], note="why it waits")
+def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int) -> None:
+    """With a column for the faults that hurt jobs where there are any."""
+    hurt = [Column("hurt by")] if any(job["hurt"] for job in jobs) else []
+    columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
+    note = "why it waits, or what hurts it" if hurt else "why it waits"
+    table = Table([*columns, Column("pods"), Column("chips"), Column("age")], note=note)
     for job in jobs:
+        faults = [counted(job["hurt"], "fault") if job["hurt"] else ""] if hurt else []
         table.add(
             job_key(job),
             job["queue"],
             Text("refused", "red") if job["outcome"] == "refused" else phase_text(job["phase"]),
+            *(Text(text, "red") for text in faults),
             f"{job['placed']}/{job['pods']}",
             str(job["chips"]),
             duration_text(now - job["created"]),
-            note=job["reason"]["message"] if job["reason"] is not None else "",
+            note="; ".join(_notes(job, now)),
         )
     table.print(console)
+
+
+def _notes(job: JobFields, now: int) -> Iterator[str]:
+    if job["reason"] is not None:
+        yield job["reason"]["message"]
+    for fault in job["hurt"][:_SHOWN_FAULTS]:
+        yield hurt_text(fault, now)
+    if len(job["hurt"]) > _SHOWN_FAULTS:
+        yield f"and {counted(len(job['hurt']) - _SHOWN_FAULTS, 'more fault')}"
+
+
+def hurt_text(fault: HurtFields, now: int) -> str:
+    age = "" if fault["since"] is None else f", since {duration_text(now - fault['since'])}"
+    return f"{fault['text']}{age}"
 
 
 def job_key(job: JobFields) -> str:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from ringwise.cli.drawing.chips import chip_list, chip_picture
-from ringwise.cli.drawing.cluster import amounts_text, draw_jobs, draw_pods, node_state
+from ringwise.cli.drawing.cluster import amounts_text, draw_jobs, draw_pods, hurt_text, node_state
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
@@ -65,9 +65,13 @@ def print_job(console: Console, job: JobDocument) -> None:
             "submitted": time_text(job["created"]),
         },
     )
+    for fault in job["hurt"]:
+        print_line(console, f"  hurt by {escape(hurt_text(fault, job['now']))}", style="red")
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
     _reason(console, job["reason"], job["board_reason"])
+    if job["expected_start"] is not None:
+        print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
     _pods(console, job["all_pods"], job["now"])
 
 

@@ -7,8 +7,11 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text
 from ringwise.views.documents.cluster import FaultFields
-from ringwise.views.documents.maintenance import FaultChangeDocument, ListedFaultFields
+from ringwise.views.documents.maintenance import FaultChangeDocument, FaultsDocument
+
+_SHOWN_JOBS = 5
 
 
 def print_changes(console: Console, answer: FaultChangeDocument) -> None:
@@ -21,13 +24,25 @@ def print_changes(console: Console, answer: FaultChangeDocument) -> None:
         print_line(console, Text("nothing changed"))
 
 
-def print_faults(console: Console, rows: list[ListedFaultFields]) -> None:
+def print_faults(console: Console, document: FaultsDocument) -> None:
+    rows = document["faults"]
     if not rows:
         print_line(console, Text("there are no faults"))
         return
-    table = Table([Column("node"), Column("what"), Column("chip"), Column("level or status"), Column("code")])
+    names = ("node", "what", "chip", "level or status", "code", "since")
+    table = Table([Column(name) for name in names], note="jobs that it hurts")
     for row in rows:
-        table.add(row["node"], row["kind"], row["chip"] or "", row["level"], row["code"] or "")
+        age = "" if row["since"] is None else duration_text(document["now"] - row["since"])
+        more = f" and {len(row['jobs']) - _SHOWN_JOBS} more" if len(row["jobs"]) > _SHOWN_JOBS else ""
+        table.add(
+            row["node"],
+            row["kind"],
+            row["chip"] or "",
+            row["level"],
+            row["code"] or "",
+            age,
+            note=", ".join(row["jobs"][:_SHOWN_JOBS]) + more,
+        )
     table.print(console)
 
 

@@ -128,8 +128,7 @@ def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     if job.reason is not None and _all_gated(view, job):
-        gated = unknown_start("its pods are gated")
-        return Explanation(job, "pending", job.reason.message, job.reason, start=gated)
+        return Explanation(job, "pending", job.reason.message, job.reason, start=_GATED)
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
@@ -256,18 +255,41 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
-        if reason is None:
-            answer.start = next_cycle(now)
-        elif _evicting(view, job):
-            answer.start = unknown_start("pods are evicted for it, and it starts when they are gone")
-        else:
-            answer.start = forecast(view, job, now, ahead)
+        answer.start = _start(view, job, now, reason, ahead)
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
     if present.cut_short:
         answer.left_out.append("further cures: the search has used its steps")
     return answer
+
+
+_GATED = unknown_start("its pods are gated")
+
+
+def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
+    """When the job starts, as `explain` says it; None where it does not wait, or is refused."""
+    if job.reason is not None and _all_gated(view, job):
+        return _GATED
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
+        if _refused(job) or not view.has_pending_pods(job):
+            return None
+        session = view.what_if.open_session(now, [job])
+        reason = _reason_only(view, session, job)
+        if reason is not None and reason.kind.stage is Stage.VALIDATE:
+            return None
+        line = _line(view, session, job)
+        return _start(view, job, now, reason, line[: line.index(job)])
+
+
+def _start(
+    view: SchedulerView, job: Job, now: int, reason: Reason | None, ahead: Sequence[Job]
+) -> ExpectedStart:
+    if reason is None:
+        return next_cycle(now)
+    if _evicting(view, job):
+        return unknown_start("pods are evicted for it, and it starts when they are gone")
+    return forecast(view, job, now, ahead)
 
 
 def find_cures(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Amounts, Nanoseconds, Stored
+from ringwise.views.documents.common import Amounts, ExpectedStartFields, Nanoseconds, Stored
 
 
 class ChipMarks(TypedDict):
@@ -221,6 +221,9 @@ class JobDocument(JobFields):
     object: Stored
     counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
     all_pods: list[PodFields]
+    expected_start: Annotated[
+        ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
+    ]
 
 
 class QueueDocument(QueueFields):

@@ -26,3 +26,20 @@ LeftOut = Annotated[
     list[str],
     Meta(description="What was not looked at, because the steps were used up; absent where it is whole."),
 ]
+
+
+class ExpectedStartFields(TypedDict):
+    """When a waiting job starts if running jobs end as they say and no other job comes."""
+
+    kind: Annotated[
+        str,
+        Meta(
+            description="known: between `earliest` and `latest`, which may be equal; not-before: not before "
+            "`earliest`; unknown: `why` says why."
+        ),
+    ]
+    earliest: Nanoseconds | None
+    latest: Nanoseconds | None
+    after: Annotated[list[str], Meta(description="Jobs that have to end before, the first end first.")]
+    why: Annotated[str, Meta(description="Why no time, or no latest time, is known; else empty.")]
+    text: Annotated[str, Meta(description="All of this for people, as every view shows it.")]

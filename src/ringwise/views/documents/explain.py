@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import LeftOut, Nanoseconds, WithClass
+from ringwise.views.documents.common import ExpectedStartFields, LeftOut, Nanoseconds, WithClass
 from ringwise.views.documents.topology import PicturesFields
 
 
@@ -27,23 +27,6 @@ class QueuePositionFields(TypedDict):
     position: int | None
     waiting: int
     ahead: list[str]
-
-
-class ExpectedStartFields(TypedDict):
-    """When a waiting job starts if running jobs end as they say and no other job comes."""
-
-    kind: Annotated[
-        str,
-        Meta(
-            description="known: between `earliest` and `latest`, which may be equal; not-before: not before "
-            "`earliest`; unknown: `why` says why."
-        ),
-    ]
-    earliest: Nanoseconds | None
-    latest: Nanoseconds | None
-    after: Annotated[list[str], Meta(description="Jobs that have to end before, the first end first.")]
-    why: Annotated[str, Meta(description="Why no time, or no latest time, is known; else empty.")]
-    text: Annotated[str, Meta(description="All of this for people, as every view shows it.")]
 
 
 class CureFields(TypedDict):

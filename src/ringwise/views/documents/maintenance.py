@@ -23,6 +23,7 @@ class FaultsDocument(TypedDict):
     """The faults that the nodes report now."""
 
     schema: Literal["ringwise.io/faults/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
     faults: list[ListedFaultFields]
 
 
