@@ -36,7 +36,7 @@ RECORDED = Path(__file__).parent / "format-1"
 #: Recorded decisions that a rule has changed since. The files are still read, the answers differ.
 DECIDED_OTHERWISE = {21: "S1: a job whose live pods carry marks is no padding job"}
 #: Recorded answers in which the reason of a pending job counted what was free in the middle of the cycle.
-#: It counts what is free after it.
+#: It counts what is free after it. And a node that two reasons refuse was named with the other one.
 SAID_OTHERWISE = frozenset({14, 25})
 NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
 
@@ -124,6 +124,14 @@ def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], nam
             board = document["boards"][0]
             board["chips"]["free"] += board["chips"].pop("closed")
             board.pop("shapes")
+    if name == "why pending":
+        # Its nearest miss was the node closed-0, which it does not tolerate; what helps is tried on others.
+        # Of a node that two reasons refuse the other one was counted.
+        assert {one["node"] for one in today["near_misses"]} - {one["node"] for one in known["near_misses"]}
+        assert sum(today["refusals"].values()) == sum(known["refusals"].values())
+        for document in (today, known):
+            for field in ("near_misses", "refusals", "cures"):
+                document.pop(field)
     assert first_difference(decisions(today), decisions(known)) is None
 
 

@@ -117,7 +117,9 @@ _ADDED = frozenset(
         "annotations",
         "environment",
     }
-    | {"refusal_examples", "refused_pod", "ends_known", "servers", "busy", "unusable", "isolations"}
+    # What hurts a job, and when it starts.
+    | {"hurt", "expected_start"}
+    | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations"}
 )
 
 

@@ -155,9 +155,10 @@ class _Candidates:
         outside = _outside_racks(session, job)
         found: list[CandidateFields] = []
         for node in session.state.known_nodes():
-            score, reason = selection.verdict(node)
-            if reason is not None and reason.code in UNASKED:
+            unselected = selection.unselected(node)
+            if unselected is not None and unselected.code in UNASKED:
                 continue
+            score, reason = selection.verdict(node)
             if reason is None:
                 reason = first_reason(filters, node) or outside.get(node)
                 score = score if reason is None else None
