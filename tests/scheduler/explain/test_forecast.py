@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.durations import time_text
 from ringwise.messages import events as ev
-from ringwise.scheduler.explain.forecast import MOST_AHEAD, MOST_ENDS, ExpectedStart, StartKind
+from ringwise.scheduler.explain.forecast import MOST_ENDS, MOST_FIRST, ExpectedStart, StartKind
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue
@@ -67,10 +67,10 @@ def test_behind_a_job_that_does_not_say_how_long_it_will_run_there_is_only_a_bou
 
 def test_many_jobs_ahead_leave_no_time() -> None:
     """At most 16 were counted, and a time was printed all the same."""
-    ahead = MOST_AHEAD + 1
+    ahead = MOST_FIRST + 1
     view = told(
-        *(node(f"n{n}") for n in range(MOST_AHEAD + 1)),
-        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(MOST_AHEAD + 1)),
+        *(node(f"n{n}") for n in range(MOST_FIRST + 1)),
+        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(MOST_FIRST + 1)),
         *(gang(f"wait-{n}", 1, 8, created=n + 1) for n in range(ahead)),
         gang("last", 1, 8, created=1000),
     )
@@ -90,6 +90,18 @@ def test_jobs_of_other_queues_may_be_first() -> None:
     )
     start = expected(view, "here")
     assert (start.kind, start.why) == (StartKind.NOT_BEFORE, "1 job of other queues may take the chips first")
+    # With room for both it does not matter.
+    view = told(
+        node("n1"),
+        node("n2"),
+        ev.QueueSeen(Queue("other")),
+        runs("one", "n1", 60),
+        runs("two", "n2", 90),
+        gang("here", 1, 8, created=1),
+        gang("there", 1, 8, created=2, queue="other"),
+    )
+    start = expected(view, "here")
+    assert (start.kind, start.latest) == (StartKind.KNOWN, NOW + 80 * SECOND)
 
 
 @pytest.mark.parametrize(

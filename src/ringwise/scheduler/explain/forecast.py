@@ -16,14 +16,15 @@ from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement
 from ringwise.grammar import counted
+from ringwise.reasons import Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
 
 #: Ends of running jobs that are looked at.
 MOST_ENDS = 64
-#: With more jobs ahead of it nobody knows who takes which chips.
-MOST_AHEAD = 16
+#: With more jobs that may come first nobody knows who takes which chips.
+MOST_FIRST = 16
 #: Pods of jobs that do not say how long they run; with more of them nothing is tried.
 _MOST_PODS = 8_000
 
@@ -83,21 +84,26 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> E
     """Let the running jobs end one after the other, and try after each whether the job starts.
 
     The earliest time is that of the job alone in its queue, with all jobs ended that do not say how long they
-    run. For the latest they go on, and the queue is served first; jobs that start ahead of it are taken not
-    to end. Where others may take the chips, and nobody knows who does, there is no latest time.
+    run. For the latest they go on, and all jobs that may come first do: those ahead of it, and those of other
+    queues that wait for the same chips. Jobs that start are taken not to end.
     """
     ends = known_ends(view, job, now)
     if not ends:
         return unknown_start("no running job says how long it runs")
     endless = _endless_pods(view, job, {key for _, key in ends})
     earliest = None if len(endless) > _MOST_PODS else _earliest(view, job, now, ends, endless)
-    why = _competitors(view, job, ahead)
-    found = None if why else _start(view, now, ends[:MOST_ENDS], [*ahead, job])
+    others = _of_other_queues(view, job)
+    before = len(ahead) + len(others)
+    found = None if before > MOST_FIRST else _start(view, now, ends[:MOST_ENDS], [*others, *ahead, job])
     if found is not None:
         latest, ended = found
         after = tuple(_name(view, key) for _, key in ends[:ended])
         return ExpectedStart(StartKind.KNOWN, min(latest, earliest or now), latest, after)
-    why = why or "it would not start after the running jobs that say how long they run"
+    why = "it would not start after the running jobs that say how long they run"
+    if others:
+        why = f"{counted(others, 'job')} of other queues may take the chips first"
+    elif before > MOST_FIRST:
+        why = f"{counted(before, 'job is', 'jobs are')} ahead of it"
     if earliest is None or earliest <= now:
         return unknown_start(why)
     return ExpectedStart(StartKind.NOT_BEFORE, earliest, why=why)
@@ -140,20 +146,18 @@ def _endless_pods(view: SchedulerView, job: Job, ending: set[str]) -> list[str]:
     return found
 
 
-def _competitors(view: SchedulerView, job: Job, ahead: Sequence[Job]) -> str:
-    """Who else waits, where nobody knows in which order they start; empty where it is known."""
-    if len(ahead) > MOST_AHEAD:
-        return f"{counted(len(ahead), 'job is', 'jobs are')} ahead of it"
+def _of_other_queues(view: SchedulerView, job: Job) -> list[Job]:
+    """Jobs that wait for the same chips: whether they come first depends on the shares of the queues."""
     resources = {pod.cls.resource for pod in job.chip_pods}
-    others = sum(
-        1
+    return [
+        other
         for other in view.jobs.values()
         if other.queue != job.queue
         and other.reason is not None
+        and other.reason.kind.stage is not Stage.VALIDATE
         and any(pod.cls.resource in resources for pod in other.chip_pods)
         and view.has_pending_pods(other)
-    )
-    return f"{counted(others, 'job', 'jobs')} of other queues may take the chips first" if others else ""
+    ]
 
 
 def _earliest(
