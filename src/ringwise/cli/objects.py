@@ -9,11 +9,14 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.lists import list_options, take_listing
 from ringwise.cli.output import output_option, stdout_console, stop
 from ringwise.cli.queries import FROM_CLUSTER, ask, asking, namespace_of, show, source_of, source_options
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from ringwise.apps.sources.protocol import QuerySource
 
 PLURALS = {"node": "nodes", "job": "jobs", "queue": "queues", "pod": "pods", "chip": "chips"}
 #: Kinds that can be described and deleted.
@@ -29,6 +32,7 @@ NAMED = ("node", "job", "queue", "pod")
 )
 @click.option("--node", help="With chips: only those of this node.")
 @click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now.")
+@list_options
 @source_options()
 @output_option
 def get_command(kind: str, node: str | None, hurt: bool, output: str, **options: Any) -> None:
@@ -36,34 +40,29 @@ def get_command(kind: str, node: str | None, hurt: bool, output: str, **options:
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
-    if hurt and kind != "jobs":
-        raise stop(f"ringwise: --hurt goes with jobs, not with {kind}")
-    document: Any
-    if kind == "nodes":
-        document = ask(options, lambda source: source.nodes())
-    elif kind == "queues":
-        document = ask(options, lambda source: source.queues())
-    elif kind == "pods":
-        document = ask(options, lambda source: source.pods(namespace))
-    elif kind == "chips":
-        document = ask(options, lambda source: source.chips(node), unreachable=ExitCode.FAILED)
-    else:
-        document = ask(options, lambda source: source.jobs(namespace))
-    if hurt:
-        document = {**document, "jobs": [job for job in document["jobs"] if job["hurt"]]}
-    none = "no job is hurt by a fault" if hurt else f"there are no {kind}"
-    show(document, output, lambda console: _list(console, kind, document, none))
+    listing = take_listing(kind, output, options, hurt=hurt)
+    questions: dict[str, Callable[[QuerySource], Any]] = {
+        "jobs": lambda source: source.jobs(namespace, listing),
+        "nodes": lambda source: source.nodes(listing),
+        "queues": lambda source: source.queues(listing),
+        "pods": lambda source: source.pods(namespace, listing),
+        "chips": lambda source: source.chips(node, listing),
+    }
+    unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
+    document = ask(options, questions[kind], unreachable=unreachable)
+    chosen = bool(listing.selector or listing.queue or listing.states or hurt)
+    show(document, output, lambda console: _list(console, kind, document, chosen=chosen))
 
 
-def _list(console: Console, kind: str, document: Any, none: str) -> None:
-    """A table of objects; where there is none, a line that says so."""
+def _list(console: Console, kind: str, document: Any, *, chosen: bool = False) -> None:
+    """A table of objects; where there is none, a line that says so. `chosen`: others were left out."""
     from ringwise.cli.drawing import cluster
 
     rows = document[kind]
-    if kind == "chips":
+    if not rows and (chosen or kind != "chips"):
+        console.print(f"there are no such {kind}" if chosen else f"there are no {kind}")
+    elif kind == "chips":
         cluster.draw_chips(console, rows)
-    elif not rows:
-        console.print(none)
     elif kind == "nodes":
         cluster.draw_nodes(console, rows)
     elif kind == "queues":
@@ -72,6 +71,8 @@ def _list(console: Console, kind: str, document: Any, none: str) -> None:
         cluster.draw_pods(console, rows, document["now"])
     else:
         cluster.draw_jobs(console, rows, document["now"])
+    if "more" in document:
+        console.print(f"and {document['more']:,} more; --limit 0 shows all")
 
 
 @click.command("describe")

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container
 
 from ringwise.scheduler.node_states import ChipStates, chip_states, is_open, node_states, offered
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.cluster import ChipFields, ChipsDocument
+from ringwise.views.documents.cluster import ChipFields
 
 
-def chips_document(rows: Iterable[ChipFields]) -> ChipsDocument:
-    """What `ringwise get chips -o json` prints."""
-    return {"schema": "ringwise.io/chips/v2", "chips": [*rows]}
-
-
-def chip_documents(view: SchedulerView, now: int, node: str | None = None) -> list[ChipFields]:
-    """The chips of one node, or of all, in natural order."""
+def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None = None) -> list[ChipFields]:
+    """The chips of some nodes, or of all, in natural order."""
     state = view.cluster
     found: list[ChipFields] = []
     for number in sorted(state.known_nodes(), key=lambda one: natural_key(state.names[one])):
-        if node in (None, state.names[number]):
+        if nodes is None or state.names[number] in nodes:
             opened = is_open(node_states(state, number, now))
             for resource, fleet in sorted(offered(state, number)):
                 states = chip_states(state, number, fleet, is_open=opened)

@@ -28,7 +28,7 @@ from ringwise.scheduler.node_states import (
     offered,
 )
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Node, Pod, PodGroup, Queue
+from ringwise.state.model import EMPTY, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.natural import natural_key
@@ -101,6 +101,8 @@ class JobView:
     assumed: int = 0
     #: The faults that hurt it now.
     hurt: list[Hurt] = field(default_factory=list)
+    #: Of the vcjob; of the PodGroup, or where it was made for its pods, of the first of them; of the pod.
+    labels: Mapping[str, str] = EMPTY
 
     @property
     def key(self) -> str:
@@ -257,6 +259,7 @@ def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Po
         job,
         vcjob,
         dict(vcjob.counts),
+        labels=vcjob.labels,
     )
 
 
@@ -284,6 +287,7 @@ def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list
         sum(pod.cls.chips for pod in pods),
         _reason(view, job),
         job,
+        labels=pods[0].labels if group.ordinary and pods else group.labels,
     )
 
 
@@ -313,6 +317,7 @@ def missing_group_view(view: SchedulerView, key: str, job: Job | None, pods: lis
         sum(pod.cls.chips for pod in pods),
         _reason(view, job),
         job,
+        labels=pods[0].labels,
     )
 
 
@@ -335,6 +340,7 @@ def pod_view(view: SchedulerView, pod: Pod, job: Job | None) -> JobView:
         pod.cls.chips,
         _reason(view, job),
         job,
+        labels=pod.labels,
     )
 
 
@@ -371,7 +377,8 @@ def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
     return {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
 
 
-def node_documents(objects: ClusterObjects) -> list[NodeFields]:
+def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) -> list[NodeFields]:
+    """All nodes or some, in natural order."""
     boards = boards_by_node(objects)
     resolved = objects.view.switches()
     pods: dict[str, int] = {}
@@ -388,7 +395,7 @@ def node_documents(objects: ClusterObjects) -> list[NodeFields]:
             "pods": pods.get(node.name, 0),
             "chips": list(_chips(objects, node, boards, opened=states["open"])),
         }
-        for node in sorted(objects.nodes, key=lambda node: natural_key(node.name))
+        for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name))
         for states in (_states(objects, node),)
     ]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import click
+
+from ringwise.views.lists import sort_keys_of, states_of
 
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
@@ -34,6 +36,38 @@ only a lab; `install`, `uninstall` and `run` only a cluster.
 
 Older names still work: `scheduler`, `controller`, `admission` and `device-plugin` without `run`, and
 `chips list` for `get chips`."""
+
+_LISTS = """## Lists
+
+`get` lists a part of the objects, in an order, for files, a lab and a cluster alike:
+
+- `-l` takes labels as kubectl does: `a=b,c!=d,e in (f,g),h notin (i),j,!k`. A job has those of its vcjob,
+  PodGroup or pod, a chip those of its node; those of queues are not read.
+- `--queue` lists the jobs and pods of a queue, `-n` those of a namespace.
+- `--state pending,refused` lists what is in one of these states; a node has several at once.
+- `--sort-by chips` orders the rows, `--sort-by -chips` the other way round; `age` has the youngest first.
+  `.metadata.name`, `.metadata.namespace` and `.metadata.creationTimestamp` are read as kubectl reads them.
+- `--limit 20` cuts a table after 20 rows and says how many more there are; 0 shows all. Without it a table in
+  a terminal has at most 100 rows, in a pipe all. JSON and YAML are never cut.
+
+A word that is not known ends the command with exit code 2 and the words that are. A lab chooses the rows
+itself; of a cluster all objects are read, because states and reasons are computed from them.
+
+| | `--state` | `--sort-by` |
+|---|---|---|"""
+
+
+def _lists() -> str:
+    rows = [
+        f"| {kind} | {_words(states_of(kind))} | {_words(sort_keys_of(kind))} |"
+        for kind in ("jobs", "pods", "nodes", "chips", "queues")
+    ]
+    return "\n".join([_LISTS, *rows])
+
+
+def _words(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
 
 _COMPLETION = (
     "## Shell completion",
@@ -67,7 +101,7 @@ def commands_page(root: click.Group, exit_codes: Mapping[int, str]) -> str:
         "|---|---|",
         *(f"| {code} | {meaning} |" for code, meaning in exit_codes.items()),
     ]
-    lines += ["", _SOURCES, "", *_COMPLETION]
+    lines += ["", _SOURCES, "", _lists(), "", *_COMPLETION]
     for path, command in _walk(root, ("ringwise",)):
         context = click.Context(command, info_name=" ".join(path), terminal_width=_WIDTH)
         lines += ["", f"## `{' '.join(path)}`", ""]

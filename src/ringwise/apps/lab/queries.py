@@ -36,6 +36,7 @@ from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
+from ringwise.views.lists import Listing
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
 
@@ -173,17 +174,21 @@ def drain_document(
 
 
 def _get(answers: LabAnswers, parameters: Parameters) -> Any:
-    kind, namespace = parameters.get("kind"), parameters.get("namespace")
+    kind, namespace, listing = parameters.get("kind"), parameters.get("namespace"), _listing(parameters)
     match kind:
         case "nodes":
-            return answers.nodes()
+            return answers.nodes(listing)
         case "jobs":
-            return answers.jobs(namespace)
+            return answers.jobs(namespace, listing)
         case "queues":
-            return answers.queues()
+            return answers.queues(listing)
         case "pods":
-            return answers.pods(namespace)
+            return answers.pods(namespace, listing)
     raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
+
+
+def _listing(parameters: Parameters) -> Listing:
+    return msgspec.convert(parameters.get("listing", {}), Listing)
 
 
 def _describe(answers: LabAnswers, parameters: Parameters) -> Any:
@@ -228,7 +233,7 @@ def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
 QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _get,
-    "chips": lambda answers, parameters: answers.chips(parameters.get("node")),
+    "chips": lambda answers, parameters: answers.chips(parameters.get("node"), _listing(parameters)),
     "describe": _describe,
     "names": lambda answers, parameters: all_names(answers.objects, str(parameters.get("kind"))),
     "drain": lambda answers, parameters: answers.drain_question(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
-from ringwise.views.chips import chip_documents, chips_document
+from ringwise.views.chips import chip_documents
 from ringwise.views.cluster import (
     ClusterObjects,
     JobView,
@@ -54,6 +54,7 @@ from ringwise.views.explain import (
     explanation_pictures,
 )
 from ringwise.views.faults import faults_document
+from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.topology import topology_document
 
 
@@ -77,27 +78,58 @@ class ClusterAnswers(ABC):
 
     # -- lists
 
-    def nodes(self) -> NodesDocument:
-        return {"schema": "ringwise.io/nodes/v2", "nodes": node_documents(self.objects)}
+    def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
+        choice, objects = Choice("nodes", listing), self.objects
+        chosen = [node for node in objects.nodes if choice.takes(node.labels)]
+        nodes, more = choice.of(node_documents(objects, chosen))
+        return {"schema": "ringwise.io/nodes/v2", "nodes": nodes, **_more(more)}
 
-    def jobs(self, namespace: str | None = None) -> JobsDocument:
-        jobs = [view.document() for view in self._views() if namespace in (None, view.namespace)]
-        return {"schema": "ringwise.io/jobs/v1", "now": self.now, "jobs": jobs}
+    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
+        choice, decided = Choice("jobs", listing), self.decided
+        views = job_views(decided)
+        _check_queue(decided, views, listing.queue)
+        chosen = [
+            view
+            for view in views
+            if namespace in (None, view.namespace) and choice.takes(view.labels, view.queue)
+        ]
+        jobs, more = choice.of(view.document() for view in with_reasons(decided, chosen))
+        return {"schema": "ringwise.io/jobs/v1", "now": self.now, "jobs": jobs, **_more(more)}
 
-    def queues(self) -> QueuesDocument:
-        queues = queue_documents(self.objects, job_views(self.decided))
-        return {"schema": "ringwise.io/queues/v1", "queues": queues}
+    def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
+        choice = Choice("queues", listing)
+        queues, more = choice.of(queue_documents(self.objects, job_views(self.decided)))
+        return {"schema": "ringwise.io/queues/v1", "queues": queues, **_more(more)}
 
-    def pods(self, namespace: str | None = None) -> PodsDocument:
-        decided = self.decided
-        some = [pod for pod in decided.pods if namespace in (None, pod.namespace)]
-        return {"schema": "ringwise.io/pods/v1", "now": self.now, "pods": pod_documents(decided, some)}
+    def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
+        choice, decided = Choice("pods", listing), self.decided
+        queues: dict[str, str] = {}
+        if listing.queue is not None:
+            views = job_views(decided)
+            _check_queue(decided, views, listing.queue)
+            queues = {pod.uid: view.queue for view in views for pod in view.pods}
+        chosen = [
+            pod
+            for pod in decided.pods
+            if namespace in (None, pod.namespace) and choice.takes(pod.labels, queues.get(pod.uid))
+        ]
+        pods, more = choice.of(pod_documents(decided, chosen))
+        return {"schema": "ringwise.io/pods/v1", "now": self.now, "pods": pods, **_more(more)}
 
-    def chips(self, node: str | None = None) -> ChipsDocument:
-        objects = self.objects
+    def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
+        """A selector is about the labels of their nodes."""
+        choice, objects = Choice("chips", listing), self.objects
+        nodes = None
         if node is not None:
-            find_name(objects, "node", node)
-        return chips_document(chip_documents(objects.view, self.now, node))
+            nodes = {find_name(objects, "node", node)}
+        if listing.selector:
+            nodes = {
+                one.name
+                for one in objects.nodes
+                if choice.takes(one.labels) and (nodes is None or one.name in nodes)
+            }
+        chips, more = choice.of(chip_documents(objects.view, self.now, nodes))
+        return {"schema": "ringwise.io/chips/v2", "chips": chips, **_more(more)}
 
     def faults(self) -> FaultsDocument:
         return faults_document(self.objects.view, self.now)
@@ -108,7 +140,7 @@ class ClusterAnswers(ABC):
         objects = self.objects
         find_name(objects, "node", name)
         node = next(found for found in objects.nodes if found.name == name)
-        fields = next(found for found in node_documents(objects) if found["name"] == name)
+        fields = node_documents(objects, [node])[0]
         return {
             "schema": "ringwise.io/node/v2",
             "now": self.now,
@@ -241,6 +273,20 @@ class ClusterAnswers(ABC):
     def _environment(self, _pod: Pod) -> Mapping[str, str]:
         """The variables that job plugins set, with the values that a container would read now."""
         return {}
+
+
+class _More(TypedDict, total=False):
+    more: int
+
+
+def _more(left_out: int) -> _More:
+    return {"more": left_out} if left_out else {}
+
+
+def _check_queue(objects: ClusterObjects, views: Sequence[JobView], queue: str | None) -> None:
+    """Raises UnknownNameError. A job may name a queue that does not exist."""
+    if queue is not None and all(view.queue != queue for view in views):
+        find_name(objects, "queue", queue)
 
 
 def plain(value: object) -> Any:

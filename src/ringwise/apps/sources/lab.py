@@ -23,6 +23,7 @@ from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, S
 from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
+from ringwise.views.lists import EVERYTHING, Listing
 
 
 class LabSource:
@@ -39,24 +40,24 @@ class LabSource:
 
     # -- lists
 
-    def nodes(self) -> NodesDocument:
-        document: NodesDocument = self._ask("get", kind="nodes")
+    def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
+        document: NodesDocument = self._ask("get", kind="nodes", listing=listing)
         return document
 
-    def jobs(self, namespace: str | None = None) -> JobsDocument:
-        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace)
+    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
+        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace, listing=listing)
         return document
 
-    def queues(self) -> QueuesDocument:
-        document: QueuesDocument = self._ask("get", kind="queues")
+    def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
+        document: QueuesDocument = self._ask("get", kind="queues", listing=listing)
         return document
 
-    def pods(self, namespace: str | None = None) -> PodsDocument:
-        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace)
+    def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
+        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace, listing=listing)
         return document
 
-    def chips(self, node: str | None = None) -> ChipsDocument:
-        document: ChipsDocument = self._ask("chips", node=node)
+    def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
+        document: ChipsDocument = self._ask("chips", node=node, listing=listing)
         return document
 
     def faults(self) -> FaultsDocument:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Amounts, ExpectedStartFields, Nanoseconds, Stored
+from ringwise.views.documents.common import Amounts, ExpectedStartFields, More, Nanoseconds, Stored
 
 
 class ChipMarks(TypedDict):
@@ -167,6 +167,7 @@ class NodesDocument(TypedDict):
 
     schema: Literal["ringwise.io/nodes/v2"]
     nodes: list[NodeFields]
+    more: NotRequired[More]
 
 
 class JobsDocument(TypedDict):
@@ -175,6 +176,7 @@ class JobsDocument(TypedDict):
     schema: Literal["ringwise.io/jobs/v1"]
     now: Nanoseconds
     jobs: list[JobFields]
+    more: NotRequired[More]
 
 
 class QueuesDocument(TypedDict):
@@ -182,6 +184,7 @@ class QueuesDocument(TypedDict):
 
     schema: Literal["ringwise.io/queues/v1"]
     queues: list[QueueFields]
+    more: NotRequired[More]
 
 
 class PodsDocument(TypedDict):
@@ -190,6 +193,7 @@ class PodsDocument(TypedDict):
     schema: Literal["ringwise.io/pods/v1"]
     now: Nanoseconds
     pods: list[PodFields]
+    more: NotRequired[More]
 
 
 class NodeDocument(NodeFields):
@@ -312,3 +316,4 @@ class ChipsDocument(TypedDict):
 
     schema: Literal["ringwise.io/chips/v2"]
     chips: list[ChipFields]
+    more: NotRequired[More]

@@ -11,6 +11,7 @@ Nanoseconds = Annotated[int, Meta(description="Nanoseconds since 1970.")]
 Stored = Annotated[
     dict[str, Any] | None, Meta(description="The object as it is stored. Its fields have no version.")
 ]
+More = Annotated[int, Meta(description="How many a limit left out; absent where the list is whole.")]
 #: `class` is a word of Python.
 WithClass = TypedDict(
     "WithClass",

@@ -1,0 +1,233 @@
+"""Filters, order and limit of `ringwise get`, for files, a lab and a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.apps.lab.client import LabClient, RefusedByLabError
+from ringwise.apps.sources.lab import LabSource
+from ringwise.cli.commands import cli, plugin
+from ringwise.state.model import Requirement
+from ringwise.views.lists import (
+    EVERYTHING,
+    Choice,
+    ListError,
+    Listing,
+    read_selector,
+    sort_keys_of,
+    states_of,
+)
+from tests.device.test_commands import kubeconfig
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import GROUPS, NODES, PODS, QUEUES, group, node, pod, run
+from tests.lab.rig import Terminal, nodes, running
+
+KINDS = {
+    NODES: ("v1", "Node"),
+    QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
+    GROUPS: ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+    PODS: ("v1", "Pod"),
+}
+
+
+def labelled(thing: dict[str, Any], **labels: str) -> dict[str, Any]:
+    meta = thing["metadata"]
+    return {**thing, "metadata": {**meta, "labels": {**meta.get("labels", {}), **labels}}}
+
+
+def objects() -> dict[str, list[dict[str, Any]]]:
+    """Twelve nodes in two zones, a pod that runs, a gang that does not fit, one that is refused."""
+    chips = ",".join(f"Ascend910-{chip}" for chip in range(4))
+    gang = [labelled(pod(f"gang-{number}", 8, group="gang"), team="a") for number in range(13)]
+    cordoned = node("node-3")
+    cordoned["spec"] = {**cordoned.get("spec", {}), "unschedulable": True}
+    bad = group("bad", 1)
+    bad["spec"]["queue"] = "team"
+    others = [node(f"node-{number}") for number in range(13) if number not in (3, 10)]
+    return {
+        NODES: [labelled(cordoned, zone="east"), *(labelled(one, zone="west") for one in others)],
+        QUEUES: [{"metadata": {"name": "default"}}, {"metadata": {"name": "team"}}],
+        GROUPS: [labelled(group("gang", 13), team="a"), bad],
+        PODS: [
+            labelled(pod("runs", 4, on="node-2", held=chips), team="b"),
+            *gang,
+            pod("bad-0", 3, group="bad"),
+        ],
+    }
+
+
+@pytest.fixture
+def manifests(tmp_path: Path) -> Path:
+    file = tmp_path / "objects.json"
+    lines = [
+        json.dumps({"apiVersion": KINDS[path][0], "kind": KINDS[path][1], **one})
+        for path, found in objects().items()
+        for one in found
+    ]
+    file.write_text("\n".join(lines))
+    return file
+
+
+def names(document: dict[str, Any]) -> list[str]:
+    kind = next(kind for kind in ("jobs", "nodes", "queues", "pods", "chips") if kind in document)
+    return [row.get("name") or f"{row['node']} {row['chip']}" for row in document[kind]]
+
+
+LISTS = {
+    "jobs --state pending": ["gang"],
+    "jobs --state refused --state placed --sort-by name": ["bad", "runs"],
+    "jobs --queue team": ["bad"],
+    "jobs -l team=a": ["gang"],
+    "jobs -l 'team notin (a, c),team'": ["runs"],
+    "jobs -l team!=a --sort-by -chips": ["runs", "bad"],
+    "pods --queue team": ["bad-0"],
+    "pods --state running": ["runs"],
+    "nodes --state cordoned": ["node-3"],
+    "nodes -l zone=east,kubernetes.io/os!=windows": ["node-3"],
+    "nodes -l '!zone'": [],
+    "queues --sort-by -waiting": ["default", "team"],
+    "chips --state used": [f"node-2 Ascend910-{chip}" for chip in range(4)],
+    "chips -l zone=east --state used": [],
+    "chips --node node-2 -l zone=west --state used --sort-by -chip": [
+        f"node-2 Ascend910-{chip}" for chip in (3, 2, 1, 0)
+    ],
+}
+
+
+def test_files_lab_and_cluster_list_the_same(tmp_path: Path, manifests: Path) -> None:
+    lab = tmp_path / "lab"
+
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            for path, found in objects().items():
+                for one in found:
+                    api.put(path, one)
+            await asyncio.to_thread(compare, kubeconfig(tmp_path, api.url))
+
+    def compare(config: str) -> None:
+        with running(lab, nodes(0)):
+            Terminal(lab).ok(f"submit {manifests}")
+            for question, expected in LISTS.items():
+                for source in (f"-f {manifests}", f"--lab {lab}", f"--kubeconfig {config}"):
+                    ran = CliRunner().invoke(plugin, shlex.split(f"get {question} {source} -o json"))
+                    assert ran.exit_code == 0, (question, source, ran.output)
+                    assert names(json.loads(ran.stdout)) == expected, (question, source)
+
+    run(test())
+
+
+def get(words: str, manifests: Path) -> Result:
+    return CliRunner(env={"COLUMNS": "80"}).invoke(cli, shlex.split(f"get {words} -f {manifests}"))
+
+
+def test_a_lab_sends_the_rows_that_are_shown(tmp_path: Path, manifests: Path) -> None:
+    with running(tmp_path / "lab", nodes(0)):
+        Terminal(tmp_path / "lab").ok(f"submit {manifests}")
+        source = LabSource(LabClient(tmp_path / "lab"))
+        cut = source.pods(None, Listing(limit=2, sort_by="-name"))
+        assert ([row["name"] for row in cut["pods"]], cut["more"]) == (["runs", "gang-12"], 13)
+        assert "more" not in source.pods()
+        with pytest.raises(RefusedByLabError, match="pods cannot be sorted by"):
+            source.pods(None, Listing(sort_by="colour"))
+
+
+def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPatch, manifests: Path) -> None:
+    cut = get("pods --limit 3", manifests).stdout.splitlines()
+    assert (len(cut), cut[-1]) == (6, "and 12 more; --limit 0 shows all")
+    # In a pipe a list is whole, in a terminal it has a limit.
+    assert "more;" not in get("pods", manifests).stdout
+    assert "more;" not in get("pods --limit 0", manifests).stdout
+    monkeypatch.setattr("ringwise.cli.lists.ROWS", 5)
+    monkeypatch.setattr("ringwise.cli.lists._in_terminal", lambda: True)
+    assert get("pods", manifests).stdout.splitlines()[-1] == "and 10 more; --limit 0 shows all"
+    assert "more;" not in get("pods --limit 0", manifests).stdout
+    assert len(json.loads(get("pods -o json", manifests).stdout)["pods"]) == 15
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("jobs --state runing", "jobs have no state runing (did you mean 'running'?); they have: placed, "),
+        ("nodes --state redy", "nodes have no state redy (did you mean 'ready'?); they have: not-ready, "),
+        (
+            "queues --sort-by age",
+            "queues cannot be sorted by age; by: name, state, weight, jobs, waiting (with - before it: ",
+        ),
+        ("jobs -l 'a in b'", "the selector 'a in b' cannot be read at 'a in b'; write key=value, "),
+        ("jobs -l a=b,", "the selector 'a=b,' cannot be read after its last comma; write key=value, "),
+        ("queues -l a=b", "-l goes with jobs, nodes, pods and chips, not with queues"),
+        ("nodes --queue team", "--queue goes with jobs and pods, not with nodes"),
+        ("jobs --queue tam", "there is no queue tam (did you mean 'team'?)"),
+        ("jobs --limit 3 -o json", "--limit goes with tables; json is never cut"),
+        ("nodes --node node-1", "--node goes with chips, not with nodes"),
+    ],
+)
+def test_what_cannot_be_listed_gets_one_line_with_what_can(words: str, message: str, manifests: Path) -> None:
+    ran = get(words, manifests)
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"ringwise: {message}")
+    assert len(ran.stderr.splitlines()) == 1
+
+
+def test_a_list_without_rows_says_whether_others_were_left_out(manifests: Path) -> None:
+    assert get("jobs -l team=c", manifests).stdout == "there are no such jobs\n"
+    assert get("jobs -n nowhere", manifests).stdout == "there are no jobs\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("a", (Requirement("a", "Exists"),)),
+        ("!a", (Requirement("a", "DoesNotExist"),)),
+        ("a=", (Requirement("a", "In", ("",)),)),
+        ("a=1, b==2", (Requirement("a", "In", ("1",)), Requirement("b", "In", ("2",)))),
+        ("x.io/a-b!=v_1", (Requirement("x.io/a-b", "NotIn", ("v_1",)),)),
+        (" a in (b, c),d notin (e)", (Requirement("a", "In", ("b", "c")), Requirement("d", "NotIn", ("e",)))),
+        # A key may be called as an operator.
+        ("in,notin=x", (Requirement("in", "Exists"), Requirement("notin", "In", ("x",)))),
+    ],
+)
+def test_selectors_are_read_as_kubectl_reads_them(text: str, expected: tuple[Requirement, ...]) -> None:
+    assert read_selector(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", [",", "a b", "a=b c", "a in ()x", "a in (b", "a in (b c)", "=b", "!", "a=b,,c"]
+)
+def test_selectors_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(ListError, match="write key=value"):
+        read_selector(text)
+
+
+def test_every_state_and_key_can_be_asked_for(manifests: Path) -> None:
+    """In words of `--state` and `--sort-by`, and in kubectl's."""
+    for kind in ("jobs", "nodes", "queues", "pods", "chips"):
+        whole = sorted(names(json.loads(get(f"{kind} -o json", manifests).stdout)))
+        for state in states_of(kind):
+            Choice(kind, Listing(states=(state.upper(),)))
+        for key in sort_keys_of(kind):
+            for typed in (key, f"-{key}"):
+                ran = get(f"{kind} --sort-by {typed} -o json", manifests)
+                assert sorted(names(json.loads(ran.stdout))) == whole, (kind, typed)
+    oldest = get("pods --sort-by .metadata.creationTimestamp -o json", manifests)
+    braces = get("pods --sort-by '{.metadata.name}' -o json", manifests)
+    created = [row["created"] for row in json.loads(oldest.stdout)["pods"]]
+    assert created == sorted(created)
+    assert names(json.loads(braces.stdout))[:3] == ["bad-0", "gang-0", "gang-1"]
+
+
+def test_rows_without_a_value_come_last() -> None:
+    rows: list[dict[str, int | None]]
+    rows = [{"rank": None, "n": 1}, {"rank": 2, "n": 2}, {"rank": None, "n": 3}, {"rank": 1, "n": 4}]
+    for key, expected in (("rank", [4, 2, 1, 3]), ("-rank", [2, 4, 1, 3])):
+        found, _ = Choice("pods", Listing(sort_by=key)).of(rows)
+        assert [row["n"] for row in found] == expected
+    assert Choice("pods", EVERYTHING).of(rows) == (rows, 0)
