@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
+from ringwise.cli.drawing.folding import fold, line_ends
 from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.tables import Column, Table
 
@@ -107,3 +110,51 @@ def test_16_a_very_narrow_terminal_shows_one_cell_in_a_line() -> None:
         "  board 910-x8",
         "  pods 3",
     ]
+
+
+# -- folds
+
+SHORT = st.lists(st.from_regex(r"[a-z0-9.-]{1,12}", fullmatch=True), min_size=2, max_size=40)
+
+
+@given(SHORT, st.integers(40, 120))
+def test_no_fold_leaves_a_word_alone(words: list[str], width: int) -> None:
+    lines = fold(" ".join(words), width, "  ").split("\n")
+    assert " ".join(lines).split() == words
+    assert max(map(len, lines)) <= width
+    assert [line for line in lines if len(line.split()) == 1] == []
+
+
+@given(st.lists(WORD, min_size=1, max_size=7), st.integers(50, 60))
+def test_as_few_words_are_alone_as_can_be(words: list[str], width: int) -> None:
+    """Of all ways to fold a short text."""
+    alone = [
+        sum(len(line) == 1 for line in lines)
+        for lines in _ways(words)
+        if all(len(" ".join(line)) <= width for line in lines)
+    ]
+    ends = [0, *line_ends(" ".join(words), width), len(" ".join(words))]
+    lines = [" ".join(words)[begin:end] for begin, end in itertools.pairwise(ends)]
+    assert sum(len(line.split()) == 1 for line in lines) == min(alone)
+
+
+def _ways(words: list[str]) -> Iterator[list[list[str]]]:
+    if not words:
+        yield []
+    for count in range(1, len(words) + 1):
+        for rest in _ways(words[count:]):
+            yield [words[:count], *rest]
+
+
+def test_lines_are_filled_where_no_word_is_alone() -> None:
+    text = "the pod waits for a node that has eight free chips in one ring"
+    assert fold(text, 30, "  ").split("\n") == [
+        "the pod waits for a node",
+        "  that has eight free chips in",
+        "  one ring",
+    ]
+    assert fold("chips are assumed and taken for healthy [chips-assumed]", 45, "  ").split("\n") == [
+        "chips are assumed and taken for",
+        "  healthy [chips-assumed]",
+    ]
+    assert fold("as it is", 8) == "as it is"

@@ -129,10 +129,10 @@ def complain(*lines: object) -> None:
         text = str(line)
         if sys.stderr.isatty():
             import shutil
-            import textwrap
 
-            width = max(20, shutil.get_terminal_size().columns)
-            text = textwrap.fill(text, width, subsequent_indent="  ", break_on_hyphens=False)
+            from ringwise.cli.drawing.folding import fold
+
+            text = fold(text, max(20, shutil.get_terminal_size().columns), "  ")
         click.echo(text, err=True)
 
 
