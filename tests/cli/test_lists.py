@@ -5,15 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli, plugin
+from ringwise.cli.main import _run as main_run
 from ringwise.state.model import Requirement
 from ringwise.views.lists import (
     EVERYTHING,
@@ -27,7 +32,7 @@ from ringwise.views.lists import (
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, NODES, PODS, QUEUES, group, node, pod, run
-from tests.lab.rig import Terminal, nodes, running
+from tests.lab.rig import Terminal, job, nodes, running
 
 KINDS = {
     NODES: ("v1", "Node"),
@@ -231,3 +236,111 @@ def test_rows_without_a_value_come_last() -> None:
         found, _ = Choice("pods", Listing(sort_by=key)).of(rows)
         assert [row["n"] for row in found] == expected
     assert Choice("pods", EVERYTHING).of(rows) == (rows, 0)
+
+
+# -- watch
+
+
+@contextmanager
+def pauses(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> Iterator[list[float]]:
+    """What happens between two looks of `--watch`; after the last step Ctrl-C is pressed."""
+    slept: list[float] = []
+    left = iter(steps)
+
+    def wait(seconds: float) -> None:
+        slept.append(seconds)
+        step = next(left, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr("ringwise.cli.lists._wait", wait)
+    yield slept
+
+
+def run_main(monkeypatch: pytest.MonkeyPatch, root: click.Group, words: str) -> int:
+    """The program as it is started, with its exit code."""
+    monkeypatch.setattr(sys, "argv", ["ringwise", *shlex.split(words)])
+    monkeypatch.setenv("COLUMNS", "80")
+    return main_run(lambda: root, "ringwise")
+
+
+def test_watch_prints_rows_that_change_until_ctrl_c(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("one", 1, 8))
+        with pauses(
+            monkeypatch,
+            lambda: None,
+            lambda: terminal.submit(job("two", 1, 4)),
+            lambda: terminal.ok("delete job two"),
+        ) as slept:
+            code = run_main(monkeypatch, cli, f"get jobs --watch --lab {tmp_path}")
+    printed, told = capsys.readouterr()
+    lines = printed.splitlines()
+    assert (code, told.strip(), slept) == (130, "", [1.0] * 4)
+    assert lines[0].startswith("job       queue     phase      ")
+    assert lines[2].startswith("lab/one   default   Starting   1/1    8 ")
+    # A row that did not change is not printed again; columns stay where they are.
+    assert lines[3].startswith("lab/two   default   Pending    0/1    4 ")
+    assert [line.split()[0] for line in lines if line.startswith("lab/")] == ["lab/one", "lab/two"]
+    assert lines[-1] == "job lab/two is not in the list any more"
+
+
+def test_watch_of_a_list_that_was_empty_begins_with_its_headings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)), pauses(monkeypatch, lambda: terminal.submit(job("first", 1, 3))):
+        code = run_main(monkeypatch, cli, f"get jobs -w --state refused --lab {tmp_path}")
+    lines = capsys.readouterr().out.splitlines()
+    assert (code, lines[0]) == (130, "there are no such jobs")
+    assert lines[1].split()[:2] == ["job", "queue"]
+    assert lines[3].startswith("lab/first")
+
+
+def test_watch_lists_a_cluster_again_every_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def test() -> None:
+        async with FakeApiServer() as api:
+            for number in range(3):
+                api.put(NODES, node(f"node-{number}"))
+            config = kubeconfig(tmp_path, api.url)
+
+            def watch() -> None:
+                cordoned = node("node-1")
+                cordoned["spec"] = {"unschedulable": True}
+                with pauses(
+                    monkeypatch, lambda: loop.call_soon_threadsafe(api.put, NODES, cordoned)
+                ) as slept:
+                    words = f"get nodes --watch --limit 1 --kubeconfig {config}"
+                    monkeypatch.setattr(sys, "argv", ["ringwise", *words.split()])
+                    cli.main(standalone_mode=False)
+                    assert slept == [10.0, 10.0]
+
+            loop = asyncio.get_running_loop()
+            with pytest.raises(click.Abort):
+                await asyncio.to_thread(watch)
+
+    monkeypatch.setenv("COLUMNS", "80")
+    run(test())
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[2].startswith("node-0")
+    assert lines[3] == "and 2 more; --limit 0 shows all"
+    assert lines[4].split()[:2] == ["node-1", "cordoned"]
+    assert len(lines) == 5
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("jobs --watch -o json", "ringwise: --watch goes with tables; for json ask again\n"),
+        ("jobs --watch", "ringwise: --watch goes with a lab or a cluster; files do not change\n"),
+    ],
+)
+def test_what_cannot_be_watched(words: str, message: str, manifests: Path) -> None:
+    ran = get(words, manifests)
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", message)

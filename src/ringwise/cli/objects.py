@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.lists import list_options, take_listing
+from ringwise.cli.lists import list_options, take_listing, watch_list
 from ringwise.cli.output import output_option, stdout_console, stop
 from ringwise.cli.queries import FROM_CLUSTER, ask, asking, namespace_of, show, source_of, source_options
 
@@ -31,16 +31,15 @@ NAMED = ("node", "job", "queue", "pod")
     metavar="[jobs|nodes|queues|pods|chips]",
 )
 @click.option("--node", help="With chips: only those of this node.")
-@click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now.")
 @list_options
 @source_options()
 @output_option
-def get_command(kind: str, node: str | None, hurt: bool, output: str, **options: Any) -> None:
+def get_command(kind: str, node: str | None, output: str, **options: Any) -> None:
     """List jobs, nodes, queues, pods or chips."""
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
-    listing = take_listing(kind, output, options, hurt=hurt)
+    listing, watch = take_listing(kind, output, options)
     questions: dict[str, Callable[[QuerySource], Any]] = {
         "jobs": lambda source: source.jobs(namespace, listing),
         "nodes": lambda source: source.nodes(listing),
@@ -49,12 +48,21 @@ def get_command(kind: str, node: str | None, hurt: bool, output: str, **options:
         "chips": lambda source: source.chips(node, listing),
     }
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
+    chosen = bool(listing.selector or listing.queue or listing.states or listing.hurt)
+
+    def draw(document: Any, only: Collection[int] | None = None) -> None:
+        _list(stdout_console(), kind, document, only, chosen=chosen)
+
     document = ask(options, questions[kind], unreachable=unreachable)
-    chosen = bool(listing.selector or listing.queue or listing.states or hurt)
-    show(document, output, lambda console: _list(console, kind, document, chosen=chosen))
+    if watch is None:
+        show(document, output, lambda _console: draw(document))
+        return
+    watch_list(kind, options, questions[kind], document, draw, limit=watch)
 
 
-def _list(console: Console, kind: str, document: Any, *, chosen: bool = False) -> None:
+def _list(
+    console: Console, kind: str, document: Any, only: Collection[int] | None = None, *, chosen: bool = False
+) -> None:
     """A table of objects; where there is none, a line that says so. `chosen`: others were left out."""
     from ringwise.cli.drawing import cluster
 
@@ -62,15 +70,15 @@ def _list(console: Console, kind: str, document: Any, *, chosen: bool = False) -
     if not rows and (chosen or kind != "chips"):
         console.print(f"there are no such {kind}" if chosen else f"there are no {kind}")
     elif kind == "chips":
-        cluster.draw_chips(console, rows)
+        cluster.draw_chips(console, rows, only)
     elif kind == "nodes":
-        cluster.draw_nodes(console, rows)
+        cluster.draw_nodes(console, rows, only)
     elif kind == "queues":
-        cluster.draw_queues(console, rows)
+        cluster.draw_queues(console, rows, only)
     elif kind == "pods":
-        cluster.draw_pods(console, rows, document["now"])
+        cluster.draw_pods(console, rows, document["now"], only)
     else:
-        cluster.draw_jobs(console, rows, document["now"])
+        cluster.draw_jobs(console, rows, document["now"], only)
     if "more" in document:
         console.print(f"and {document['more']:,} more; --limit 0 shows all")
 

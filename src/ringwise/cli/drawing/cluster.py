@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.columns import Columns
@@ -51,13 +51,17 @@ _NODE_ROWS = 4
 _BELOW_NODES = 3
 
 
+#: Numbers of the rows that are drawn, without headings, as they stand in the whole table; None: the table.
+Only = Collection[int] | None
+
+
 def node_state(node: NodeFields) -> str:
     """The worst of its states; of a drain that lies ahead, when it begins."""
     worst = node["states"][0]
     return worst["state"] if worst["start"] is None else f"{worst['state']} {time_text(worst['start'])}"
 
 
-def draw_nodes(console: Console, shown: Sequence[NodeFields]) -> None:
+def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None) -> None:
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
     isolated = any(one["isolated"] for node in shown for one in node["chips"])
@@ -83,10 +87,10 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields]) -> None:
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
         table.add(*row)
-    table.print(console)
+    table.print(console, only)
 
 
-def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int) -> None:
+def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only = None) -> None:
     """With a column for the faults that hurt jobs where there are any."""
     hurt = [Column("hurt by")] if any(job["hurt"] for job in jobs) else []
     columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
@@ -104,7 +108,7 @@ def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int) -> None:
             duration_text(now - job["created"]),
             note="; ".join(_notes(job, now)),
         )
-    table.print(console)
+    table.print(console, only)
 
 
 def _notes(job: JobFields, now: int) -> Iterator[str]:
@@ -125,7 +129,7 @@ def job_key(job: JobFields) -> str:
     return f"{job['namespace']}/{job['name']}"
 
 
-def draw_queues(console: Console, queues: Iterable[QueueFields]) -> None:
+def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = None) -> None:
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
@@ -143,10 +147,10 @@ def draw_queues(console: Console, queues: Iterable[QueueFields]) -> None:
             str(queue["jobs"]),
             str(queue["waiting"]),
         )
-    table.print(console)
+    table.print(console, only)
 
 
-def draw_pods(console: Console, pods: Iterable[PodFields], now: int) -> None:
+def draw_pods(console: Console, pods: Iterable[PodFields], now: int, only: Only = None) -> None:
     moving = ("asks", "chips", "rank")
     names = ("pod", "phase", "node", *moving, "age")
     table = Table([Column(name, moves=name in moving) for name in names])
@@ -160,17 +164,17 @@ def draw_pods(console: Console, pods: Iterable[PodFields], now: int) -> None:
             "-" if pod["rank"] is None else str(pod["rank"]),
             duration_text(now - pod["created"]),
         )
-    table.print(console)
+    table.print(console, only)
 
 
-def draw_chips(console: Console, chips: Iterable[ChipFields]) -> None:
+def draw_chips(console: Console, chips: Iterable[ChipFields], only: Only = None) -> None:
     columns = [Column("node"), Column("chip"), Column("state"), Column("network"), Column("pod", moves=True)]
     table = Table([*columns, Column("faults", moves=True)], note="note")
     for chip in chips:
         network = "ok" if chip["network_healthy"] else "unhealthy"
         row = (chip["node"], chip["chip"], chip["state"], network, chip["pod"] or "", chip["faults"] or "")
         table.add(*row, note=chip["note"] or "")
-    table.print(console)
+    table.print(console, only)
 
 
 def phase_text(phase: str) -> Text:

@@ -8,7 +8,7 @@ terminal every cell does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import field
 
 from rich.console import Console
@@ -81,15 +81,19 @@ class Table:
         texts += [Text("")] * (len(self.columns) - len(texts))
         self.rows.append(_Row(texts, _text(note)))
 
-    def print(self, console: Console) -> None:
-        for line in self.lines(console.width):
+    def print(self, console: Console, only: Collection[int] | None = None) -> None:
+        for line in self.lines(console.width, only):
             console.print(line, soft_wrap=True)
 
-    def lines(self, width: int) -> list[Text]:
-        """The table as lines of at most this width."""
+    def lines(self, width: int, only: Collection[int] | None = None) -> list[Text]:
+        """The table as lines of at most this width. `only`: these rows, as they stand in the whole table."""
         inside = width - self.indent
         layout = self._layout(inside)
-        lines = self._stacked(inside) if layout is None else self._drawn(layout, inside)
+        rows = self.rows if only is None else [row for n, row in enumerate(self.rows) if n in only]
+        if layout is None:
+            lines = self._stacked(inside, rows)
+        else:
+            lines = self._drawn(layout, inside, rows, whole=only is None)
         drawn = []
         for line in lines:
             line.rstrip()
@@ -162,21 +166,21 @@ class Table:
 
     # -- the lines -------------------------------------------------------------------------------
 
-    def _drawn(self, layout: _Layout, width: int) -> Iterator[Text]:
+    def _drawn(self, layout: _Layout, width: int, rows: Sequence[_Row], *, whole: bool) -> Iterator[Text]:
         moved = [number for number in range(len(self.columns)) if number not in layout.shown]
         same = [number for number in moved if self._same_everywhere(number)]
-        if self.headings:
+        if self.headings and whole:
             names = [Text(column.name, "bold") for column in self.columns]
             yield from self._row(layout, _Row(names, Text(self.note, "bold")), width)
             yield Text("─" * layout.width)
-        for row in self.rows:
+        for row in rows:
             yield from self._row(layout, row, width)
             below = [Text(self._words(row, [number for number in moved if number not in same]))]
             below += [] if layout.note else [row.note]
             for text in below:
                 if text.plain:
                     yield from wrapped(Text.assemble(" " * _BELOW, text), width)
-        if same and (words := self._words(self.rows[0], same)):
+        if whole and same and (words := self._words(self.rows[0], same)):
             yield from wrapped(Text(f"all: {words}", "dim"), width)
 
     def _row(self, layout: _Layout, row: _Row, width: int) -> Iterator[Text]:
@@ -209,8 +213,8 @@ class Table:
         rows = [row for row in self.rows if any(cell.plain for cell in row.cells[1:])]
         return len(rows) > 1 and len({row.cells[number].plain for row in rows}) == 1
 
-    def _stacked(self, width: int) -> Iterator[Text]:
-        for row in self.rows:
+    def _stacked(self, width: int, rows: Sequence[_Row]) -> Iterator[Text]:
+        for row in rows:
             yield from wrapped(row.cells[0].copy(), width)
             for column, cell in zip(self.columns[1:], row.cells[1:], strict=True):
                 if cell.plain:
