@@ -8,10 +8,14 @@ from pathlib import Path
 
 from ringwise.cli.output import complain, reading_progress, stop
 from ringwise.framework.configuration import Configuration
+from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
+
+#: Errors that are printed; a page of them is enough to see what is wrong.
+MOST_TOLD = 50
 
 
 def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Configuration:
@@ -63,14 +67,21 @@ def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True
     """
     bundle = read_files(files, keep_going=keep_going)
     if bundle.errors and not keep_going:
-        raise stop(*(skippable(bundle.errors) if may_skip else bundle.errors))
-    complain(*bundle.errors)
+        raise stop(*(skippable(bundle.errors) if may_skip else told(bundle.errors)))
+    complain(*told(bundle.errors))
     return bundle
+
+
+def told(errors: Sequence[object]) -> list[str]:
+    """Errors of an input, one line each; of very many the first ones."""
+    lines = [str(error) for error in errors[:MOST_TOLD]]
+    more = len(errors) - len(lines)
+    return [*lines, f"and {counted(f'{more:,}', 'more error')}"] if more else lines
 
 
 def skippable(errors: Sequence[object]) -> list[str]:
     """Errors of an input, one line each; the last one names the option that goes on without such objects."""
-    lines = [str(error) for error in errors]
+    lines = told(errors)
     return [*lines[:-1], f"{lines[-1]} (--keep-going goes on without it)"]
 
 

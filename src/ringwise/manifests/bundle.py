@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from ringwise import wellknown
 from ringwise.grammar import agrees, counted
+from ringwise.manifests.checking import follows_from
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.groups import (
@@ -80,6 +81,9 @@ _SYSTEM_CLASSES = (wellknown.SYSTEM_CLUSTER_CRITICAL, wellknown.SYSTEM_NODE_CRIT
 _WRITTEN = frozenset(
     {"Job", "PodGroup", "Queue", "Pod", *(kind for _, kind in (*REPLICATED_KINDS, *OPERATOR_KINDS))}
 )
+
+#: Wires of objects that may not concern us.
+_OTHERS_MAY_USE: frozenset[type] = frozenset({ConfigMapWire, ReplicatedWire, OperatorJobWire})
 
 _THROUGH_PODS = frozenset({"DaemonSet", "CronJob", "InferServiceSet"})
 
@@ -241,6 +245,8 @@ class _BundleReader:
         self._workloads: list[Workload] = []
         self._not_listed = 0
         self._kind = ""
+        #: Fields of the present document that do not fit their types.
+        self._misfits: list[str] = []
 
     def read(self, sources: Sequence[ManifestSource], progress: Progress | None) -> None:
         total, done = sum(source.size for source in sources), 0
@@ -278,6 +284,7 @@ class _BundleReader:
 
     def _take(self, document: ManifestDocument) -> None:
         found = Findings(document.origin)
+        self._misfits = []
         bundle = self.bundle
         group = document.api_version.rpartition("/")[0]
         match group, document.kind:
@@ -319,15 +326,19 @@ class _BundleReader:
                 self._take_workload(owner, document, found)
             case _ if not document.kind.endswith("List"):
                 bundle.ignored[document.kind] += 1
-        for error in found.errors:
-            self._add_error(error)
+        told = len(self._misfits)
+        for number, error in enumerate(found.errors):
+            if number < told or not any(follows_from(error.field, misfit) for misfit in self._misfits):
+                self._add_error(error)
 
     def _wire(self, document: ManifestDocument, kind: type[Wire], found: Findings) -> Wire | None:
         decoded = document.decode(kind)
+        self._kind = document.kind
         if isinstance(decoded, list):
             found.errors.extend(decoded)
-            return None
-        self._kind = document.kind
+            self._misfits = [error.field for error in decoded]
+            # Errors of these do not always matter, and what was left out would say so.
+            return None if kind in _OTHERS_MAY_USE else document.decode_rest(kind)
         meta = getattr(decoded, "metadata", None)
         if (
             document.kind in _WRITTEN

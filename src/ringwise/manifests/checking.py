@@ -60,6 +60,46 @@ def _misfits(value: object, shape: shapes.Type, field: str) -> Iterator[tuple[st
             yield from _misfits(entry, shape.item_type, f"{field}[{position}]")
 
 
+def without_misfits(value: object, kind: object) -> Any:
+    """The value without the fields and entries of maps that do not fit; lists keep their places."""
+    return _without_misfits(value, shapes.type_info(kind))
+
+
+def _without_misfits(value: object, shape: shapes.Type) -> object:
+    if isinstance(shape, shapes.UnionType):
+        shape = next((one for one in shape.types if _fits(value, one)), shape)
+    if isinstance(shape, shapes.StructType) and isinstance(value, dict):
+        types = {inner.encode_name: inner.type for inner in shape.fields}
+        return {
+            key: _without_misfits(entry, types[key])
+            for key, entry in value.items()
+            if key in types and _may_fit(entry, types[key])
+        }
+    if isinstance(shape, shapes.DictType) and isinstance(value, dict):
+        return {
+            key: _without_misfits(entry, shape.value_type)
+            for key, entry in value.items()
+            if _may_fit(entry, shape.value_type)
+        }
+    if isinstance(shape, shapes.ListType) and isinstance(value, list):
+        return [_without_misfits(entry, shape.item_type) for entry in value]
+    return value
+
+
+def _may_fit(value: object, shape: shapes.Type) -> bool:
+    return any(
+        _fits(value, one) for one in (shape.types if isinstance(shape, shapes.UnionType) else (shape,))
+    )
+
+
+def follows_from(field: str, misfit: str) -> bool:
+    """Whether an error of `field` may only follow from a field that was left out."""
+    # What a container requests and its limits are compared.
+    resources, found, _ = misfit.rpartition(".resources.")
+    within = f"{resources}.resources" if found else misfit
+    return field.startswith(within) or misfit.startswith(field)
+
+
 def keyed(field: str, key: str) -> str:
     """The path of a map entry. Keys with dots are written in brackets, or the path would be ambiguous."""
     if key.replace("-", "").replace("_", "").isalnum():

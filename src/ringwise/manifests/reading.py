@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ringwise.manifests.checking import misfits
+from ringwise.manifests.checking import misfits, without_misfits
 from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.sources import ManifestSource, opened
@@ -48,6 +48,8 @@ _KIND_FIRST = re.compile(
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
 _LONGEST_VERSION = 253
+#: Documents of one source that are no YAML, each of which the parser begins anew after.
+MOST_BROKEN = 20
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -83,6 +85,16 @@ class ManifestDocument:
         body = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
         return body if isinstance(body, dict) else {}
 
+    def decode_rest(self, kind: type[Wire]) -> Wire | None:
+        """The struct of an object with errors, without the fields that do not fit; None where there is none.
+
+        It is only looked at for further errors, so that all of an object are told at once.
+        """
+        try:
+            return msgspec.convert(without_misfits(self.plain(), kind), kind)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            return None
+
     def _problems(self, kind: type[Wire], first: Exception) -> list[ManifestError]:
         try:
             plain = msgspec.json.decode(self.body) if isinstance(self.body, memoryview) else self.body
@@ -100,7 +112,7 @@ def _decoder(kind: Any) -> Any:
 def read_documents(
     source: ManifestSource, advanced: Callable[[int], None] = lambda at: None
 ) -> Iterator[ManifestDocument | ManifestError]:
-    """The objects of a source. An unreadable object gives an error; malformed syntax ends the input."""
+    """The objects of a source. An unreadable object or YAML document gives an error, broken JSON ends it."""
     count = 0
     try:
         with opened(source) as data:
@@ -134,9 +146,21 @@ def _documents(
     # Imported here: JSON needs no YAML parser.
     from ringwise.manifests.yaml_stream import YamlStream
 
-    for found in YamlStream(source.name, data, advanced, start=start, document=number).values():
-        origin = _origin(source.name, found.document, found.item)
-        yield _from_plain(origin, found.value, found.list_kind)
+    for _ in range(MOST_BROKEN):
+        stream = YamlStream(source.name, data, advanced, start=start, document=number)
+        try:
+            for found in stream.values():
+                origin = _origin(source.name, found.document, found.item)
+                yield _from_plain(origin, found.value, found.list_kind)
+        except ManifestError as error:
+            rest = stream.rest()
+            if rest is None:
+                raise
+            yield error
+            start, number = rest
+        else:
+            return
+    raise ManifestError(source.name, "", f"has {MOST_BROKEN} broken documents; reading stopped here")
 
 
 def _origin(name: str, document: int, item: int | None) -> str:

@@ -25,6 +25,7 @@ MAX_DOCUMENTS = 1_000_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CHUNK = 1 << 16
+_SEPARATOR = re.compile(rb"^---(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 _CONSTANTS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -68,7 +69,9 @@ class _Stream:
 
 
 class YamlStream:
-    """The documents of one source. Broken YAML ends the stream with a ManifestError."""
+    """The documents of one source. A broken one ends the stream with a ManifestError; `rest` says where the
+    next one begins.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,10 @@ class YamlStream:
         document: int = 1,
     ) -> None:
         self._name = name
+        self._data = data
+        self._start = start
+        #: The line of the error, from the start of the stream.
+        self._broken: int | None = None
         self._document = document - 1
         self._first_line = bytes(data[:start]).count(b"\n") + 1
         self._events: Iterator[yaml.Event] = yaml.parse(_Stream(data, start, advanced), Loader=_LOADER)
@@ -102,12 +109,25 @@ class YamlStream:
                     yield from self._top(next(self._events))
         except yaml.MarkedYAMLError as problem:
             mark = problem.problem_mark or problem.context_mark
+            self._broken = mark.line if mark else None
             line = f" in line {mark.line + self._first_line}, column {mark.column + 1}" if mark else ""
             raise self._error(f"broken YAML{line}: {problem.problem or problem.context}") from None
         except yaml.YAMLError as problem:
             raise self._error(f"broken YAML: {one_line(str(problem).partition(chr(10))[0])}") from None
         except UnicodeDecodeError as problem:
             raise self._error(f"broken YAML: not UTF-8 text: {problem.reason}") from None
+
+    def rest(self) -> tuple[int, int] | None:
+        """After an error: where the document after the broken one begins, and its number."""
+        if self._broken is None:
+            return None
+        at = self._start
+        for _ in range(self._broken):
+            at = self._data.find(b"\n", at) + 1
+            if not at:
+                return None
+        found = _SEPARATOR.search(self._data, max(at, self._start + 1))
+        return None if found is None else (found.start(), self._document + 1)
 
     def _top(self, event: yaml.Event) -> Iterator[YamlValue]:
         if not isinstance(event, yaml.MappingStartEvent) or event.anchor:
@@ -247,7 +267,9 @@ class YamlStream:
             raise self._error(f"{self._line(event)}the tag {shown(event.tag)} is not allowed here")
 
     def _line(self, event: yaml.Event) -> str:
+        """Of an event that cannot be read."""
         mark = event.start_mark
+        self._broken = mark.line + 1 if mark else None
         return f"line {mark.line + self._first_line}: " if mark else ""
 
     def _error(self, message: str) -> ManifestError:
