@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 
 from ringwise.apps.bench.report import run_bench
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import output_option, print_document, stdout_console, stop
+from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
 
 if TYPE_CHECKING:
     from ringwise.apps.bench.report import Bench
@@ -52,6 +53,9 @@ def bench(name: str, output: str, full: bool, beside: str | None) -> None:
             raise stop("--beside goes with the benchmark api only")
         chosen = module.run_beside_kube_scheduler
     try:
+        if sys.stderr.isatty():
+            # No spinner: its thread would be measured, too.
+            complain(f"measuring {name}; Ctrl-C ends it")
         document = run_bench(name, chosen, full)
     except ControlPlaneError as error:
         raise stop(*str(error).splitlines()) from None

@@ -13,7 +13,7 @@ from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.objects import NAMED, PLURALS
-from ringwise.cli.output import FILES, complain, exit_code_option, output_option, stop, with_options
+from ringwise.cli.output import FILES, complain, exit_code_option, output_option, spinner, stop, with_options
 from ringwise.cli.queries import (
     in_cluster_hint,
     lab_client,
@@ -239,7 +239,7 @@ def _cordon(action: str, node: str, output: str, options: dict[str, Any]) -> Non
     else:
         from ringwise.apps.chips import cordon
 
-        with talking_to_cluster():
+        with talking_to_cluster(), spinner(action):
             cordon(access, node, on=action == "cordon")
         document = {
             "schema": "ringwise.io/node-change/v1",
@@ -300,7 +300,7 @@ def _isolate(action: str, target: str, chip: str, by: str, reason: str, options:
 
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     wanted = isolation_of(*named(target), chip, by=by, at=now, reason=reason)
-    with talking_to_cluster():
+    with talking_to_cluster(), spinner(action):
         return (isolate if action == "isolate" else release)(access, wanted)
 
 

@@ -10,7 +10,7 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
-from ringwise.cli.output import complain, exit_code_option, output_option, stop
+from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop
 from ringwise.cli.queries import ask, namespace_of, show, source_options
 
 if TYPE_CHECKING:
@@ -73,7 +73,8 @@ def _story_of_journals(
     if options["lab"] is not None:
         raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
     try:
-        told = story_of(qualified(job, namespace), journals)
+        with spinner("reading the journal"):
+            told = story_of(qualified(job, namespace), journals)
     except (JournalError, LookupError) as error:
         raise stop(f"ringwise: {error}") from None
     return story_document(told.story, told.until, told.notes)

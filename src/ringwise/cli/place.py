@@ -17,6 +17,7 @@ from ringwise.cli.output import (
     exit_code_option,
     output_option,
     print_document,
+    spinner,
     stdout_console,
     stop,
     with_options,
@@ -109,7 +110,7 @@ def _place_files(
     )
     journal: Path | None = options["journal"]
     recorded = Journal(source.configuration) if journal is not None else None
-    with reading_objects(may_skip=True):
+    with reading_objects(may_skip=True), spinner("placing"):
         document = source.place(
             source.bundle,
             scores=scores,

@@ -149,7 +149,10 @@ def ask(
     server answers.
     """
     with asking(options, read_on=read_on, unreachable=unreachable) as source:
-        return question(source())
+        # Files are read now, with a bar of their own.
+        opened = source()
+        with spinner("deciding") if options.get("files") else nullcontext():
+            return question(opened)
 
 
 @contextmanager

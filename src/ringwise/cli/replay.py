@@ -13,7 +13,7 @@ from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import Replay, replay
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
-from ringwise.cli.output import board_option, complain, output_option, print_document, stop
+from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
 from ringwise.cli.queries import lab_option
 from ringwise.durations import time_text
 from ringwise.grammar import counted
@@ -35,7 +35,8 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
     """
     file = file or LabFolder(lab or default_folder()).journal
     try:
-        answer = replay(open_journal(file), load_catalog(boards))
+        with spinner("deciding again"):
+            answer = replay(open_journal(file), load_catalog(boards))
     except JournalError as error:
         raise stop(f"ringwise: {error}") from None
     complain(*(f"note: {note}" for note in answer.notes))
