@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.embed.fleets import make_fleet
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
-from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
-from ringwise.state.model import Device, Node, Queue
+from ringwise.reasons import Stage
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.capacity import BoardCapacity, JobShape, capacity
+from ringwise.state.model import Device, Node, Pod, PodClass, PodGroup, Queue
+from ringwise.topology.board import Board
+from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
 
@@ -104,6 +111,97 @@ def test_r1_blocks_on_boards_with_racks_follow_the_rack_rules() -> None:
     blocks = {shape.form: (shape.jobs, shape.stranded) for shape in answer.shapes if shape.kind == "block"}
     assert blocks == {"blocks of 2 nodes": (4, 16), "blocks of 4 nodes": (2, 16)}
     assert answer.largest_gang == 5
+
+
+# -- shapes of every board -----------------------------------------------------------------------
+
+BOARDS = list(shipped_catalog())
+
+
+def fleet_events(board: Board, nodes: int = 8, chips: int | None = None) -> list[ev.Event]:
+    switched = None if board.superpod else 4
+    made = make_fleet(nodes, board.name, chips=chips, leaf_size=switched, superpod_size=4)
+    events: list[ev.Event] = [ev.NodeSeen(one) for one in made.nodes]
+    events += [ev.ReportSeen(one) for one in made.reports]
+    return events if made.topology is None else [*events, ev.TopologySeen(made.topology)]
+
+
+def job_events(board: Board, name: str, pods: int, chips: int, **annotations: str) -> list[ev.Event]:
+    """A job as its user writes it: what selects the board, and nothing that a tool would know."""
+    kind = next((one for one in board.accelerator_types if one and "*" not in one), "")
+    labels = dict(board.job_labels) | {
+        key: annotations.pop(key) for key in (TOR_AFFINITY,) if key in annotations
+    }
+    if board.policies and not kind:
+        annotations[SCHEDULE_POLICY] = board.policies[0]
+    cls = PodClass(board.resources[0], chips, node_selector=((ACCELERATOR_TYPE, kind),) if kind else ())
+    group = PodGroup("default", name, min_member=pods, labels=labels, annotations=annotations)
+    members = [f"{name}-{number}" for number in range(pods)]
+    return [
+        ev.PodGroupSeen(group),
+        *(ev.PodSeen(Pod(one, "default", one, cls, group=name, labels=labels)) for one in members),
+    ]
+
+
+def started(scheduler: Scheduler, board: Board, shape: JobShape) -> int:
+    """How many pods of a job of this shape are bound; it is an error if the job is refused."""
+    more = {}
+    if shape.kind == "block":
+        more[SP_BLOCK] = str(shape.pods * shape.chips)
+    if shape.kind == "switches":
+        more[TOR_AFFINITY] = "large-model-schema" if "foundation" in shape.form else "normal-schema"
+    events = job_events(board, "asked", shape.pods, shape.chips, **more)
+    commands = scheduler.handle(events, NOW + 1)
+    reason = scheduler.view.jobs["default/asked"].reason
+    assert reason is None or reason.kind.stage is not Stage.VALIDATE, (shape.form, reason)
+    return sum(isinstance(one, Bind) and one.pod.startswith("asked") for one in commands)
+
+
+@pytest.mark.parametrize("board", BOARDS, ids=[board.name for board in BOARDS])
+def test_n2_no_shape_is_offered_that_the_board_refuses(board: Board) -> None:
+    """And none that no node of the cluster could ever hold."""
+    events = [*fleet_events(board), *job_events(board, "first", 1, 1)]
+    (answer,) = capacity(scheduler_told(events).view, NOW)
+    assert answer.board == board.name
+    assert answer.shapes
+    for shape in answer.shapes:
+        assert shape.jobs, shape.form
+        assert started(scheduler_told(events), board, shape) == shape.pods, shape.form
+
+
+@given(st.sampled_from(["910-card", "310p", "a3-x16", "910b-x8", "mesh4-x8"]), st.integers(1, 8))
+def test_nodes_with_fewer_chips_than_their_board(name: str, chips: int) -> None:
+    board = shipped_catalog()[name]
+    events = [*fleet_events(board, 4, chips), *job_events(board, "first", 1, 1)]
+    (answer,) = capacity(scheduler_told(events).view, NOW)
+    for shape in answer.shapes:
+        assert shape.chips <= chips, shape.form
+        assert started(scheduler_told(events), board, shape) == shape.pods, shape.form
+
+
+def test_p6_no_block_is_larger_than_a_superpod_may_be() -> None:
+    made = make_fleet(64, "a3-x16-superpod", superpod_size=64)
+    (answer,) = capacity(told(*(ev.NodeSeen(one) for one in made.nodes)), NOW)
+    assert max(shape.pods for shape in answer.shapes) == 32
+    assert answer.largest_gang <= 48
+
+
+def test_s1_fewer_pods_than_a_foundation_model_needs_are_none() -> None:
+    board = shipped_catalog()["910-x8"]
+    (answer,) = capacity(scheduler_told(fleet_events(board, 3)).view, NOW)
+    assert [shape.form for shape in answer.shapes if shape.kind == "switches"] == ["largest common job"]
+
+
+def test_switches_that_lead_to_other_boards_only() -> None:
+    """Chips for inference are under no leaf switch: nothing is said about switch-aware jobs on them."""
+    plain = make_fleet(2, "310p", prefix="infer-", first=100)
+    events = [*fleet_events(shipped_catalog()["910-x8"]), *(ev.NodeSeen(one) for one in plain.nodes)]
+    kinds = {
+        answer.board: {shape.kind for shape in answer.shapes}
+        for answer in capacity(scheduler_told(events).view, NOW)
+    }
+    assert "switches" in kinds["910-x8"]
+    assert "switches" not in kinds["310p"]
 
 
 @given(

@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
-from ringwise.framework.policy import ChipPolicy, RackPolicy
+from ringwise.framework.policy import ChipPolicy
 from ringwise.grammar import counted
-from ringwise.placement.racks.model import RackShape, RackSystem
-from ringwise.placement.rules import chip_rule
-from ringwise.placement.switches.classes import SwitchClass
+from ringwise.placement.switches.classes import (
+    FOUNDATION_MODEL_PODS,
+    LARGE_MODEL_SCHEMA,
+    NORMAL_SCHEMA,
+    SwitchClass,
+)
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present
 from ringwise.scheduler.node_states import (
@@ -25,7 +28,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup, Toleration
 from ringwise.topology.board import Board
 from ringwise.topology.superpods import SuperPodId
-from ringwise.wellknown import ACCELERATOR_TYPE
+from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY
 
 #: One-pod sizes that are shown of boards that allow many.
 _SHOWN_SIZES = (1, 2, 4, 8, 16, 32, 64)
@@ -114,6 +117,11 @@ class _Counting:
         self._tolerations = tuple(
             Toleration(key, "Exists") for key in sorted(dedicating_taints(self._state, self._nodes))
         )
+        #: The chips of nodes, whatever they are used for: few different ones.
+        self._listed = {self._fleet.listed[number] for number in self._nodes}
+        self._node_chips = max((listed.bit_count() for listed in self._listed), default=0)
+        self._classes: dict[int, PodClass] = {}
+        self._session = view.what_if.open_session(now)
 
     def _meant(self, number: int) -> bool:
         node = self._state.nodes[number]
@@ -123,19 +131,20 @@ class _Counting:
 
     def answer(self) -> BoardCapacity:
         chips = self._chips()
-        settings = self._view.settings
-        whole = max(self._board.requests(2, settings.multi_pod_requests), default=0)
-        shapes = [self._one_pod(size, chips.free) for size in _sizes(self._board.one_pod)]
-        largest = 0
-        if self._board.superpod:
+        shapes = list(self._one_pod(chips.free))
+        whole, largest = self._whole(), 0
+        if self._board.superpod and whole:
             # Without sp-block a job is one block, so a gang stays inside one SuperPoD.
             open_nodes = self._open_by_superpod(whole)
-            largest = max(open_nodes.values(), default=0)
+            largest = min(max(open_nodes.values(), default=0), self._view.settings.super_pod_size)
             shapes.extend(self._blocks(whole, chips.free, open_nodes))
         elif whole:
-            largest = self._gang_nodes(whole)
-            shapes.extend(self._gangs(whole, largest, chips.free))
-            shapes.extend(self._switched(whole, largest))
+            # Where a ring or card limits a pod, several pods have place on one node.
+            shared = 2 * whole <= self._node_chips
+            pods = self._gang_pods(whole, chips.free // whole if shared else len(self._nodes))
+            largest = 0 if shared else pods
+            shapes.extend(self._gangs(whole, pods, chips.free, shared=shared))
+            shapes.extend(self._switched(whole, pods))
         left_out = ("some numbers are too low: the count has used its steps",) if self._cut_short else ()
         return BoardCapacity(
             self._board.name, self._resource, self._selector, chips, largest, tuple(shapes), left_out
@@ -157,37 +166,42 @@ class _Counting:
 
     # -- shapes ---------------------------------------------------------------------------------
 
-    def _one_pod(self, size: int, free: int) -> JobShape:
-        most = free // size
-        jobs = self._placed(self._policy(multi_pod=False), size, most)
-        form = counted(size, "chip")
-        return JobShape(form, "one-pod", size, 1, jobs, most, free - jobs * size)
+    def _one_pod(self, free: int) -> Iterator[JobShape]:
+        for size in _sizes(self._board.one_pod):
+            policy = self._policy(size, 1)
+            if policy is None:
+                continue
+            most = free // size
+            jobs = self._placed(policy, size, most)
+            yield JobShape(counted(size, "chip"), "one-pod", size, 1, jobs, most, free - jobs * size)
 
-    def _gang_nodes(self, whole: int) -> int:
-        """How many pods with a whole node each fit, placed as one gang."""
-        return self._placed(self._policy(multi_pod=True), whole, len(self._nodes))
+    def _whole(self) -> int:
+        """The most chips that each pod of a gang may have; 0 where the board takes no gangs."""
+        allowed = self._board.requests(2, self._view.settings.multi_pod_requests)
+        found = (size for size in sorted(allowed, reverse=True) if self._policy(size, 2) is not None)
+        return next(found, 0)
 
-    def _gangs(self, whole: int, largest: int, free: int) -> Iterator[JobShape]:
-        """Pods that take whole nodes do not compete for parts of one: the number of gangs is a division."""
+    def _gang_pods(self, whole: int, most: int) -> int:
+        """How many pods with so many chips each fit, placed as one gang."""
+        policy = self._policy(whole, 2)
+        return 0 if policy is None else self._placed(policy, whole, most)
+
+    def _gangs(self, whole: int, largest: int, free: int, *, shared: bool) -> Iterator[JobShape]:
+        """Pods that take whole nodes or cards do not compete for parts: the number of gangs is a division."""
         for pods in _GANGS:
             if pods > max(_GANGS[0], largest):
                 return
             jobs, most = largest // pods, free // (whole * pods)
-            yield JobShape(
-                f"{counted(pods, 'node')} of {whole}",
-                "gang",
-                whole,
-                pods,
-                jobs,
-                most,
-                free - jobs * pods * whole,
-            )
+            form = f"{counted(pods, 'pod' if shared else 'node')} of {whole}"
+            yield JobShape(form, "gang", whole, pods, jobs, most, free - jobs * pods * whole)
 
     def _blocks(self, whole: int, free: int, open_nodes: Mapping[object, int]) -> Iterator[JobShape]:
         """Blocks of so many nodes that one job could have; found by placing such jobs, halving."""
         for size in _GANGS:
             if size > max(_GANGS[0], max(open_nodes.values(), default=0)):
                 return
+            if self._policy(whole, size, block_nodes=size) is None:
+                continue
             most = sum(count // size for count in open_nodes.values())
             low, high = 0, most + 1
             if self._fits_blocks(size, most, whole):
@@ -226,16 +240,26 @@ class _Counting:
     def _fits_blocks(self, size: int, blocks: int, whole: int) -> bool:
         if not blocks:
             return True
-        policy = self._policy(multi_pod=size * blocks > 1, block_nodes=size, blocks=blocks)
-        return self._placed(policy, whole, size * blocks, together=True) == size * blocks
+        policy = self._policy(whole, size * blocks, block_nodes=size)
+        return (
+            policy is not None and self._placed(policy, whole, size * blocks, together=True) == size * blocks
+        )
 
     def _switched(self, whole: int, largest: int) -> Iterator[JobShape]:
-        """The largest switch-aware jobs, where there are leaf switches."""
-        if not whole or self._board.superpod or self._view.switches() is None:
+        """The largest switch-aware jobs, where nodes of the board are under leaf switches."""
+        switches, names = self._view.switches(), self._state.names
+        if switches is None or not any(names[number] in switches.switch_of for number in self._nodes):
             return
-        for job_class in (SwitchClass.FOUNDATION_MODEL, SwitchClass.COMMON):
-            policy = self._policy(multi_pod=True, switch_class=job_class.value)
-            pods = self._placed(policy, whole, max(largest, 1), together=True)
+        for job_class, label, fewest in (
+            (SwitchClass.FOUNDATION_MODEL, LARGE_MODEL_SCHEMA, FOUNDATION_MODEL_PODS),
+            (SwitchClass.COMMON, NORMAL_SCHEMA, 1),
+        ):
+            if largest < fewest or (policy := self._policy(whole, largest, tor_affinity=label)) is None:
+                continue
+            pods = self._placed(policy, whole, largest, together=True)
+            if pods < fewest:
+                # S1: with fewer pods it would be a padding job.
+                pods = 0
             stranded = (largest - pods) * whole
             yield JobShape(
                 f"largest {job_class.value} job", "switches", whole, pods, min(pods, 1), 1, stranded
@@ -243,31 +267,39 @@ class _Counting:
 
     # -- placing ----------------------------------------------------------------------------
 
-    def _policy(
-        self,
-        *,
-        multi_pod: bool,
-        block_nodes: int | None = None,
-        blocks: int | None = None,
-        switch_class: str | None = None,
-    ) -> ChipPolicy:
+    def _job(self, chips: int, pods: int) -> Job:
+        """A job as its user would write it, so that it has this board."""
+        cls = self._classes.get(chips)
+        if cls is None:
+            selector = ((ACCELERATOR_TYPE, self._selector),) if self._selector else ()
+            cls = PodClass(self._resource, chips, node_selector=selector, tolerations=self._tolerations)
+            # A session knows equal jobs by the identity of their class.
+            self._classes[chips] = cls
         board = self._board
-        rack = None
-        if board.rack_nodes and block_nodes is not None and blocks is not None:
-            system = RackSystem(board.chips_per_node, board.rack_nodes, board.domain_racks)
-            rack = RackPolicy(RackShape(block_nodes, 1, blocks), system)
-        between_blocks = multi_pod if blocks is None or rack is not None else blocks > 1
-        return ChipPolicy(
-            self._resource,
-            board,
-            chip_rule(board),
-            multi_pod,
-            board.watches_network and between_blocks,
-            switch_class,
-            block_nodes,
-            blocks,
-            rack=rack,
-        )
+        job = Job("/capacity", "", "capacity", queue=self._queue, inqueue=True, min_available=pods)
+        job.pods = {f"capacity-{n}": Pod(f"capacity-{n}", "", f"capacity-{n}", cls) for n in range(pods)}
+        if not self._selector:
+            job.labels = dict(board.job_labels)
+            job.annotations = {SCHEDULE_POLICY: board.policies[0]} if board.policies else {}
+        return job
+
+    def _policy(
+        self, chips: int, pods: int, *, block_nodes: int = 0, tor_affinity: str = ""
+    ) -> ChipPolicy | None:
+        """How the chips of such a job are chosen.
+
+        None where it would be refused, and where no node of the board could hold a pod of it when empty.
+        """
+        job = self._job(chips, pods)
+        if block_nodes:
+            job.annotations = {**job.annotations, SP_BLOCK: str(block_nodes * chips)}
+        if tor_affinity:
+            job.labels = {**job.labels, TOR_AFFINITY: tor_affinity}
+        policy = job.policy if self._session.job_valid(job) is None else None
+        if policy is None or policy.board is not self._board:
+            return None
+        fits = any(policy.rule.chips(listed, chips, policy.multi_pod) for listed in self._listed)
+        return policy if fits else None
 
     def _placed(self, policy: ChipPolicy, chips: int, pods: int, *, together: bool = False) -> int:
         """How many of `pods` pods can be placed, as far as the steps allow. All of it is undone."""
@@ -275,10 +307,8 @@ class _Counting:
             pods, self._cut_short = self._steps_left, True
         if pods < 1:
             return 0
-        selector = ((ACCELERATOR_TYPE, self._selector),) if self._selector else ()
-        cls = PodClass(self._resource, chips, node_selector=selector, tolerations=self._tolerations)
-        job = Job("/capacity", "", "capacity", queue=self._queue, inqueue=True, validated=True, policy=policy)
-        job.pods = {f"capacity-{n}": Pod(f"capacity-{n}", "", f"capacity-{n}", cls) for n in range(pods)}
+        job = self._job(chips, pods)
+        job.policy, job.validated = policy, True
         # A plan for switches may stop at fewer pods; any other gang tries all.
         job.min_available = 1 if together and policy.blocks is None else pods
         if not together:
