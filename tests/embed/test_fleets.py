@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.embed.fleets import make_fleet
+from ringwise.embed.fleets import boards_asked, make_fleet, make_mixed_fleet
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.switches import resolve
 
@@ -78,3 +78,63 @@ def test_invalid_sizes_are_rejected(
 def test_an_unknown_board_gives_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="did you mean 910b-x8"):
         make_fleet(1, "910bx8")
+
+
+def test_several_boards_are_numbered_through() -> None:
+    fleet = make_mixed_fleet(
+        [("310p", 2), ("a3-x16-superpod", 3), ("910-x8", 4), ("950-x8-rack", 2)], leaf_size=2, superpod_size=2
+    )
+    assert [node.name for node in fleet.nodes] == [f"node-{n}" for n in range(11)]
+    assert [report.node for report in fleet.reports] == [node.name for node in fleet.nodes]
+    chips = [next(iter(node.chips_capacity.items())) for node in fleet.nodes]
+    assert chips[:2] == [("huawei.com/Ascend310P", 64)] * 2
+    assert chips[5:9] == [("huawei.com/Ascend910", 8)] * 4
+    # SuperPoDs of different boards are different ones, and boards without them are in none.
+    assert [node.superpod for node in fleet.nodes] == [None, None, 0, 0, 1, None, None, None, None, 2, 2]
+    addresses = [device.ip for node in fleet.nodes for device in node.devices or ()]
+    assert len(set(addresses)) == len(addresses)
+
+
+def test_no_leaf_switch_has_two_boards() -> None:
+    fleet = make_mixed_fleet([("910-x8", 3), ("310p", 1)], leaf_size=2)
+    assert fleet.topology is not None
+    assert fleet.topology.problems == ()
+    bound = resolve(fleet.topology, {node.internal_ip: node.name for node in fleet.nodes})
+    assert [[seat.node for seat in row] for row in bound.nodes] == [
+        ["node-0", "node-1"],
+        ["node-2"],
+        ["node-3"],
+    ]
+
+
+@pytest.mark.parametrize("board", ["910-x8", "a3-x16-superpod", "310p"])
+def test_one_board_of_a_mixed_fleet_is_that_board(board: str) -> None:
+    assert make_mixed_fleet([(board, 5)], leaf_size=2) == make_fleet(5, board, leaf_size=2)
+
+
+def test_boards_with_their_nodes() -> None:
+    assert boards_asked("910-x8", 16) == (("910-x8", 16),)
+    assert boards_asked("910-x8:200, 310p:50", 16) == (("910-x8", 200), ("310p", 50))
+    assert boards_asked("910-x8", 0) == (("910-x8", 0),)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("910-x8,310p", "does not say how many nodes have 910-x8: write 910-x8:NUMBER"),
+        ("910-x8:2,310p", "does not say how many nodes have 310p: write 310p:NUMBER"),
+        ("910-x8:2,910-x8:3", "names the board 910-x8 twice"),
+        ("910-x8:0", "'910-x8:0' must have a whole number of 1 or more after the colon"),
+        ("910-x8:many", "'910-x8:many' must have a whole number of 1 or more after the colon"),
+        ("910-x8:", "'910-x8:' must have a whole number of 1 or more after the colon"),
+        ("910-x8:2,", "lacks the name of a board"),
+        (":2", "lacks the name of a board"),
+        ("", "lacks the name of a board"),
+        ("910-x9:2,310p:1", "there is no board '910-x9', did you mean 910-x8"),
+        ("910-x8:99999,310p:2", "has 100001 nodes, and a lab has at most 100000"),
+    ],
+)
+def test_boards_that_cannot_be(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as caught:
+        boards_asked(text, 16)
+    assert "\n" not in str(caught.value)

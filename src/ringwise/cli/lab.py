@@ -25,6 +25,7 @@ from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.durations import time_text
+from ringwise.embed.fleets import MOST_NODES, boards_asked
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
@@ -36,14 +37,14 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 
 @click.command("lab")
 @click.option(
-    "--nodes", type=click.IntRange(0, 100_000), default=16, show_default=True, help="How many nodes."
+    "--nodes", type=click.IntRange(0, MOST_NODES), default=16, show_default=True, help="How many nodes."
 )
 @click.option(
     "--board",
     type=BoardName(),
     default="910-x8",
     show_default=True,
-    help="Their board; `ringwise boards` lists them.",
+    help="Their board; `ringwise boards` lists them. Several with their nodes: 910-x8:200,310p:50.",
 )
 @click.option(
     "--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch; without it, no switches."
@@ -145,6 +146,7 @@ def lab_command(
         raise click.UsageError("--mount-by needs --device-plugin")
     if device_plugin:
         require_grpc("ringwise lab --device-plugin")
+    _check_boards(context, board, nodes)
     settings = LabSettings(
         fleet=FleetSettings(nodes, board, leaf_size, superpod_size),
         configuration=_configuration(config),
@@ -180,6 +182,16 @@ def lab_command(
         live.close()
         folder.leave()
     click.echo(f"stopped; ringwise lab continues from {time_text(live.cluster.now)}")
+
+
+def _check_boards(context: click.Context, text: str, nodes: int) -> None:
+    """Before anything is deleted or made."""
+    try:
+        boards_asked(text, nodes)
+    except ValueError as error:
+        raise stop(f"ringwise: --board: {error}") from None
+    if ":" in text and context.get_parameter_source("nodes") is ParameterSource.COMMANDLINE:
+        raise stop(f"ringwise: --board {text} says how many nodes there are; leave out --nodes")
 
 
 def _configuration(path: Path | None) -> tuple[str, str] | None:

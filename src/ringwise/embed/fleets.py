@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ringwise.records import dataclass
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.nearest import nearest
+from ringwise.topology.numbers import whole_number
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import (
     ACCELERATOR,
@@ -21,6 +24,8 @@ from ringwise.wellknown import (
 )
 
 _GIB = 1 << 30
+#: Nodes of a generated cluster.
+MOST_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,64 @@ def board_named(name: str) -> Board:
     return board
 
 
+def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
+    """The boards in a text like `910-x8:200,310p:50`, each with how many nodes have it.
+
+    A board alone has all `nodes`. Raises ValueError with one line.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    found: dict[str, int] = {}
+    for part in parts:
+        name, colon, count = (piece.strip() for piece in part.partition(":"))
+        if not name:
+            raise ValueError(f"{text!r} lacks the name of a board; several are written 910-x8:200,310p:50")
+        board_named(name)
+        if name in found:
+            raise ValueError(f"{text!r} names the board {name} twice")
+        if not colon and len(parts) > 1:
+            raise ValueError(f"{text!r} does not say how many nodes have {name}: write {name}:NUMBER")
+        if colon and (whole_number(count) or 0) < 1:
+            raise ValueError(f"{part!r} must have a whole number of 1 or more after the colon")
+        found[name] = int(count) if colon else nodes
+    if (total := sum(found.values())) > MOST_NODES:
+        raise ValueError(f"{text!r} has {total} nodes, and a lab has at most {MOST_NODES}")
+    return tuple(found.items())
+
+
+def make_mixed_fleet(
+    boards: Sequence[tuple[str, int]], *, leaf_size: int | None = None, superpod_size: int | None = None
+) -> GeneratedFleet:
+    """Nodes of several boards, numbered through. No leaf switch and no SuperPoD has nodes of two boards."""
+    profiles = [(board_named(name), nodes) for name, nodes in boards if nodes]
+    # Beside boards with SuperPoDs the others are in none.
+    superpods = any(board.superpod for board, _ in profiles)
+    stride = max((board.chips_per_node for board, _ in profiles), default=0)
+    made: list[GeneratedFleet] = []
+    first = first_superpod = 0
+    for board, nodes in profiles:
+        size = superpod_size if board.superpod or not superpods else None
+        made.append(
+            make_fleet(
+                nodes,
+                board.name,
+                superpod_size=size,
+                first=first,
+                first_superpod=first_superpod,
+                device_stride=stride,
+            )
+        )
+        first += nodes
+        if made[-1].nodes[-1].superpod is not None:
+            first_superpod = made[-1].nodes[-1].superpod + 1
+    leaves = [leaf for one in made for leaf in _leaves(one.nodes, leaf_size)] if leaf_size else []
+    topology = make_topology(_named(leaves), leaf_size, origin="lab") if leaf_size and leaves else None
+    return GeneratedFleet(
+        tuple(node for one in made for node in one.nodes),
+        tuple(report for one in made for report in one.reports),
+        topology,
+    )
+
+
 def make_fleet(
     nodes: int,
     board: str = "910b-x8",
@@ -52,6 +115,8 @@ def make_fleet(
     single_layer: bool = False,
     prefix: str = "node-",
     first: int = 0,
+    first_superpod: int = 0,
+    device_stride: int | None = None,
     cpu_milli: int = 192_000,
     memory: int = 1536 * _GIB,
     max_pods: int = 110,
@@ -83,12 +148,13 @@ def make_fleet(
     kind = next((text for text in profile.accelerator_types if text and "*" not in text), None)
     if kind is not None:
         labels[ACCELERATOR_TYPE] = kind
+    stride = count if device_stride is None else device_stride
     made = []
     reports = []
     for number in range(first, first + nodes):
         name = f"{prefix}{number}"
         position = number - first
-        superpod = None if superpod_size is None else position // superpod_size
+        superpod = None if superpod_size is None else first_superpod + position // superpod_size
         index = None if superpod_size is None else position % superpod_size
         rack = index // profile.rack_nodes if index is not None and profile.rack_nodes else None
         own = {**labels, HOSTNAME: name}
@@ -107,7 +173,7 @@ def make_fleet(
                 chips_allocatable={resource: count},
                 chips_capacity={resource: count},
                 devices=tuple(
-                    Device(chip, _address(100, number * count + chip), "" if superpod is None else str(chip))
+                    Device(chip, _address(100, number * stride + chip), "" if superpod is None else str(chip))
                     for chip in range(count)
                 ),
                 superpod=superpod,
@@ -128,22 +194,25 @@ def make_fleet(
                 rack=rack,
             )
         )
-    return GeneratedFleet(tuple(made), tuple(reports), _leaves(made, leaf_size, count, single_layer))
+    topology = None
+    if leaf_size is not None:
+        leaves = _named(_leaves(made, leaf_size))
+        topology = make_topology(leaves, leaf_size, single_layer=single_layer, origin="lab")
+    return GeneratedFleet(tuple(made), tuple(reports), topology)
 
 
-def _leaves(
-    nodes: list[Node], leaf_size: int | None, chips: int, single_layer: bool
-) -> SwitchTopology | None:
-    if leaf_size is None:
-        return None
-    switches = []
-    for start in range(0, len(nodes), leaf_size):
-        servers = [
-            Server(node.internal_ip, slice_id=position, index=position, npu_count=chips)
-            for position, node in enumerate(nodes[start : start + leaf_size])
+def _leaves(nodes: Sequence[Node], leaf_size: int) -> list[list[Server]]:
+    return [
+        [
+            Server(node.internal_ip, slice_id=place, index=place, npu_count=sum(node.chips_capacity.values()))
+            for place, node in enumerate(nodes[start : start + leaf_size])
         ]
-        switches.append((_address(172, start // leaf_size), servers))
-    return make_topology(switches, leaf_size, single_layer=single_layer, origin="lab")
+        for start in range(0, len(nodes), leaf_size)
+    ]
+
+
+def _named(leaves: Sequence[list[Server]]) -> list[tuple[str, list[Server]]]:
+    return [(_address(172, number), servers) for number, servers in enumerate(leaves)]
 
 
 def _address(net: int, number: int) -> str:

@@ -20,7 +20,7 @@ from ringwise.controller.machine import Controller
 from ringwise.durations import time_text
 from ringwise.embed.clock import ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.fleets import make_fleet
+from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
@@ -64,6 +64,7 @@ class FleetSettings:
     """The nodes of a new lab."""
 
     nodes: int = 16
+    #: Or several with a number of nodes each, which then counts: `910-x8:200,310p:50`.
     board: str = "910-x8"
     leaf_size: int | None = None
     superpod_size: int | None = None
@@ -141,14 +142,15 @@ class LiveLab:
         return scheduler
 
     def _populate(self, fleet: FleetSettings) -> None:
-        if fleet.nodes:
-            made = make_fleet(
-                fleet.nodes, fleet.board, leaf_size=fleet.leaf_size, superpod_size=fleet.superpod_size
-            )
-            self.cluster.submit_all(made.nodes)
-            self.cluster.submit_all(made.reports)
-            if made.topology is not None:
-                self.cluster.submit(made.topology)
+        made = make_mixed_fleet(
+            boards_asked(fleet.board, fleet.nodes),
+            leaf_size=fleet.leaf_size,
+            superpod_size=fleet.superpod_size,
+        )
+        self.cluster.submit_all(made.nodes)
+        self.cluster.submit_all(made.reports)
+        if made.topology is not None:
+            self.cluster.submit(made.topology)
         self.cluster.submit(Queue("default"))
 
     # -- time --------------------------------------------------------------------------------

@@ -1,0 +1,45 @@
+"""Labs with several boards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.rig import SMALL, Terminal, job, nodes, running
+
+MIXED = "910-x8:3,310p:2"
+
+
+def test_a_lab_of_mixed_boards_continues_with_its_nodes(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(16, board=MIXED, leaf_size=2)):
+        terminal.submit(job("train", 1, 8), job("infer", 1, 48).replace("Ascend910", "Ascend310P"))
+        terminal.ok("advance 5s")
+        before = terminal.json("get nodes")
+        boards = [chips["board"] for node in before["nodes"] for chips in node["chips"]]
+        assert boards == ["910-x8"] * 3 + ["310p"] * 2
+        seats = terminal.seats()
+        assert seats["lab/train-worker-0"][0] in ("node-0", "node-1", "node-2")
+        assert seats["lab/infer-worker-0"][0] in ("node-3", "node-4")
+        shapes = {board["board"]: board["shapes"] for board in terminal.json("capacity")["boards"]}
+        assert max(shape["chips_per_pod"] for shape in shapes["910-x8"]) == 8
+        assert max(shape["chips_per_pod"] for shape in shapes["310p"]) == 64
+    with running(tmp_path, SMALL):
+        assert terminal.json("get nodes") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--board 910-x8,310p", "--board: '910-x8,310p' does not say how many nodes have 910-x8"),
+        ("--board 910-x8:2,310q:1", "--board: there is no board '310q', did you mean 310p"),
+        ("--board 910-x8:2 --nodes 4", "--board 910-x8:2 says how many nodes there are; leave out --nodes"),
+    ],
+)
+def test_boards_that_cannot_be_delete_nothing(tmp_path: Path, options: str, says: str) -> None:
+    (tmp_path / "lab.db").write_bytes(b"kept")
+    told = Terminal(tmp_path).refused(f"lab --data {tmp_path} --fresh {options}")
+    assert told.startswith(f"ringwise: {says}")
+    assert told.count("\n") == 1
+    assert (tmp_path / "lab.db").read_bytes() == b"kept"
