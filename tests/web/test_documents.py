@@ -57,8 +57,9 @@ def test_every_document_keeps_to_its_schema() -> None:
                 assert name == "change"
                 seen.add(check_document(change))
         assert seen == {
-            f"ringwise.io/{name}/v2" for name in ("dashboard", "dashboard-change", "dashboard-node", "why")
-        } | {f"ringwise.io/{name}/v1" for name in ("dashboard-job", "error", "place", "series")}
+            f"ringwise.io/{name}/v2"
+            for name in ("dashboard", "dashboard-change", "dashboard-node", "series", "why")
+        } | {f"ringwise.io/{name}/v1" for name in ("dashboard-job", "error", "place")}
 
     run(story())
 

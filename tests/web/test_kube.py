@@ -34,6 +34,8 @@ from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, serve
 from tests.web.client import Mirror
 from tests.web.rig import events_of
 
+CHIP = "huawei.com/Ascend910"
+
 WEB = WebOptions("127.0.0.1:0")
 
 
@@ -93,7 +95,7 @@ def test_the_leader_shows_what_it_decides() -> None:
                 async for name, change in events_of(response.content.iter_any()):
                     assert name == "change"
                     mirror.apply(change)
-                    if mirror.totals["used"] == 16 and mirror.totals["running"] == 1:
+                    if mirror.totals["resources"][CHIP]["used"] == 16 and mirror.totals["running"] == 1:
                         break
             _, last = await one.get("api/v1/snapshot")
             assert last["source"]["kind"] == "cluster"
@@ -302,7 +304,7 @@ def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
                 rows = {row["name"]: row for row in document["jobs"]}
                 assert rows["waits"]["outcome"] == "pending"
                 assert rows["runs"]["outcome"] == "placed"
-                assert document["totals"]["used"] == 4
+                assert document["totals"]["resources"][CHIP]["used"] == 4
                 _, why = await page.get("api/v1/jobs/default/waits/why")
                 assert why["namespace"] == "default"
             assert api.count("POST ") == 0

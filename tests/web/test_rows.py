@@ -29,6 +29,7 @@ from ringwise.state.model import (
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
+from ringwise.views.version1 import as_version_1
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
 from tests.scheduler.core.test_machine_properties import Stream
 from tests.web.client import Mirror
@@ -171,8 +172,9 @@ def test_a_binding_changes_its_node_and_its_job_and_nothing_else() -> None:
     assert [row["name"] for row in change["nodes"]] == ["n0"]
     assert change["nodes"][0]["holders"] == [0, 0, 0, 0, -1, -1, -1, -1]
     assert [(row["name"], row["reason"]) for row in change["jobs"]] == [("train", "")]
-    assert change["totals"]["used"] == 4
-    assert change["totals"]["fragmentation"] == pytest.approx(4 / 36, abs=1e-4)
+    chips = change["totals"]["resources"][CHIP]
+    assert chips["used"] == 4
+    assert chips["fragmentation"] == pytest.approx(4 / 36, abs=1e-4)
 
 
 def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
@@ -221,7 +223,7 @@ def test_chips_that_no_list_names_are_unknown() -> None:
     row = client.mirror.nodes["n1"]
     assert (row["health"], row["state"]) == ("uu", "report pending")
     # A new pod may have them: the header counts as free what the rows do.
-    assert (row["states"], client.mirror.totals["free"]) == ("..", 2)
+    assert (row["states"], client.mirror.totals["resources"][CHIP]["free"]) == ("..", 2)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +254,8 @@ def test_a_drain_begins_although_no_object_changes() -> None:
     assert client.follow(start) is not None
     row = client.mirror.nodes["n1"]
     assert (row["open"], row["states"]) == (False, "cc" * 4)
-    assert (client.mirror.totals["free"], client.mirror.totals["closed"]) == (0, 8)
+    chips = client.mirror.totals["resources"][CHIP]
+    assert (chips["free"], chips["closed"]) == (0, 8)
 
 
 @pytest.mark.parametrize(("number", "shown"), [(None, ""), (-1, ""), (0, "0"), (7, "7")])
@@ -318,7 +321,68 @@ def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     """48 chips; the queue `default` has the weight 1."""
     client = followed(*(node(f"n{number}") for number in range(6)), *map(ev.QueueSeen, queues))
     found = {row["name"]: row["share"] for row in client.rows.queues()}
-    assert {name: found[name] for name in shares} == shares
+    assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
+
+
+INFER = "huawei.com/Ascend310P"
+
+
+def infer_node(name: str) -> ev.NodeSeen:
+    chips = {INFER: 64}
+    devices = tuple(Device(chip) for chip in range(64))
+    return ev.NodeSeen(
+        Node(name, max_pods=110, chips_allocatable=chips, chips_capacity=chips, devices=devices)
+    )
+
+
+def test_chips_of_different_resources_are_never_added() -> None:
+    """48 chips for training and 128 for inference: a queue has a part of each."""
+    client = followed(
+        *(node(f"n{number}") for number in range(6)),
+        infer_node("i1"),
+        infer_node("i2"),
+        ev.QueueSeen(Queue("a", 3, capability={INFER: 50, "cpu": 4})),
+        ev.QueueSeen(Queue("b", 4, deserved={CHIP: 20})),
+        gang("train", 1, 4, queue="a"),
+        ev.PodSeen(Pod("infer", "default", "infer", PodClass(INFER, 16))),
+    )
+    rows = {row["name"]: row for row in client.rows.queues()}
+    assert rows["a"]["share"] == {CHIP: 18, INFER: 48}
+    assert rows["a"]["capability"] == {INFER: 50}
+    assert rows["a"]["used"] == {CHIP: 4, INFER: 0}
+    # One that says what it deserves deserves nothing else.
+    assert rows["b"]["share"] == {CHIP: 20, INFER: 0}
+    assert rows["b"]["capability"] == {}
+    assert rows["default"]["used"] == {CHIP: 0, INFER: 16}
+    totals = client.rows.totals()["resources"]
+    assert {name: (one["chips"], one["used"], one["free"]) for name, one in totals.items()} == {
+        CHIP: (48, 4, 44),
+        INFER: (128, 16, 112),
+    }
+    assert totals[INFER]["fragmentation"] == pytest.approx(48 / 112, abs=1e-4)
+    boards = {board["name"]: board["resource"] for board in client.rows.boards}
+    assert boards == {"910-x8": CHIP, "310p": INFER}
+    old = as_version_1(dashboard_of(client))
+    assert {row["name"]: (row["share"], row["capability"], row["used"]) for row in old["queues"]} == {
+        "a": (66, 50, 4),
+        "b": (20, None, 0),
+        "default": (22, None, 16),
+    }
+    assert (old["totals"]["chips"], old["totals"]["used"]) == (176, 20)
+    client.scheduler.handle([ev.NodeGone("i1"), ev.NodeGone("i2")], NOW + 1)
+    client.follow()
+    assert list(client.rows.totals()["resources"]) == [CHIP]
+
+
+def dashboard_of(client: Follower) -> dict[str, Any]:
+    rows = client.rows
+    return {
+        "schema": "ringwise.io/dashboard/v2",
+        "boards": rows.boards,
+        "nodes": rows.nodes(),
+        "queues": rows.queues(),
+        "totals": rows.totals(),
+    }
 
 
 def test_totals_of_samples_are_those_of_the_rows() -> None:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from ringwise.views.documents.dashboard import DashboardTotals
+from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals
+from ringwise.views.version1 import as_version_1
 from ringwise.web.series import Series
 
 SECOND = 1_000_000_000
 
 
-def totals(used: int, free: int) -> DashboardTotals:
+TRAIN, INFER = "huawei.com/Ascend910", "huawei.com/Ascend310P"
+
+
+def chips(used: int, free: int, fragmentation: float = 0.0) -> DashboardChips:
     return {
-        "chips": 8,
+        "chips": used + free,
         "free": free,
         "used": used,
         "faulty": 0,
         "reserved": 0,
         "closed": 0,
         "isolated": 0,
-        "waiting": 0,
-        "running": 0,
-        "fragmentation": 0.0,
+        "fragmentation": fragmentation,
     }
+
+
+def totals(used: int, free: int) -> DashboardTotals:
+    return {"resources": {TRAIN: chips(used, free)}, "waiting": 0, "running": 0}
 
 
 def test_decisions_are_counted_per_second_and_start_again_with_another_scheduler() -> None:
@@ -39,7 +45,7 @@ def test_virtual_time_that_stands_still_has_one_point() -> None:
     series.add(20 * SECOND, totals(8, 0), 30, counter)
     document = series.document()
     assert document["times"] == [10, 20]
-    assert document["used"] == [4, 8]
+    assert document["resources"][TRAIN]["used"] == [4, 8]
     # None of the decisions is lost.
     assert document["decisions"] == [0, 3]
 
@@ -48,4 +54,24 @@ def test_the_oldest_points_are_forgotten() -> None:
     series = Series(interval=5, remembered=15)
     for number in range(10):
         series.add(number * SECOND, totals(number, 0), 0, series)
-    assert series.document()["used"] == [7, 8, 9]
+    assert series.document()["resources"][TRAIN]["used"] == [7, 8, 9]
+
+
+def test_chips_of_different_resources_are_not_added() -> None:
+    """Nodes of the second resource come later; version 1 adds, as it always did."""
+    series = Series()
+    series.add(SECOND, totals(4, 4), 0, series)
+    both: DashboardTotals = {
+        "resources": {TRAIN: chips(4, 4, 0.5), INFER: chips(0, 64)},
+        "waiting": 0,
+        "running": 0,
+    }
+    series.add(2 * SECOND, both, 0, series)
+    document = series.document()
+    assert document["resources"] == {
+        INFER: {"used": [0, 0], "free": [0, 64], "fragmentation": [0.0, 0.0]},
+        TRAIN: {"used": [4, 4], "free": [4, 4], "fragmentation": [0.0, 0.5]},
+    }
+    old = as_version_1(document)
+    assert (old["used"], old["free"]) == ([4, 4], [4, 68])
+    assert old["fragmentation"] == [0.0, round(2 / 68, 4)]

@@ -118,6 +118,9 @@ def test_the_dashboard_answers_with_the_old_documents() -> None:
                 "n5": "not-ready",
             }
             assert check_document(await at.snapshot()) == "ringwise.io/dashboard/v2"
+            for version in ("1", "2"):
+                _, series = await at.get(f"api/v1/series?schema-version={version}")
+                assert check_document(series) == f"ringwise.io/series/v{version}"
             _, cordoned = await at.get(f"api/v1/nodes/n4?{old}")
             assert check_document(cordoned) == "ringwise.io/dashboard-node/v1"
             assert [one["code"] for one in cordoned["reasons"]] == ["node-cordoned"]

@@ -7,7 +7,7 @@ number of changes, not on the size of the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ringwise.framework.job import job_key
 from ringwise.manifests.quantities import rfc3339
@@ -17,8 +17,7 @@ from ringwise.scheduler.hurt import HurtJobs
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
-from ringwise.state.fleet import HOSTS
-from ringwise.state.model import ROOT_QUEUE, Queue
+from ringwise.state.model import ROOT_QUEUE
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
@@ -28,7 +27,7 @@ from ringwise.views.cluster import (
     pod_view,
     vcjob_view,
 )
-from ringwise.views.dashboard_nodes import NodeCounts, NodeRowReader, totals
+from ringwise.views.dashboard_nodes import CountsByResource, NodeRowReader, add_counts, totals
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChangeDocument,
@@ -37,6 +36,7 @@ from ringwise.views.documents.dashboard import (
     DashboardQueue,
     DashboardTotals,
 )
+from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReasons
 
 #: Characters of a reason in the row of a job; `why` has all of it.
@@ -59,7 +59,7 @@ class DashboardRows:
         self._changes = changes
         self._reader = NodeRowReader(view, self._id)
         self._nodes: dict[int, DashboardNode] = {}
-        self._node_counts: dict[int, NodeCounts] = {}
+        self._node_counts: dict[int, CountsByResource] = {}
         #: Nodes with faults: jobs on them are hurt.
         self._faults: dict[int, tuple[NodeFault, ...]] = {}
         #: Nodes with a drain ahead -> when it begins.
@@ -67,7 +67,7 @@ class DashboardRows:
         self._jobs: dict[str, DashboardJob] = {}
         self._ids: dict[str, int] = {}
         self._next_id = 0
-        self._totals = NodeCounts()
+        self._totals: CountsByResource = {}
         #: Queue -> jobs that wait, and jobs that run.
         self._waiting: dict[str, int] = {}
         self._running: dict[str, int] = {}
@@ -228,7 +228,7 @@ class DashboardRows:
         node = state.nodes[number] if number < len(state.nodes) else None
         before = self._node_counts.pop(number, None)
         if before is not None:
-            self._totals.add(before, -1)
+            add_counts(self._totals, before, -1)
         if node is None:
             self._nodes.pop(number, None)
             return None
@@ -239,7 +239,7 @@ class DashboardRows:
             row = known
         self._nodes[number] = row
         self._node_counts[number] = counts
-        self._totals.add(counts, 1)
+        add_counts(self._totals, counts, 1)
         drain = state.draining_nodes.get(number)
         if drain is not None and drain.start is not None and now < drain.start:
             self._drains[number] = drain.start
@@ -393,14 +393,11 @@ class DashboardRows:
 
     def _queue_rows(self) -> list[DashboardQueue]:
         view = self._view
-        resources = [name for name in view.cluster.fleets if name != HOSTS]
         named = [queue for queue in view.queues.values() if queue.name != ROOT_QUEUE]
-        shares = _Shares(named, resources, self._totals.chips)
+        chips = {resource: counts.chips for resource, counts in self._totals.items()}
+        shares = QueueShares(named, chips)
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
-            limits = [queue.capability[name] for name in resources if name in queue.capability]
-            capability = sum(limits) if limits else None
-            share = shares.of(queue.name)
             used = view.used_by_queue(queue.name)
             rows.append(
                 {
@@ -408,46 +405,16 @@ class DashboardRows:
                     "parent": queue.parent,
                     "state": queue.state,
                     "weight": queue.weight,
-                    "share": share if capability is None else min(share, capability),
-                    "capability": capability,
-                    "used": sum(used.get(name, 0) for name in resources),
+                    "share": shares.of(queue.name),
+                    "capability": {
+                        name: queue.capability[name] for name in chips if name in queue.capability
+                    },
+                    "used": {name: used.get(name, 0) for name in chips},
                     "waiting": self._waiting.get(queue.name, 0),
                     "running": self._running.get(queue.name, 0),
                 }
             )
         return rows
-
-
-class _Shares:
-    """What queues deserve in chips: as written, else the part of their parent's share by weight."""
-
-    def __init__(self, queues: Sequence[Queue], resources: Sequence[str], chips: int) -> None:
-        self._queues = {queue.name: queue for queue in queues}
-        self._resources = resources
-        self._chips = chips
-        #: Parent -> weight of its children together.
-        self._weights: dict[str, int] = {}
-        for queue in queues:
-            parent = self._parent(queue)
-            self._weights[parent] = self._weights.get(parent, 0) + max(0, queue.weight)
-
-    def _parent(self, queue: Queue) -> str:
-        """Without one, and below one that does not exist, it is a child of the root."""
-        return queue.parent if queue.parent in self._queues else ROOT_QUEUE
-
-    def of(self, name: str) -> int:
-        # Weights of a queue and of those above it; a circle of parents ends where it began.
-        part, whole, seen = 1, 1, set[str]()
-        while name in self._queues and name not in seen:
-            seen.add(name)
-            queue = self._queues[name]
-            deserved = [queue.deserved[one] for one in self._resources if one in queue.deserved]
-            if deserved:
-                return sum(deserved) * part // whole
-            parent = self._parent(queue)
-            part, whole = part * max(0, queue.weight), whole * max(1, self._weights[parent])
-            name = parent
-        return self._chips * part // whole
 
 
 _END = object()

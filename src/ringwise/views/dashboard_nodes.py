@@ -16,7 +16,12 @@ from ringwise.state.node_health import SUB_HEALTH_LEVEL
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.switches import SwitchTopology
-from ringwise.views.documents.dashboard import DashboardBoard, DashboardNode, DashboardTotals
+from ringwise.views.documents.dashboard import (
+    DashboardBoard,
+    DashboardChips,
+    DashboardNode,
+    DashboardTotals,
+)
 from ringwise.views.pictures import isolated_chips
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -31,7 +36,7 @@ class BoardsChangedError(Exception):
 
 @dataclass(slots=True)
 class NodeCounts:
-    """What nodes add to the totals."""
+    """What nodes add to the totals of one resource."""
 
     chips: int = 0
     used: int = 0
@@ -54,6 +59,20 @@ class NodeCounts:
         self.beside_used += sign * other.beside_used
 
 
+CountsByResource = dict[str, NodeCounts]
+
+
+def add_counts(sums: CountsByResource, counts: CountsByResource, sign: int) -> None:
+    """Add in place; a resource of which no chip is left is removed."""
+    for resource, one in counts.items():
+        known = sums.get(resource)
+        if known is None:
+            known = sums[resource] = NodeCounts()
+        known.add(one, sign)
+        if not known.chips:
+            del sums[resource]
+
+
 class NodeRowReader:
     """Makes the rows of nodes; `job_id` gives the id of a job by its key."""
 
@@ -71,7 +90,7 @@ class NodeRowReader:
         """The leaf switches are others now."""
         self._switches = _SwitchNames(self._view)
 
-    def row(self, number: int, node: Node, now: int) -> tuple[DashboardNode, NodeCounts]:
+    def row(self, number: int, node: Node, now: int) -> tuple[DashboardNode, CountsByResource]:
         """With what it adds to the totals. Raises BoardsChangedError."""
         state = self._view.cluster
         position = state.position_of(number)
@@ -80,7 +99,7 @@ class NodeRowReader:
         health: list[str] = []
         letters: list[str] = []
         board: int | None = None
-        states, counts = node_states(state, number, now), NodeCounts()
+        states, counts = node_states(state, number, now), CountsByResource()
         for resource, fleet in sorted(offered(state, number)):
             if board is None:
                 board = self._boards.index(resource, node)
@@ -91,7 +110,7 @@ class NodeRowReader:
             health += self._health(number, node.name, fleet, resource, chips)
             masks = chip_states(state, number, fleet, is_open=is_open(states))
             letters += _letters(masks, chips)
-            _count(counts, masks)
+            counts[resource] = _counts(masks)
         worst = states[0]
         row: DashboardNode = {
             "name": node.name,
@@ -148,32 +167,40 @@ def _letters(masks: ChipStates, chips: tuple[int, ...]) -> Iterable[str]:
     return (by_chip[chip] for chip in chips)
 
 
-def _count(counts: NodeCounts, masks: ChipStates) -> None:
-    """Add the chips of one resource of a node."""
-    counts.chips += masks.listed.bit_count()
-    counts.used += masks.used.bit_count()
-    counts.faulty += masks.faulty.bit_count()
-    counts.isolated += masks.isolated.bit_count()
-    counts.reserved += masks.reserved.bit_count()
-    counts.closed += masks.closed.bit_count()
-    counts.free += masks.free.bit_count()
-    counts.beside_used = counts.free if counts.used else 0
+def _counts(masks: ChipStates) -> NodeCounts:
+    """The chips of one resource of a node."""
+    free = masks.free.bit_count()
+    return NodeCounts(
+        masks.listed.bit_count(),
+        masks.used.bit_count(),
+        masks.faulty.bit_count(),
+        masks.isolated.bit_count(),
+        masks.reserved.bit_count(),
+        masks.closed.bit_count(),
+        free,
+        free if masks.used else 0,
+    )
 
 
 def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
-    state, sums = view.cluster, NodeCounts()
+    state, sums = view.cluster, CountsByResource()
     for number in state.known_nodes():
-        opened, counts = is_open(node_states(state, number, now)), NodeCounts()
-        for _, fleet in offered(state, number):
-            _count(counts, chip_states(state, number, fleet, is_open=opened))
-        sums.add(counts, 1)
+        opened = is_open(node_states(state, number, now))
+        for resource, fleet in offered(state, number):
+            counts = _counts(chip_states(state, number, fleet, is_open=opened))
+            add_counts(sums, {resource: counts}, 1)
     waiting = sum(1 for job in view.jobs.values() if job.waiting_since is not None)
     running = sum(1 for job in view.jobs.values() if job.started is not None)
     return totals(sums, waiting, running)
 
 
-def totals(counts: NodeCounts, waiting: int, running: int) -> DashboardTotals:
+def totals(counts: CountsByResource, waiting: int, running: int) -> DashboardTotals:
+    resources = {resource: _chips(counts[resource]) for resource in sorted(counts)}
+    return {"resources": resources, "waiting": waiting, "running": running}
+
+
+def _chips(counts: NodeCounts) -> DashboardChips:
     return {
         "chips": counts.chips,
         "used": counts.used,
@@ -182,8 +209,6 @@ def totals(counts: NodeCounts, waiting: int, running: int) -> DashboardTotals:
         "reserved": counts.reserved,
         "closed": counts.closed,
         "free": counts.free,
-        "waiting": waiting,
-        "running": running,
         "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,
     }
 
@@ -202,7 +227,7 @@ class _BoardTable:
         }
         for resource, label, board in boards_present(view):
             self._index[resource, label] = len(self.rows)
-            self.rows.append(_board_row(board, label))
+            self.rows.append(_board_row(board, resource, label))
 
     def index(self, resource: str, node: Node) -> int | None:
         key = resource, node.labels.get(ACCELERATOR_TYPE, "")
@@ -212,10 +237,11 @@ class _BoardTable:
         return self._index.get((resource, "")) if found is None else found
 
 
-def _board_row(board: Board, label: str) -> DashboardBoard:
+def _board_row(board: Board, resource: str, label: str) -> DashboardBoard:
     return DashboardBoard(
         name=board.name,
         title=board.title,
+        resource=resource,
         accelerator=label,
         chips=board.chips_per_node,
         rings=[list(ring) for ring in board.rings],

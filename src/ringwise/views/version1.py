@@ -181,9 +181,53 @@ def _why(document: Document) -> Document:
 
 
 def _dashboard(document: Document) -> Document:
-    totals = {name: value for name, value in document["totals"].items() if name not in ("reserved", "closed")}
-    jobs = [{name: value for name, value in row.items() if name != "hurt"} for row in document["jobs"]]
-    return {**document, "nodes": [_row(row) for row in document["nodes"]], "jobs": jobs, "totals": totals}
+    made = {
+        **document,
+        "nodes": [_row(row) for row in document["nodes"]],
+        "jobs": [{name: value for name, value in row.items() if name != "hurt"} for row in document["jobs"]],
+        "queues": [_queue(queue) for queue in document["queues"]],
+        "totals": _totals(document["totals"]),
+    }
+    if "boards" in document:
+        made["boards"] = [
+            {key: value for key, value in one.items() if key != "resource"} for one in document["boards"]
+        ]
+    return made
+
+
+def _totals(totals: Document) -> Document:
+    """Version 1 adds the chips of all resources."""
+    found = list(totals["resources"].values())
+    sums = {name: sum(one[name] for one in found) for name in ("chips", "used", "faulty", "isolated", "free")}
+    parts = _fragmentation([(one["free"], one["fragmentation"]) for one in found])
+    return sums | {"waiting": totals["waiting"], "running": totals["running"], "fragmentation": parts}
+
+
+def _fragmentation(parts: list[tuple[int, float]]) -> float:
+    free = sum(one for one, _ in parts)
+    return round(sum(one * part for one, part in parts) / free, 4) if free else 0.0
+
+
+def _queue(queue: Document) -> Document:
+    limits = queue["capability"].values()
+    return queue | {
+        "share": sum(queue["share"].values()),
+        "capability": sum(limits) if limits else None,
+        "used": sum(queue["used"].values()),
+    }
+
+
+def _series(document: Document) -> Document:
+    chips = list(document["resources"].values())
+    made = {name: value for name, value in document.items() if name != "resources"}
+    times = range(len(document["times"]))
+    return made | {
+        "used": [sum(one["used"][i] for one in chips) for i in times],
+        "free": [sum(one["free"][i] for one in chips) for i in times],
+        "fragmentation": [
+            _fragmentation([(one["free"][i], one["fragmentation"][i]) for one in chips]) for i in times
+        ],
+    }
 
 
 def _row(row: Document) -> Document:
@@ -219,6 +263,7 @@ CHANGES: dict[str, Callable[[Document], Document]] = {
     "ringwise.io/dashboard-node/v2": _dashboard_node,
     "ringwise.io/node/v2": _node,
     "ringwise.io/nodes/v2": _nodes,
+    "ringwise.io/series/v2": _series,
     "ringwise.io/top/v2": _top,
     "ringwise.io/why/v2": _why,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import NamedTuple
 
-from ringwise.views.documents.dashboard import DashboardTotals, SeriesDocument
+from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals, SeriesChips, SeriesDocument
 
 #: Seconds between two samples, and of all samples together.
 SAMPLE_INTERVAL = 5.0
@@ -15,10 +15,7 @@ _SECOND = 1_000_000_000
 
 class _Sample(NamedTuple):
     time: float
-    used: int
-    free: int
-    waiting: int
-    fragmentation: float
+    totals: DashboardTotals
     decisions: float
 
 
@@ -34,12 +31,7 @@ class Series:
         since, before, who = self._last or (now, bindings, counter)
         if self._samples and now == since:
             # Virtual time stands still: there is one point for this moment, with the last values.
-            self._samples[-1] = self._samples[-1]._replace(
-                used=totals["used"],
-                free=totals["free"],
-                waiting=totals["waiting"],
-                fragmentation=totals["fragmentation"],
-            )
+            self._samples[-1] = self._samples[-1]._replace(totals=totals)
             return
         if who is not counter:
             before = 0
@@ -48,23 +40,31 @@ class Series:
         self._samples.append(
             _Sample(
                 now / _SECOND,
-                totals["used"],
-                totals["free"],
-                totals["waiting"],
-                totals["fragmentation"],
+                totals,
                 round(max(0, bindings - before) / seconds, 3) if seconds > 0 else 0.0,
             )
         )
 
     def document(self) -> SeriesDocument:
         samples = list(self._samples)
+        found = [sample.totals["resources"] for sample in samples]
         return {
-            "schema": "ringwise.io/series/v1",
+            "schema": "ringwise.io/series/v2",
             "interval": self.interval,
             "times": [sample.time for sample in samples],
-            "used": [sample.used for sample in samples],
-            "free": [sample.free for sample in samples],
-            "waiting": [sample.waiting for sample in samples],
-            "fragmentation": [sample.fragmentation for sample in samples],
+            "resources": {
+                resource: _chips([one.get(resource) for one in found])
+                for resource in sorted({resource for one in found for resource in one})
+            },
+            "waiting": [sample.totals["waiting"] for sample in samples],
             "decisions": [sample.decisions for sample in samples],
         }
+
+
+def _chips(found: list[DashboardChips | None]) -> SeriesChips:
+    """None: the cluster had no chip of this resource then."""
+    return {
+        "used": [0 if one is None else one["used"] for one in found],
+        "free": [0 if one is None else one["free"] for one in found],
+        "fragmentation": [0.0 if one is None else one["fragmentation"] for one in found],
+    }

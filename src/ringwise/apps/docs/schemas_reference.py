@@ -86,7 +86,10 @@ _MAPPED = (
         "`not-ready`, `isolated`, `unschedulable` where it takes no pods, or `ready`",
     ),
     ("", "`open`, `drain`, `states` of a node", "not there"),
-    ("", "`reserved` and `closed` of `totals`", "not there: the sum of the others is smaller than `chips`"),
+    ("", "`totals.resources`: chips by resource", "in `totals`, added up, without `reserved` and `closed`"),
+    ("", "`share`, `used`, `capability` of a queue, by resource", "added up; null without a limit"),
+    ("", "`resource` of a board", "not there"),
+    ("`series`", "`resources`: chips by resource", "`used`, `free` and `fragmentation` of all chips"),
     (
         "`why`",
         "`expected_start` of the kind `known` with one time",

@@ -261,7 +261,7 @@ class PodDocument(PodFields):
 
 
 class ChipTotals(TypedDict):
-    """All chips of a cluster: each counts in the first of six states that applies."""
+    """Chips, each counted in the first of six states that applies."""
 
     chips: int
     used: int

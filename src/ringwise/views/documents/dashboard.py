@@ -6,6 +6,9 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
+from ringwise.views.documents.cluster import ChipTotals
+from ringwise.views.documents.common import Amounts
+
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
 Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
 Epoch = Annotated[str, Meta(description="Another one means that sequence numbers and job ids started anew.")]
@@ -28,6 +31,7 @@ class DashboardBoard(TypedDict):
 
     name: str
     title: str
+    resource: str
     accelerator: Annotated[
         str, Meta(description="The label accelerator-type of its nodes; empty without one.")
     ]
@@ -100,36 +104,41 @@ class DashboardJob(TypedDict):
 
 
 class DashboardQueue(TypedDict):
-    """A queue. Amounts are chips of all resources."""
+    """A queue. Amounts are chips by resource; all resources of which the cluster has chips are there."""
 
     name: str
     parent: str
     state: str
     weight: int
     share: Annotated[
-        int, Meta(description="What it deserves: as written, else the part of its parent's share by weight.")
+        Amounts,
+        Meta(description="What it deserves: as written, else the part of its parent's share by weight."),
     ]
-    capability: Annotated[int | None, Meta(description="What it may use at most; null: no limit.")]
-    used: int
+    capability: Annotated[
+        Amounts, Meta(description="What it may use at most; a resource that is not there has no limit.")
+    ]
+    used: Amounts
     waiting: Annotated[int, Meta(description="Jobs.")]
     running: Annotated[int, Meta(description="Jobs.")]
 
 
-class DashboardTotals(TypedDict):
-    """The cluster in a few numbers. Each chip counts in the first of six states that applies."""
+class DashboardChips(ChipTotals):
+    """The chips of one resource."""
 
-    chips: int
-    used: int
-    faulty: int
-    isolated: int
-    reserved: int
-    closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
-    free: Annotated[int, Meta(description="A new pod may have them now.")]
-    waiting: Annotated[int, Meta(description="Jobs that are pending or refused.")]
-    running: Annotated[int, Meta(description="Jobs that have their nodes.")]
     fragmentation: Annotated[
         float, Meta(description="The part of the free chips that is on nodes with chips in use.", ge=0, le=1)
     ]
+
+
+class DashboardTotals(TypedDict):
+    """The cluster in a few numbers."""
+
+    resources: Annotated[
+        dict[str, DashboardChips],
+        Meta(description="By resource: chips of different ones are never added."),
+    ]
+    waiting: Annotated[int, Meta(description="Jobs that are pending or refused.")]
+    running: Annotated[int, Meta(description="Jobs that have their nodes.")]
 
 
 class DashboardDocument(TypedDict):
@@ -245,16 +254,22 @@ class DashboardNodeDocument(TypedDict):
     reasons: list[DashboardReason]
 
 
+class SeriesChips(TypedDict):
+    """The chips of one resource at each of the times."""
+
+    used: list[int]
+    free: list[int]
+    fragmentation: list[float]
+
+
 class SeriesDocument(TypedDict):
     """What the process remembers: samples at equal distances, oldest first."""
 
-    schema: Literal["ringwise.io/series/v1"]
+    schema: Literal["ringwise.io/series/v2"]
     interval: Annotated[float, Meta(description="Seconds between two samples.")]
     times: Annotated[list[float], Meta(description="Seconds since 1970.")]
-    used: list[int]
-    free: list[int]
+    resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]
     waiting: list[int]
-    fragmentation: list[float]
     decisions: Annotated[list[float], Meta(description="Pods that got a node, per second.")]
 
 
