@@ -67,24 +67,27 @@ def test_chips_of_a_node_never_overlap(call: Any, rings: list[list[int]]) -> Non
     corners = list(zip(shape["xs"], shape["ys"], strict=True))
     assert len(corners) == len(numbers)
     for i, (x, y) in enumerate(corners):
+        assert shape["chip"] == 1
         assert 0 <= x <= shape["w"] - 1
         assert 0 <= y <= shape["h"] - 1
         assert all(abs(x - u) >= 1 or abs(y - v) >= 1 for u, v in corners[:i])
 
 
-@pytest.mark.parametrize("grouping", ["none", "switch", "superpod", "rack"])
+@pytest.mark.parametrize("grouping", ["none", "switch", "superpod", "rack", "board"])
 @pytest.mark.parametrize("count", [0, 1, 7, 300])
 def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: int) -> None:
     body = """
       const rings = [[0, 1, 2, 3], [4, 5, 6, 7]];
-      const board = { name: "b", accelerator: "", chips: 8, rings, ring_word: "ring" };
+      const board = { name: "b", resource: "r", accelerator: "", chips: 8, rings, ring_word: "ring" };
+      const large = { name: "c", resource: "s", accelerator: "", chips: 64, rings: [], ring_word: "ring" };
+      const many = Array.from({ length: 64 }, (_, i) => i);
       const rows = Array.from({ length: argument.count }, (_, i) => ({
-        name: `n${i}`, board: i % 5 ? 0 : null,
+        name: `n${i}`, board: [null, 0, 0, 1, 0][i % 5],
         switch: i % 4 ? `s${i % 7}` : "", superpod: `${i % 3}`, rack: i % 2 ? `${i % 6}` : "",
-        state: "ready", why: "", numbers: i % 11 ? [0, 1, 2, 3, 4, 5, 6, 7] : [],
+        state: "ready", why: "", numbers: i % 11 ? (i % 5 === 3 ? many : [0, 1, 2, 3, 4, 5, 6, 7]) : [],
         holders: [], states: "", health: "",
       }));
-      const layout = module.layOut(rows, [board], argument.grouping, 1.6);
+      const layout = module.layOut(rows, [board, large], argument.grouping, 1.6);
       const wrong = [];
       const boxes = [...layout.nodes.values()];
       for (const node of boxes) {
@@ -95,8 +98,11 @@ def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: in
         if (!inside) wrong.push(`outside ${node.row.name}`);
         node.row.numbers.forEach((_, i) => {
           const [left, top] = module.chipOrigin(node);
-          const chip = module.at(layout, left + node.shape.xs[i] + 0.5, top + node.shape.ys[i] + 0.5);
+          const half = node.shape.chip / 2;
+          const chip = module.at(layout, left + node.shape.xs[i] + half, top + node.shape.ys[i] + half);
           if (chip.node !== node || chip.chip !== i) wrong.push(`chip ${i} of ${node.row.name}`);
+          const [right, low] = [left + node.shape.xs[i] + 2 * half, top + node.shape.ys[i] + 2 * half];
+          if (right > x + w || low > y + h) wrong.push(`large ${node.row.name}`);
         });
       }
       return { places: boxes.length, wrong };
@@ -111,9 +117,69 @@ def test_ten_thousand_nodes_fill_a_picture_well(call: Any) -> None:
         numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], states: "", health: "",
       }));
       const layout = module.layOut(rows, [], "switch", 1.6);
-      return (10000 * layout.cellWidth * layout.cellHeight) / (Math.max(layout.w / 1.6, layout.h) ** 2 * 1.6);
+      const { w, h } = layout.leaves[0].nodes[0].box;
+      return (10000 * w * h) / (Math.max(layout.w / 1.6, layout.h) ** 2 * 1.6);
     """
     assert call("layout.js", body) > 0.6
+
+
+def mixed_layout(call: Any, grouping: str) -> Any:
+    """How much of their cells the chips of a node of eight and of one of sixty-four fill, and the groups."""
+    body = """
+      const boards = [
+        { name: "910", resource: "a", rings: [[0, 1, 2, 3], [4, 5, 6, 7]] },
+        { name: "310", resource: "b", rings: [] },
+      ];
+      const rows = Array.from({ length: 60 }, (_, i) => ({
+        name: `n${i}`, board: i < 50 ? 0 : 1, switch: "", superpod: "", rack: "", state: "ready", why: "",
+        numbers: Array.from({ length: i < 50 ? 8 : 64 }, (_, n) => n), holders: [], states: "", health: "",
+      }));
+      const layout = module.layOut(rows, boards, argument, 1.6);
+      const filled = ["n0", "n50"].map((name) => {
+        const { box, shape } = layout.nodes.get(name);
+        return shape.w / box.w;
+      });
+      return { filled, groups: layout.tops.map((group) => [group.kind, group.name, group.nodes.length]) };
+    """
+    return call("layout.js", body, grouping)
+
+
+def test_boards_are_groups_and_their_nodes_fill_their_cells(call: Any) -> None:
+    """In one group with nodes of sixty-four chips, chips of smaller nodes are drawn larger."""
+    assert mixed_layout(call, "board")["groups"] == [["board", "310", 10], ["board", "910", 50]]
+    for grouping in ("board", "none", "switch"):
+        assert min(mixed_layout(call, grouping)["filled"]) > 0.8, grouping
+
+
+def test_boards_can_be_grouped_where_there_are_several(call: Any) -> None:
+    body = "return module.groupingsOf(argument)"
+    node = {"switch": "s", "superpod": "", "rack": ""}
+    assert call("layout.js", body, [node | {"board": 0}, node | {"board": 0}]) == ["switch", "none"]
+    assert call("layout.js", body, [node | {"board": 0}, node | {"board": 1}]) == ["switch", "board", "none"]
+
+
+def test_one_board_of_two_labels_has_two_names(call: Any) -> None:
+    boards = [
+        {"name": "910-card", "resource": "r", "accelerator": "card"},
+        {"name": "910-card", "resource": "r", "accelerator": "card-2"},
+        {"name": "310p", "resource": "s", "accelerator": ""},
+    ]
+    body = "return argument[0].map((board) => module.boardName({ board }, argument[1]))"
+    names = call("layout.js", body, [[0, 1, 2, None], boards])
+    assert names == ["910-card (card)", "910-card (card-2)", "310p", ""]
+
+
+def test_a_group_with_several_resources_counts_each(call: Any) -> None:
+    body = """
+      const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((states, i) => (
+        { row: { name: `n${i}`, board: i >> 1, state: "ready", open: true, holders: [], health: "", states } }));
+      const store = { resource: (node) => ["huawei.com/Ascend910", "huawei.com/Ascend310P"][node.board] };
+      const group = { kind: "leaf switch", name: "s", nodes, groups: [] };
+      return [module.groupText(store, group), module.groupText(store, { ...group, nodes: nodes.slice(0, 2) })];
+    """
+    mixed, alike = call("describe.js", body)
+    assert "60 of 64 chips Ascend310P free, 4 closed, 12 of 16 chips Ascend910 free" in mixed
+    assert "12 of 16 chips free" in alike
 
 
 def test_queues_whose_parents_are_a_circle_are_all_shown(call: Any) -> None:

@@ -301,10 +301,10 @@ export class CanvasMap {
       const dim = !this._isHighlighted(row, i);
       const x0 = Math.round((left + shape.xs[i]) * scale + this._x);
       const y0 = Math.round((top + shape.ys[i]) * scale + this._y);
-      const x1 = Math.round((left + shape.xs[i] + 1) * scale + this._x) - gap;
-      const y1 = Math.round((top + shape.ys[i] + 1) * scale + this._y) - gap;
+      const x1 = Math.round((left + shape.xs[i] + shape.chip) * scale + this._x) - gap;
+      const y1 = Math.round((top + shape.ys[i] + shape.chip) * scale + this._y) - gap;
       this._rectangle(x0, y0, x1, y1, pixel(dim ? mix(colours[i], rgb.surface, 0.82) : colours[i]));
-      if (row.health[i] !== "h" && scale >= 12) this._cross(x0, y0, x1, y1, pixel(mix(colours[i], rgb.page, 0.65)));
+      if (row.health[i] !== "h" && x1 - x0 >= 11) this._cross(x0, y0, x1, y1, pixel(mix(colours[i], rgb.page, 0.65)));
     }
     if (sign) this._sign(inset, pixel(edge), sign);
     return painted;
@@ -377,11 +377,10 @@ export class CanvasMap {
       this._drawGroup(context, top, true);
       for (const inner of top.groups) this._drawGroup(context, inner, false);
     }
-    if (this._scale * this.layout.cellWidth > 58 * this._ratio) {
-      for (const leaf of this.layout.leaves) {
-        if (!this._visible(leaf.box)) continue;
-        for (const node of leaf.nodes) if (this._visible(node.box)) this._drawNode(context, node);
-      }
+    for (const leaf of this.layout.leaves) {
+      const cell = leaf.nodes[0]?.box.w ?? 0;
+      if (this._scale * cell <= 58 * this._ratio || !this._visible(leaf.box)) continue;
+      for (const node of leaf.nodes) if (this._visible(node.box)) this._drawNode(context, node);
     }
     this._outline(context, this._hover, css(rgb.muted), 1.5);
     this._outline(context, this.place, css(rgb.accent), 2.5);
@@ -417,25 +416,26 @@ export class CanvasMap {
     context.fillStyle = css(rgb.text);
     const pad = 0.25 * scale;
     this._text(context, node.row.name, x + pad, y + (0.12 + NODE_HEAD / 2) * scale, w - 2 * pad);
-    if (scale < 24 * this._ratio) return;
+    const side = scale * node.shape.chip;
+    if (side < 24 * this._ratio) return;
     const colours = chipColours(this.mode, this.palette, this.store, node.row, this._queues);
     const [left, top] = chipOrigin(node);
     for (let i = 0; i < node.row.numbers.length; i += 1) {
       const cx = (left + node.shape.xs[i]) * scale + this._x;
       const cy = (top + node.shape.ys[i]) * scale + this._y;
-      if (cx > this._width || cy > this._height || cx + scale < 0 || cy + scale < 0) continue;
+      if (cx > this._width || cy > this._height || cx + side < 0 || cy + side < 0) continue;
       const shade = this._isHighlighted(node.row, i) ? colours[i] : mix(colours[i], rgb.surface, 0.82);
       context.fillStyle = shade[0] * 0.3 + shade[1] * 0.59 + shade[2] * 0.11 > 140 ? "#10151b" : "#ffffff";
-      const large = Math.min(12 * this._ratio, scale * 0.34);
+      const large = Math.min(12 * this._ratio, side * 0.34);
       context.font = `600 ${large}px ${FONT}`;
-      this._text(context, `${node.row.numbers[i]}`, cx + scale * 0.1, cy + scale * 0.24, scale * 0.8);
-      if (scale < 54 * this._ratio) continue;
-      context.font = `${Math.min(11 * this._ratio, scale * 0.17)}px ${FONT}`;
+      this._text(context, `${node.row.numbers[i]}`, cx + side * 0.1, cy + side * 0.24, side * 0.8);
+      if (side < 54 * this._ratio) continue;
+      context.font = `${Math.min(11 * this._ratio, side * 0.17)}px ${FONT}`;
       const holder = node.row.holders[i];
       const name = holder < 0 ? CHIP_STATES[node.row.states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
-      this._text(context, name, cx + scale * 0.1, cy + scale * 0.52, scale * 0.76);
+      this._text(context, name, cx + side * 0.1, cy + side * 0.52, side * 0.76);
       const health = healthWord(node.row.health[i]);
-      if (node.row.health[i] !== "h" && health !== name) this._text(context, health, cx + scale * 0.1, cy + scale * 0.76, scale * 0.76);
+      if (node.row.health[i] !== "h" && health !== name) this._text(context, health, cx + side * 0.1, cy + side * 0.76, side * 0.76);
     }
   }
 
@@ -480,7 +480,7 @@ export class CanvasMap {
   _boxOf(place) {
     if (place.node && place.chip >= 0) {
       const [left, top] = chipOrigin(place.node);
-      return { x: left + place.node.shape.xs[place.chip], y: top + place.node.shape.ys[place.chip], w: 1, h: 1 };
+      return { x: left + place.node.shape.xs[place.chip], y: top + place.node.shape.ys[place.chip], w: place.node.shape.chip, h: place.node.shape.chip };
     }
     return place.node?.box ?? place.group?.box ?? null;
   }
@@ -491,7 +491,7 @@ export class CanvasMap {
   placeText(place) {
     if (place.node && place.chip >= 0) return chipText(this.store, place.node.row, place.chip);
     if (place.node) return nodeText(this.store, place.node.row);
-    return place.group ? groupText(place.group) : "";
+    return place.group ? groupText(this.store, place.group) : "";
   }
 
   /** @param {Place} place */

@@ -7,7 +7,10 @@ import { HEALTH } from "./text.js";
 /** @typedef {import("./store.js").Store} Store */
 /** @typedef {[number, number, number]} Rgb */
 
-/** @typedef {{label: string, colour: string, count: number, unit: "chip" | "node", job?: number, queue?: string, sign?: import("./types.js").NodeSign}} LegendEntry */
+/**
+ * `chips` is by resource: of chips that cannot stand for each other there is no sum.
+ * @typedef {{label: string, colour: string, chips: Map<string, number>, nodes?: number, job?: number, queue?: string, sign?: import("./types.js").NodeSign}} LegendEntry
+ */
 
 export const MODES = /** @type {Record<string, string>} */ ({
   job: "job",
@@ -152,6 +155,31 @@ export function queueIndexes(store) {
 
 const LEGEND_JOBS = 12;
 
+/** Chips counted by a key, and there by resource.
+ * @template K
+ */
+class Tally {
+  constructor() {
+    /** @type {Map<K, Map<string, number>>} */
+    this.of = new Map();
+  }
+
+  /** @param {K} key @param {string} resource @param {number} [chips] */
+  add(key, resource, chips = 1) {
+    if (!chips) return;
+    const known = this.of.get(key) ?? new Map();
+    this.of.set(key, known.set(resource, (known.get(resource) ?? 0) + chips));
+  }
+
+  /** @param {K} key @returns {Map<string, number>} */
+  chips(key) {
+    return this.of.get(key) ?? new Map();
+  }
+}
+
+/** @param {Map<string, number>} chips */
+const most = (chips) => Math.max(0, ...chips.values());
+
 /**
  * What is on the map now, in words and numbers.
  * @param {string} mode
@@ -161,60 +189,60 @@ const LEGEND_JOBS = 12;
  */
 export function legend(mode, palette, store) {
   const { rgb } = palette;
-  /** @type {Map<number, number>} */
-  const byJob = new Map();
-  /** @type {Record<string, number>} */
-  const byHealth = {};
+  /** @type {Tally<number>} */
+  const byJob = new Tally();
+  /** @type {Tally<string>} */
+  const byHealth = new Tally();
   /** @type {Record<string, number>} health of chips in use */
   const inUse = {};
-  const chips = { used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, partlyFree: 0, partlyUsed: 0 };
+  /** @type {Tally<typeof STATES[number] | "partly free" | "wholly free" | "partly used" | "wholly used">} */
+  const chips = new Tally();
   /** @type {Map<import("./types.js").NodeSign, number>} */
   const signs = new Map();
   for (const node of store.nodes.values()) {
-    const sign = nodeSign(node);
+    const [sign, resource] = [nodeSign(node), store.resource(node)];
     if (sign) signs.set(sign, (signs.get(sign) ?? 0) + 1);
     const counts = chipCounts(node);
-    for (const name of STATES) chips[name] += counts[name];
-    if (counts.used && counts.free) {
-      chips.partlyFree += counts.free;
-      chips.partlyUsed += counts.used;
-    }
+    for (const name of STATES) chips.add(name, resource, counts[name]);
+    const part = counts.used && counts.free ? "partly" : "wholly";
+    chips.add(`${part} free`, resource, counts.free);
+    chips.add(`${part} used`, resource, counts.used);
     for (let i = 0; i < node.states.length; i += 1) {
-      const [letter, used] = [node.health[i], node.states[i] === "u"];
-      byHealth[letter] = (byHealth[letter] ?? 0) + 1;
-      if (!used) continue;
+      const letter = node.health[i];
+      byHealth.add(letter, resource);
+      if (node.states[i] !== "u") continue;
       inUse[letter] = (inUse[letter] ?? 0) + 1;
-      byJob.set(node.holders[i], (byJob.get(node.holders[i]) ?? 0) + 1);
+      byJob.add(node.holders[i], resource);
     }
   }
   /** @type {LegendEntry[]} */
   const entries = [];
-  /** @param {string} label @param {Rgb} colour @param {number} count */
-  const add = (label, colour, count) => entries.push({ label, colour: css(colour), count, unit: "chip" });
+  /** @param {string} label @param {Rgb} colour @param {Map<string, number>} found */
+  const add = (label, colour, found) => entries.push({ label, colour: css(colour), chips: found });
   if (mode === "health") {
     for (const letter of Object.keys(HEALTH)) {
-      if (letter !== "h" && !byHealth[letter]) continue;
+      if (letter !== "h" && !most(byHealth.chips(letter))) continue;
       const also = letter !== "h" && inUse[letter] ? `, ${inUse[letter]} of them in use` : "";
-      add(`${HEALTH[letter]}${also}`, palette.health(letter), byHealth[letter] ?? 0);
+      add(`${HEALTH[letter]}${also}`, palette.health(letter), byHealth.chips(letter));
     }
   } else {
     if (mode === "free") {
-      add("free", rgb.free, chips.free);
-      add("used", rgb.held, chips.used);
+      add("free", rgb.free, chips.chips("free"));
+      add("used", rgb.held, chips.chips("used"));
     } else if (mode === "fragmentation") {
-      add("free, on a node without used chips", rgb["wholly-free"], chips.free - chips.partlyFree);
-      add("free, on a node that is partly in use", rgb["partly-free"], chips.partlyFree);
-      add("used, on a node that is partly in use", rgb["partly-held"], chips.partlyUsed);
-      add("used, on a node without free chips", rgb.held, chips.used - chips.partlyUsed);
+      add("free, on a node without used chips", rgb["wholly-free"], chips.chips("wholly free"));
+      add("free, on a node that is partly in use", rgb["partly-free"], chips.chips("partly free"));
+      add("used, on a node that is partly in use", rgb["partly-held"], chips.chips("partly used"));
+      add("used, on a node without free chips", rgb.held, chips.chips("wholly used"));
     } else {
-      add("free", rgb.free, chips.free);
+      add("free", rgb.free, chips.chips("free"));
       entries.push(...(mode === "job" ? jobEntries(byJob, palette, store) : queueEntries(byJob, palette, store)));
     }
-    for (const [letter, name, label] of WITHHELD) if (chips[name]) add(label, palette.withheld(letter), chips[name]);
+    for (const [letter, name, label] of WITHHELD) if (most(chips.chips(name))) add(label, palette.withheld(letter), chips.chips(name));
   }
   for (const [sign, label] of Object.entries(SIGN_TEXTS)) {
     const nodes = signs.get(/** @type {import("./types.js").NodeSign} */ (sign));
-    if (nodes) entries.push({ label, colour: css(rgb[`sign-${sign}`]), count: nodes, unit: "node", sign: /** @type {import("./types.js").NodeSign} */ (sign) });
+    if (nodes) entries.push({ label, colour: css(rgb[`sign-${sign}`]), chips: new Map(), nodes, sign: /** @type {import("./types.js").NodeSign} */ (sign) });
   }
   return entries;
 }
@@ -259,48 +287,48 @@ export function inSign(sign, x, y, width, period, thick) {
 }
 
 /**
- * @param {Map<number, number>} byJob
+ * @param {Tally<number>} byJob
  * @param {Palette} palette
  * @param {Store} store
  * @returns {LegendEntry[]}
  */
 function jobEntries(byJob, palette, store) {
-  const sorted = [...byJob].sort(([a, chipsA], [b, chipsB]) => chipsB - chipsA || a - b);
+  const sorted = [...byJob.of].sort(([a, chipsA], [b, chipsB]) => most(chipsB) - most(chipsA) || a - b);
   /** @type {LegendEntry[]} */
   const entries = sorted.slice(0, LEGEND_JOBS).map(([id, chips]) => {
     const job = store.jobs.get(id);
-    if (id < 0) return { label: "used, by a job that is not known", colour: css(palette.rgb.held), count: chips, unit: "chip" };
-    return { label: job ? jobName(job) : `job ${id}`, colour: css(palette.nth(id)), count: chips, unit: "chip", job: id };
+    if (id < 0) return { label: "used, by a job that is not known", colour: css(palette.rgb.held), chips };
+    return { label: job ? jobName(job) : `job ${id}`, colour: css(palette.nth(id)), chips, job: id };
   });
   const rest = sorted.slice(LEGEND_JOBS);
   if (rest.length) {
-    const chips = rest.reduce((sum, [, held]) => sum + held, 0);
-    entries.push({ label: `${rest.length} smaller jobs, in other colours`, colour: "", count: chips, unit: "chip" });
+    /** @type {Tally<string>} */
+    const smaller = new Tally();
+    for (const [, chips] of rest) for (const [resource, held] of chips) smaller.add("", resource, held);
+    entries.push({ label: `${rest.length} smaller jobs, in other colours`, colour: "", chips: smaller.chips("") });
   }
   return entries;
 }
 
 /**
- * @param {Map<number, number>} byJob
+ * @param {Tally<number>} byJob
  * @param {Palette} palette
  * @param {Store} store
  * @returns {LegendEntry[]}
  */
 function queueEntries(byJob, palette, store) {
-  /** @type {Map<string, number>} */
-  const byQueue = new Map();
-  for (const [id, chips] of byJob) {
-    const queue = store.jobs.get(id)?.queue ?? "";
-    byQueue.set(queue, (byQueue.get(queue) ?? 0) + chips);
+  /** @type {Tally<string>} */
+  const byQueue = new Tally();
+  for (const [id, chips] of byJob.of) {
+    for (const [resource, held] of chips) byQueue.add(store.jobs.get(id)?.queue ?? "", resource, held);
   }
   const indexes = queueIndexes(store);
-  return [...byQueue]
-    .sort(([, a], [, b]) => b - a)
+  return [...byQueue.of]
+    .sort(([, a], [, b]) => most(b) - most(a))
     .map(([queue, chips]) => ({
       label: queue ? `queue ${queue}` : "queue not known",
       colour: css(queue ? palette.nth(indexes.get(queue) ?? 0) : palette.rgb.held),
-      count: chips,
-      unit: /** @type {const} */ ("chip"),
+      chips,
       queue,
     }));
 }

@@ -1,7 +1,8 @@
 // What the map shows, in words: for the line below it, for screen readers and for tables.
 
+import { grouped } from "./layout.js";
 import { CHIP_STATES, chipCounts, holdersOf } from "./store.js";
-import { count, healthText, nodeStateText, number, ranges } from "./text.js";
+import { count, healthText, nodeStateText, number, ranges, resourceText } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
 /** @typedef {import("./store.js").Store} Store */
@@ -10,7 +11,8 @@ import { count, healthText, nodeStateText, number, ranges } from "./text.js";
 /** @param {Group} group */
 export function groupTitle(group) {
   if (!group.kind) return "all nodes";
-  return group.name ? `${group.kind} ${group.name}` : `without a ${group.kind}`;
+  if (group.name) return `${group.kind} ${group.name}`;
+  return group.kind === "board" ? "board not known" : `without a ${group.kind}`;
 }
 
 /**
@@ -22,7 +24,7 @@ export function nodesOf(group) {
 }
 
 /**
- * Nodes and their chips, counted.
+ * Nodes and their chips, counted. The chips mean something where all nodes have the same resource.
  * @param {Iterable<NodeRow>} nodes
  */
 export function summary(nodes) {
@@ -53,13 +55,18 @@ export function withheldText(counts) {
   return names.filter((name) => counts[name]).map((name) => `${number(counts[name])} ${name}`);
 }
 
-/** @param {Group} group */
-export function groupText(group) {
-  const found = summary(nodesOf(group));
+/** @param {Store} store @param {Group} group */
+export function groupText(store, group) {
+  const members = nodesOf(group);
+  const found = summary(members);
+  const byResource = grouped(members, (node) => store.resource(node));
   const parts = [
     `${groupTitle(group)}: ${count(found.nodes, "node")}`,
-    `${number(found.free)} of ${count(found.chips, "chip")} free`,
-    ...withheldText(found),
+    ...byResource.flatMap(([resource, same]) => {
+      const chips = summary(same);
+      const kind = byResource.length > 1 ? ` ${resourceText(resource)}` : "";
+      return [`${number(chips.free)} of ${count(chips.chips, "chip")}${kind} free`, ...withheldText(chips)];
+    }),
     `${count(found.whollyFree, "node")} wholly free`,
     count(found.jobs.size, "job"),
     ...[...found.states].map(([state, nodes]) => `${count(nodes, "node")} ${state}`),
@@ -129,5 +136,12 @@ export function chipSigns(store, node) {
   const inRings = new Set(known.flat());
   const others = node.numbers.filter((chip) => !inRings.has(chip));
   const rings = [...known, others].filter((ring) => ring.length);
-  return `[${rings.map((ring) => ring.map((chip) => signs.get(chip)).join("")).join("|")}]`;
+  return `[${rings.map((ring) => inEights(ring.map((chip) => signs.get(chip)).join(""))).join("|")}]`;
+}
+
+/** Sixty-four signs in a row cannot be counted.
+ * @param {string} signs
+ */
+function inEights(signs) {
+  return signs.match(/.{1,8}/g)?.join(" ") ?? "";
 }

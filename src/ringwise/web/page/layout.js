@@ -7,16 +7,16 @@ import { natural } from "./store.js";
 /** @typedef {{x: number, y: number, w: number, h: number}} Box */
 
 /**
- * The chips of a node: size in units, and the corner of each chip.
- * @typedef {{w: number, h: number, xs: number[], ys: number[]}} NodeShape
+ * The chips of a node: size in units, the corner of each chip, and the size of a chip.
+ * @typedef {{w: number, h: number, xs: number[], ys: number[], chip: number}} NodeShape
  */
 
 /** @typedef {{row: NodeRow, shape: NodeShape, box: Box, leaf: Group}} PlacedNode */
 
 /**
- * A SuperPoD, a rack, a leaf switch; one that holds nodes has `columns`.
+ * A SuperPoD, a rack, a leaf switch, a board; one that holds nodes has `columns`. Its nodes have cells of one size.
  * @typedef {object} Group
- * @property {string} kind SuperPoD, rack, leaf switch, or empty for all nodes
+ * @property {string} kind SuperPoD, rack, leaf switch, board, or empty for all nodes
  * @property {string} name
  * @property {Box} box
  * @property {Group | null} parent
@@ -32,8 +32,6 @@ import { natural } from "./store.js";
  * @property {Group[]} tops
  * @property {Group[]} leaves groups that hold nodes
  * @property {Map<string, PlacedNode>} nodes
- * @property {number} cellWidth
- * @property {number} cellHeight
  */
 
 /** Between rings of a node. */
@@ -42,6 +40,7 @@ const RING_GAP = 0.25;
 const NODE_PAD = 0.25;
 export const NODE_HEAD = 0.7;
 const LONGEST_ROW = 8;
+const FEW = 8;
 
 /**
  * Each ring in a row, or several short rings side by side, so that the node is about twice as wide as high.
@@ -55,7 +54,7 @@ export function nodeShape(board, numbers) {
   const present = new Set(numbers);
   const rings = (board?.rings ?? []).filter((ring) => ring.some((number) => present.has(number)));
   if (others.length) rings.push(others);
-  if (!rings.length) return { w: 1, h: 1, xs: [], ys: [] };
+  if (!rings.length) return { w: 1, h: 1, xs: [], ys: [], chip: 1 };
   const single = rings.every((ring) => ring.length === 1);
   const rows = single ? [rings.flat()] : rings;
   const longest = Math.min(LONGEST_ROW, Math.max(...rows.map((ring) => ring.length)));
@@ -77,7 +76,21 @@ export function nodeShape(board, numbers) {
   });
   const xs = numbers.map((number) => (corners.get(number) ?? [0, 0])[0]);
   const ys = numbers.map((number) => (corners.get(number) ?? [0, 0])[1]);
-  return { w: Math.max(...xs) + 1, h: Math.max(...ys) + 1, xs, ys };
+  return { w: Math.max(...xs) + 1, h: Math.max(...ys) + 1, xs, ys, chip: 1 };
+}
+
+/**
+ * The same with larger chips, so that a node of eight chips beside nodes of sixty-four fills its cell, too.
+ * @param {NodeShape} shape
+ * @param {number} w
+ * @param {number} h
+ * @returns {NodeShape}
+ */
+function enlarged(shape, w, h) {
+  const chip = Math.min(w / shape.w, h / shape.h);
+  if (chip < 1.01) return shape;
+  const times = (/** @type {number} */ length) => length * chip;
+  return { w: times(shape.w), h: times(shape.h), xs: shape.xs.map(times), ys: shape.ys.map(times), chip };
 }
 
 /** How nodes can be put into groups. */
@@ -85,6 +98,7 @@ export const GROUPINGS = /** @type {Record<string, string>} */ ({
   superpod: "SuperPoD",
   switch: "leaf switch",
   rack: "SuperPoD and rack",
+  board: "board",
   none: "nothing",
 });
 
@@ -95,7 +109,9 @@ export const GROUPINGS = /** @type {Record<string, string>} */ ({
  */
 export function groupingsOf(nodes) {
   let [superpod, leaf, rack] = [false, false, false];
+  const boards = new Set();
   for (const node of nodes) {
+    boards.add(node.board);
     superpod ||= node.superpod !== "";
     leaf ||= node.switch !== "";
     rack ||= node.rack !== "";
@@ -104,6 +120,7 @@ export function groupingsOf(nodes) {
   if (rack) found.push("rack");
   if (superpod) found.push("superpod");
   if (leaf) found.push("switch");
+  if (boards.size > 1) found.push("board");
   found.push("none");
   return found;
 }
@@ -150,23 +167,36 @@ function shelves(boxes, limit, gap) {
 }
 
 /**
- * The nodes by group: [kind, name, nodes], in natural order, those without one last.
- * @param {NodeRow[]} nodes
- * @param {"superpod" | "switch" | "rack"} field
+ * The nodes by the name of their group, in natural order, those without one last.
+ * @param {Iterable<NodeRow>} nodes
+ * @param {(node: NodeRow) => string} nameOf
  * @returns {[string, NodeRow[]][]}
  */
-function grouped(nodes, field) {
+export function grouped(nodes, nameOf) {
   /** @type {Map<string, NodeRow[]>} */
   const found = new Map();
   for (const node of nodes) {
-    const members = found.get(node[field]);
+    const name = nameOf(node);
+    const members = found.get(name);
     if (members) members.push(node);
-    else found.set(node[field], [node]);
+    else found.set(name, [node]);
   }
   return [...found].sort(([a], [b]) => Number(a === "") - Number(b === "") || natural(a, b));
 }
 
-const KINDS = { superpod: "SuperPoD", switch: "leaf switch", rack: "rack" };
+/**
+ * The name of a node's board; where nodes with different labels have it, with the label.
+ * @param {NodeRow} node
+ * @param {readonly Board[]} boards
+ */
+export function boardName(node, boards) {
+  const board = node.board === null ? undefined : boards[node.board];
+  if (!board) return "";
+  const twice = boards.some((other) => other !== board && other.name === board.name);
+  return twice ? `${board.name} (${board.accelerator || board.resource})` : board.name;
+}
+
+const KINDS = { superpod: "SuperPoD", switch: "leaf switch", rack: "rack", board: "board" };
 
 /**
  * @param {Iterable<NodeRow>} nodes
@@ -186,15 +216,33 @@ export function layOut(nodes, boards, grouping, aspect) {
     if (!shape) shapes.set(key, (shape = nodeShape(node.board === null ? undefined : boards[node.board], node.numbers)));
     return shape;
   };
-  let [cellWidth, cellHeight] = [1, 1];
-  for (const node of rows) {
-    cellWidth = Math.max(cellWidth, shapeOf(node).w);
-    cellHeight = Math.max(cellHeight, shapeOf(node).h);
-  }
-  cellWidth += 2 * NODE_PAD;
-  cellHeight += 2 * NODE_PAD + NODE_HEAD;
   /** @type {Layout} */
-  const layout = { w: 0, h: 0, tops: [], leaves: [], nodes: new Map(), cellWidth, cellHeight };
+  const layout = { w: 0, h: 0, tops: [], leaves: [], nodes: new Map() };
+
+  /**
+   * The size of the cell of each node. It is of this group alone: nodes of sixty-four chips make nodes of eight in
+   * another group no smaller.
+   * @param {NodeRow[]} members
+   * @returns {[number, number]}
+   */
+  const cellOf = (members) => {
+    let [w, h] = [1, 1];
+    for (const node of members) [w, h] = [Math.max(w, shapeOf(node).w), Math.max(h, shapeOf(node).h)];
+    return [w + 2 * NODE_PAD, h + 2 * NODE_PAD + NODE_HEAD];
+  };
+
+  /**
+   * @param {number} amount of nodes
+   * @param {[number, number]} cell
+   * @param {boolean} named
+   * @param {number} form
+   */
+  const sizeOf = (amount, [cellWidth, cellHeight], named, form) => {
+    const columns = columnsFor(amount, (cellHeight * form) / cellWidth);
+    const [w, inner] = [columns * cellWidth, Math.ceil(amount / columns) * cellHeight];
+    const head = named ? headOf(w, inner) : 0;
+    return { columns, head, w, h: inner + head };
+  };
 
   /**
    * @param {string} kind
@@ -205,14 +253,22 @@ export function layOut(nodes, boards, grouping, aspect) {
    * @returns {Group}
    */
   const leafGroup = (kind, name, members, parent, form) => {
-    const columns = columnsFor(members.length, (cellHeight * form) / cellWidth);
-    const [w, inner] = [columns * cellWidth, Math.ceil(members.length / columns) * cellHeight];
-    const head = kind ? headOf(w, inner) : 0;
+    const cell = cellOf(members);
+    const [cellWidth, cellHeight] = cell;
+    const { columns, head, w, h } = sizeOf(members.length, cell, kind !== "", form);
     /** @type {Group} */
-    const group = { kind, name, box: { x: 0, y: 0, w, h: inner + head }, parent, groups: [], nodes: [], columns };
+    const group = { kind, name, box: { x: 0, y: 0, w, h }, parent, groups: [], nodes: [], columns };
+    /** @type {Map<NodeShape, NodeShape>} */
+    const fitting = new Map();
+    /** @param {NodeShape} shape */
+    const fit = (shape) => {
+      const found = fitting.get(shape) ?? enlarged(shape, cellWidth - 2 * NODE_PAD, cellHeight - 2 * NODE_PAD - NODE_HEAD);
+      fitting.set(shape, found);
+      return found;
+    };
     group.nodes = members.map((row, i) => ({
       row,
-      shape: shapeOf(row),
+      shape: fit(shapeOf(row)),
       box: { x: (i % columns) * cellWidth, y: head + Math.floor(i / columns) * cellHeight, w: cellWidth, h: cellHeight },
       leaf: group,
     }));
@@ -221,19 +277,35 @@ export function layOut(nodes, boards, grouping, aspect) {
     return group;
   };
 
+  /** @param {[number, [number, number]][]} groups how many nodes of which cell */
+  const bestForm = (groups) => {
+    let [best, least] = [1.6, Infinity];
+    for (const form of [1.6, 1.2, 0.8, 0.6, 2.4, 3.2]) {
+      const packed = pack(groups.map(([amount, cell]) => sizeOf(amount, cell, true, form)), aspect, 1);
+      const size = Math.max(packed.w / aspect, packed.h);
+      if (size < least * 0.97) [best, least] = [form, size];
+    }
+    return best;
+  };
+
   if (grouping === "rack") {
-    for (const [name, members] of grouped(rows, "superpod")) {
+    for (const [name, members] of grouped(rows, (node) => node.superpod)) {
       /** @type {Group} */
       const top = { kind: KINDS.superpod, name, box: { x: 0, y: 0, w: 0, h: 0 }, parent: null, groups: [], nodes: [], columns: 0 };
-      top.groups = grouped(members, "rack").map(([rack, inRack]) => leafGroup(KINDS.rack, rack, inRack, top, 1.6));
+      top.groups = grouped(members, (node) => node.rack).map(([rack, inRack]) => leafGroup(KINDS.rack, rack, inRack, top, 1.6));
       const packed = pack(top.groups.map((group) => group.box), 1.6, 0.8);
       const head = headOf(packed.w, packed.h);
       packed.corners.forEach((corner, i) => move(top.groups[i], corner.x + 0.6, corner.y + head));
       top.box = { x: 0, y: 0, w: packed.w + 1.2, h: packed.h + head + 0.6 };
       layout.tops.push(top);
     }
-  } else if (grouping === "superpod" || grouping === "switch") {
-    layout.tops = grouped(rows, grouping).map(([name, members]) => leafGroup(KINDS[grouping], name, members, null, 1.6));
+  } else if (grouping === "superpod" || grouping === "switch" || grouping === "board") {
+    /** @param {NodeRow} node */
+    const nameOf = (node) => (grouping === "board" ? boardName(node, boards) : node[grouping]);
+    const found = grouped(rows, nameOf);
+    // Of a few large groups the form decides how much of the picture they fill.
+    const form = found.length > FEW ? 1.6 : bestForm(found.map(([, members]) => [members.length, cellOf(members)]));
+    layout.tops = found.map(([name, members]) => leafGroup(KINDS[grouping], name, members, null, form));
   } else if (rows.length) {
     layout.tops = [leafGroup("", "", rows, null, aspect)];
   }
@@ -302,9 +374,9 @@ export function at(layout, x, y) {
   const column = Math.floor((x - first.x) / first.w);
   const node = column < group.columns ? group.nodes[Math.floor((y - first.y) / first.h) * group.columns + column] : undefined;
   if (!node) return { group, node: null, chip: -1 };
-  const { xs, ys } = node.shape;
+  const { xs, ys, chip: size } = node.shape;
   const [left, top] = chipOrigin(node);
-  const chip = xs.findIndex((cx, i) => x >= left + cx && x < left + cx + 1 && y >= top + ys[i] && y < top + ys[i] + 1);
+  const chip = xs.findIndex((cx, i) => x >= left + cx && x < left + cx + size && y >= top + ys[i] && y < top + ys[i] + size);
   return { group, node, chip };
 }
 

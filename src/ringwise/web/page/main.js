@@ -3,7 +3,7 @@
 import { connection, store, useConnection, useStore } from "./context.js";
 import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
 import { link, useRoute } from "./routes.js";
-import { clock, count, number, percent } from "./text.js";
+import { clock, count, number, percent, resourceText } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
 import { JobView } from "./views/job.js";
 import { JobsView } from "./views/jobs.js";
@@ -103,24 +103,57 @@ function TokenField({ problem }) {
   </form>`;
 }
 
-function Totals() {
-  const { totals, loaded } = useStore();
-  if (!loaded) return null;
-  /** @param {string} name @param {string} value @param {string} [href] @param {string} [kind] */
-  const item = (name, value, href, kind = "") => html`<div class=${kind} key=${name}>
-    <dt>${name}</dt><dd>${href ? html`<a href=${href} aria-label=${`${name}: ${value}`}>${value}</a>` : value}</dd></div>`;
-  return html`<dl class="totals" aria-label="Totals of the cluster">
-    ${item("chips", number(totals.chips))}
-    ${item("in use", `${number(totals.used)}`)}
-    ${item("free", number(totals.free), link(["map"], { colour: "free" }))}
-    ${item("faulty", number(totals.faulty), link(["map"], { colour: "health" }), totals.faulty ? "bad" : "")}
-    ${item("isolated", number(totals.isolated))}
-    ${totals.reserved > 0 && item("reserved", number(totals.reserved))}
-    ${totals.closed > 0 && item("closed", number(totals.closed), link(["nodes"], { show: "bad" }))}
-    ${item("jobs running", number(totals.running), link(["jobs"], { state: "running" }))}
-    ${item("jobs waiting", number(totals.waiting), link(["jobs"], { state: "waiting" }), totals.waiting ? "warn" : "")}
-    ${item("fragmentation", percent(totals.fragmentation), link(["map"], { colour: "fragmentation" }))}
+const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, fragmentation: 0 };
+
+/**
+ * What the header says of the chips of one resource.
+ * @param {import("./types.js").ChipTotals} chips
+ * @returns {{name: string, value: string, href?: string, kind?: string, left?: boolean}[]} left: out where it is 0
+ */
+function chipItems(chips) {
+  return [
+    { name: "chips", value: number(chips.chips) },
+    { name: "in use", value: number(chips.used) },
+    { name: "free", value: number(chips.free), href: link(["map"], { colour: "free" }) },
+    { name: "faulty", value: number(chips.faulty), href: link(["map"], { colour: "health" }), kind: chips.faulty ? "bad" : "" },
+    { name: "isolated", value: number(chips.isolated) },
+    { name: "reserved", value: number(chips.reserved), left: !chips.reserved },
+    { name: "closed", value: number(chips.closed), href: link(["nodes"], { show: "bad" }), left: !chips.closed },
+    { name: "fragmentation", value: percent(chips.fragmentation), href: link(["map"], { colour: "fragmentation" }) },
+  ];
+}
+
+/** @param {{items: ReturnType<typeof chipItems>, label: string}} props */
+function TotalsLine({ items, label }) {
+  return html`<dl class="totals" aria-label=${label}>
+    ${items.filter((item) => !item.left).map(({ name, value, href, kind = "" }) => html`<div class=${kind} key=${name}>
+      <dt>${name}</dt><dd>${href ? html`<a href=${href} aria-label=${`${name}: ${value}`}>${value}</a>` : value}</dd></div>`)}
   </dl>`;
+}
+
+function Totals() {
+  const { totals, loaded, isMixed } = useStore();
+  if (!loaded) return null;
+  const jobs = [
+    { name: "jobs running", value: number(totals.running), href: link(["jobs"], { state: "running" }) },
+    { name: "jobs waiting", value: number(totals.waiting), href: link(["jobs"], { state: "waiting" }), kind: totals.waiting ? "warn" : "" },
+  ];
+  const resources = Object.entries(totals.resources);
+  if (!isMixed) return html`<${TotalsLine} label="Totals of the cluster" items=${[...chipItems(resources[0]?.[1] ?? NO_CHIPS), ...jobs]} />`;
+  const rows = resources.map(([resource, chips]) => ({ resource, items: chipItems(chips) }));
+  // A column stays where any resource needs it.
+  const shown = rows[0].items.map((_, i) => rows.some(({ items }) => !items[i].left));
+  return html`<div class="totals-mixed">
+    <table role="table" aria-label="Totals of the cluster by resource">
+      <thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">resource</th>
+        ${rows[0].items.map(({ name }, i) => shown[i] && html`<th key=${name} role="columnheader" scope="col" class="number">${name}</th>`)}</tr></thead>
+      <tbody role="rowgroup">${rows.map(({ resource, items }) => html`<tr key=${resource} role="row">
+        <td role="cell" class="named" title=${resource}><div class="value"><bdi>${resourceText(resource)}</bdi></div></td>
+        ${items.map(({ name, value, href, kind = "" }, i) => shown[i] && html`<td key=${name} role="cell" data-title=${name} class=${`number ${kind}`}><div class="value">
+          ${href ? html`<a href=${href} aria-label=${`${name}, ${resourceText(resource)}: ${value}`}>${value}</a>` : value}</div></td>`)}</tr>`)}</tbody>
+    </table>
+    <${TotalsLine} label="Jobs of the cluster" items=${jobs} />
+  </div>`;
 }
 
 function ThemeSwitch() {

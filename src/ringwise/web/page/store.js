@@ -34,7 +34,8 @@ const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
  * @typedef {{nodes: NodeRow[] | null, jobs: boolean}} StoreChange
  */
 
-const NO_TOTALS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, waiting: 0, running: 0, fragmentation: 0 };
+/** @type {import("./types.js").Totals} */
+const NO_TOTALS = { resources: {}, waiting: 0, running: 0 };
 
 export class Store {
   constructor() {
@@ -55,7 +56,6 @@ export class Store {
     this.jobIds = new Map();
     /** @type {QueueRow[]} */
     this.queues = [];
-    /** @type {import("./types.js").Totals} */
     this.totals = NO_TOTALS;
     /** @type {Set<(change: StoreChange) => void>} */
     this._listeners = new Set();
@@ -151,6 +151,18 @@ export class Store {
   /** @param {NodeRow} node */
   board(node) {
     return node.board === null ? undefined : this.boards[node.board];
+  }
+
+  /** What the chips of a node are; empty where its board is not known.
+   * @param {NodeRow} node
+   */
+  resource(node) {
+    return this.board(node)?.resource ?? "";
+  }
+
+  /** Whether the cluster has chips that cannot stand for each other. */
+  get isMixed() {
+    return Object.keys(this.totals.resources).length > 1;
   }
 
   /** @param {number} holder */

@@ -40,6 +40,14 @@ export function count(value, one, many = `${one}s`) {
   return `${number(value)} ${value === 1 ? one : many}`;
 }
 
+/**
+ * The resource as chips are called: Ascend910.
+ * @param {string} resource
+ */
+export function resourceText(resource) {
+  return resource.slice(resource.lastIndexOf("/") + 1) || "of no known board";
+}
+
 /** @param {number} share from 0 to 1 */
 export function percent(share) {
   return `${Math.round(share * 100)} %`;

@@ -2,7 +2,7 @@
 
 /**
  * `ring_word` is what its rings are called: ring, mesh or card.
- * @typedef {{name: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
+ * @typedef {{name: string, resource: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
  */
 
 /** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead"} NodeSign */
@@ -44,21 +44,24 @@
  * @property {string[]} hurt the faults that hurt it now
  */
 
+/** Chips by resource; those of different ones are never added. @typedef {Record<string, number>} Amounts */
+
 /**
  * @typedef {object} QueueRow
  * @property {string} name
  * @property {string} parent
  * @property {string} state
  * @property {number} weight
- * @property {number} share
- * @property {number | null} capability
- * @property {number} used
+ * @property {Amounts} share
+ * @property {Amounts} capability a resource that is not there has no limit
+ * @property {Amounts} used
  * @property {number} waiting
  * @property {number} running
  */
 
 /**
- * @typedef {object} Totals
+ * The chips of one resource.
+ * @typedef {object} ChipTotals
  * @property {number} chips
  * @property {number} used
  * @property {number} faulty
@@ -66,10 +69,10 @@
  * @property {number} reserved
  * @property {number} closed
  * @property {number} free
- * @property {number} waiting
- * @property {number} running
  * @property {number} fragmentation from 0 to 1
  */
+
+/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, running: number}} Totals */
 
 /** @typedef {{kind: string, name: string, version: string, live: boolean, leader: string}} Source */
 
@@ -202,10 +205,8 @@
  * @typedef {object} Series
  * @property {number} interval
  * @property {number[]} times
- * @property {number[]} used
- * @property {number[]} free
+ * @property {Record<string, {used: number[], free: number[], fragmentation: number[]}>} resources
  * @property {number[]} waiting
- * @property {number[]} fragmentation
  * @property {number[]} decisions
  */
 

@@ -8,8 +8,8 @@ import { Choice, JobLink, NodeLink, Search, Select, ViewHead } from "../elements
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { GROUPINGS, groupingsOf } from "../layout.js";
 import { changeSettings, link } from "../routes.js";
-import { holdersOf, jobName } from "../store.js";
-import { count, number } from "../text.js";
+import { holdersOf, jobName, natural } from "../store.js";
+import { count, number, resourceText } from "../text.js";
 import { onThemeChange } from "../theme.js";
 import { plannedChips } from "./what_if_plan.js";
 
@@ -178,6 +178,16 @@ function Holders({ place }) {
   </ul>`;
 }
 
+/**
+ * How many chips, by resource where the cluster has several.
+ * @param {Map<string, number>} chips
+ */
+function chipsText(chips) {
+  if (!store.isMixed) return number([...chips.values()][0] ?? 0);
+  const parts = [...chips].sort(([a], [b]) => natural(a, b));
+  return parts.length ? parts.map(([resource, amount]) => html`<span key=${resource}>${number(amount)} <small>${resourceText(resource)}</small></span>`) : "0";
+}
+
 /** @param {{mode: string, element: {current: Element | null}}} props */
 function Legend({ mode, element }) {
   useStore();
@@ -199,7 +209,7 @@ function Legend({ mode, element }) {
           : entry.queue
             ? html`<button type="button" class="plain" title="Highlight this queue" onClick=${() => changeSettings({ queue: entry.queue ?? "", job: "", plan: "" })}><bdi>${entry.label}</bdi></button>`
             : html`<span>${entry.label}</span>`}
-        <span class="amount">${entry.unit === "chip" ? number(entry.count) : count(entry.count, entry.unit)}</span>
+        <span class="amount">${entry.nodes === undefined ? chipsText(entry.chips) : count(entry.nodes, "node")}</span>
       </li>`)}
     </ul>
     <p class="faint">Numbers are chips, if nothing else is said. A cross on a chip: it is not healthy.</p>

@@ -4,14 +4,23 @@ import { store, useStore } from "../context.js";
 import { chipSigns, SIGNS_TEXT, summary, withheldText } from "../describe.js";
 import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
+import { boardName, grouped } from "../layout.js";
 import { changeSettings } from "../routes.js";
-import { chipCounts, holdersOf, natural } from "../store.js";
-import { count, healthText, nodeStateKind, nodeStateText, number } from "../text.js";
+import { chipCounts, holdersOf } from "../store.js";
+import { count, healthText, nodeStateKind, nodeStateText, number, resourceText } from "../text.js";
 
 /** @typedef {import("../types.js").NodeRow} NodeRow */
-/** @typedef {{name: string, nodes: NodeRow[], found: ReturnType<typeof summary>}} GroupRow */
+/** The nodes of a group that have chips of one resource. @typedef {{name: string, resource: string, found: ReturnType<typeof summary>}} GroupRow */
 
-const ROWS = { node: "nodes", switch: "leaf switches", superpod: "SuperPoDs", rack: "racks" };
+const ROWS = /** @type {Record<string, string>} */ ({ node: "nodes", switch: "leaf switches", superpod: "SuperPoDs", rack: "racks", board: "boards" });
+const TITLES = /** @type {Record<string, string>} */ ({ switch: "leaf switch", superpod: "SuperPoD", rack: "rack", board: "board" });
+/** @type {Record<string, (node: NodeRow) => string>} */
+const NAMES = {
+  switch: (node) => node.switch,
+  superpod: (node) => node.superpod,
+  rack: (node) => (node.rack ? `${node.superpod} / ${node.rack}` : ""),
+  board: (node) => boardName(node, store.boards),
+};
 const SHOW = { "": "all", free: "with free chips", partly: "partly in use", bad: "with a problem" };
 
 /** @param {{settings: URLSearchParams}} props */
@@ -29,17 +38,17 @@ export function NodesView({ settings }) {
     const all = `${node.name} ${node.switch} ${node.superpod} ${node.state} ${node.why} ${store.board(node)?.name ?? ""} ${jobs}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
-  const grouped = rows === "switch" || rows === "superpod" || rows === "rack";
+  const inGroups = rows in NAMES;
   return html`
     <${ViewHead} title="Nodes" />
     <div class="toolbar">
-      <${Select} label="Rows are" options=${ROWS} value=${grouped ? rows : "node"} onChange=${(/** @type {string} */ value) => changeSettings({ rows: value })} />
+      <${Select} label="Rows are" options=${ROWS} value=${inGroups ? rows : "node"} onChange=${(/** @type {string} */ value) => changeSettings({ rows: value })} />
       <${Search} label="Filter" placeholder="words of a node, switch, job" value=${text} onInput=${(/** @type {string} */ value) => changeSettings({ text: value })} />
       <${Select} label="Show" options=${SHOW} value=${show} onChange=${(/** @type {string} */ value) => changeSettings({ show: value })} />
       <p class="found" role="status">${found.length === nodes.size ? count(nodes.size, "node") : `${number(found.length)} of ${count(nodes.size, "node")}`}</p>
     </div>
-    ${grouped
-      ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => row.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
+    ${inGroups
+      ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => `${row.name} ${row.resource}`} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
       : html`<p class="faint signs">Chips, ring by ring: ${SIGNS_TEXT}.</p>
         <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
 }
@@ -71,28 +80,22 @@ function nodeColumns() {
 
 /**
  * @param {NodeRow[]} nodes
- * @param {"switch" | "superpod" | "rack"} field
+ * @param {string} field
  * @returns {GroupRow[]}
  */
 function groupRows(nodes, field) {
-  /** @type {Map<string, NodeRow[]>} */
-  const found = new Map();
-  for (const node of nodes) {
-    const name = field === "rack" && node.rack ? `${node.superpod} / ${node.rack}` : node[field];
-    const members = found.get(name);
-    if (members) members.push(node);
-    else found.set(name, [node]);
-  }
-  return [...found]
-    .sort(([a], [b]) => Number(a === "") - Number(b === "") || natural(a, b))
-    .map(([name, members]) => ({ name, nodes: members, found: summary(members) }));
+  return grouped(nodes, NAMES[field]).flatMap(([name, members]) =>
+    grouped(members, (node) => store.resource(node)).map(([resource, same]) => ({ name, resource, found: summary(same) })),
+  );
 }
 
-/** @param {"switch" | "superpod" | "rack"} field @returns {import("../elements.js").Column<GroupRow>[]} */
+/** @param {string} field @returns {import("../elements.js").Column<GroupRow>[]} */
 function groupColumns(field) {
-  const title = { switch: "leaf switch", superpod: "SuperPoD", rack: "rack" }[field];
+  /** @type {import("../elements.js").Column<GroupRow>[]} */
+  const kind = store.isMixed ? [{ title: "resource", cell: (row) => resourceText(row.resource), sort: (row) => row.resource }] : [];
   return [
-    { title, cell: (row) => (row.name ? html`<${Name}>${row.name}<//>` : html`<span class="faint">none</span>`) },
+    { title: TITLES[field], cell: (row) => (row.name ? html`<${Name}>${row.name}<//>` : html`<span class="faint">none</span>`) },
+    ...kind,
     { title: "nodes", cell: (row) => number(row.found.nodes), sort: (row) => row.found.nodes, kind: "number" },
     { title: "nodes wholly free", cell: (row) => number(row.found.whollyFree), sort: (row) => row.found.whollyFree, kind: "number" },
     { title: "chips", cell: (row) => number(row.found.chips), sort: (row) => row.found.chips, kind: "number" },

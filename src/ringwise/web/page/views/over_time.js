@@ -2,42 +2,67 @@
 
 import { connection, useStore } from "../context.js";
 import { Problem, Section, ViewHead } from "../elements.js";
-import { html, useEffect, useRef, useState } from "../html.js";
-import { number, percent, span } from "../text.js";
+import { html, useEffect, useMemo, useRef, useState } from "../html.js";
+import { number, percent, resourceText, span } from "../text.js";
 import { onThemeChange } from "../theme.js";
 import uPlot from "../vendor/uplot.js";
 
 /** @typedef {import("../types.js").Series} Series */
-/** @typedef {"used" | "free" | "waiting" | "fragmentation" | "decisions"} SeriesName */
+/** @typedef {{label: string, colour: string, read: (series: Series) => number[]}} Line */
+/** @typedef {{title: string, lines: Line[], write: (value: number) => string, steps?: number[]}} PlotOf */
 
 /** Distances of the marks beside plots of things that are counted: there is no half job. */
 const WHOLE = [1, 2, 5].flatMap((first) => [0, 1, 2, 3, 4, 5, 6].map((power) => first * 10 ** power)).sort((a, b) => a - b);
-/** @type {{title: string, lines: {name: SeriesName, label: string, colour: string}[], write: (value: number) => string, steps?: number[]}[]} */
-const PLOTS = [
-  {
-    title: "Chips",
-    lines: [
-      { name: "used", label: "in use", colour: "--plot-1" },
-      { name: "free", label: "free", colour: "--plot-2" },
-    ],
-    write: (value) => number(Math.round(value)),
-    steps: WHOLE,
-  },
-  { title: "Jobs waiting", lines: [{ name: "waiting", label: "waiting", colour: "--plot-3" }], write: (value) => number(Math.round(value)), steps: WHOLE },
-  { title: "Fragmentation", lines: [{ name: "fragmentation", label: "fragmentation", colour: "--plot-4" }], write: percent },
-  { title: "Decisions per second", lines: [{ name: "decisions", label: "decisions", colour: "--plot-1" }], write: (value) => (Math.round(value * 10) / 10).toString() },
-];
+const COLOURS = ["--plot-1", "--plot-2", "--plot-3", "--plot-4"];
+
+/** @param {number} value */
+const whole = (value) => number(Math.round(value));
+
+/**
+ * A plot of chips for each resource: those of different ones are not added.
+ * @param {readonly string[]} resources
+ * @returns {PlotOf[]}
+ */
+function plotsOf(resources) {
+  const several = resources.length > 1;
+  /** @param {string} resource @param {string} what */
+  const titled = (resource, what) => (several ? `${what}, ${resourceText(resource)}` : what);
+  return [
+    ...resources.map((resource) => ({
+      title: titled(resource, "Chips"),
+      lines: [
+        { label: "in use", colour: "--plot-1", read: (/** @type {Series} */ series) => series.resources[resource].used },
+        { label: "free", colour: "--plot-2", read: (/** @type {Series} */ series) => series.resources[resource].free },
+      ],
+      write: whole,
+      steps: WHOLE,
+    })),
+    { title: "Jobs waiting", lines: [{ label: "waiting", colour: "--plot-3", read: (series) => series.waiting }], write: whole, steps: WHOLE },
+    {
+      title: "Fragmentation",
+      lines: resources.map((resource, i) => ({
+        label: titled(resource, "fragmentation"),
+        colour: several ? COLOURS[i % COLOURS.length] : "--plot-4",
+        read: (/** @type {Series} */ series) => series.resources[resource].fragmentation,
+      })),
+      write: percent,
+    },
+    { title: "Decisions per second", lines: [{ label: "decisions", colour: "--plot-1", read: (series) => series.decisions }], write: (value) => (Math.round(value * 10) / 10).toString() },
+  ];
+}
 
 export function OverTimeView() {
   const { series, error } = useSeries();
+  const resources = series ? Object.keys(series.resources) : [];
+  const plots = useMemo(() => plotsOf(resources), [resources.join(" ")]);
   return html`
     <${ViewHead} title="Over time" />
     <${Problem} error=${error} what="The past" />
     ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember: it takes a point every ${span(series.interval)} while time passes, and a plot needs two.</p>`}
     ${series && series.times.length >= 2 && html`
       <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval)}, kept by this process.</p>
-      <div class="plots">${PLOTS.map((plot) => html`<${Plot} key=${plot.title} plot=${plot} series=${series} />`)}</div>
-      <${Values} series=${series} />`}`;
+      <div class="plots">${plots.map((plot) => html`<${Plot} key=${plot.title} plot=${plot} series=${series} />`)}</div>
+      <${Values} plots=${plots} series=${series} />`}`;
 }
 
 function useSeries() {
@@ -73,11 +98,11 @@ function bounds(values) {
   return known.length ? { now: known[known.length - 1], least: Math.min(...known), most: Math.max(...known) } : null;
 }
 
-/** @param {{plot: typeof PLOTS[number], series: Series}} props */
+/** @param {{plot: PlotOf, series: Series}} props */
 function Plot({ plot, series }) {
   const frame = useRef(/** @type {HTMLElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
-  const data = [series.times, ...plot.lines.map((line) => series[line.name])];
+  const data = [series.times, ...plot.lines.map((line) => line.read(series))];
   const latest = useRef(data);
   latest.current = data;
   useEffect(() => {
@@ -100,11 +125,11 @@ function Plot({ plot, series }) {
   }, [plot]);
   useEffect(() => chart.current?.setData(latest.current), [series]);
   const texts = plot.lines.map((line) => {
-    const found = bounds(series[line.name]);
+    const found = bounds(line.read(series));
     return found ? `${line.label} ${plot.write(found.now)} now, ${plot.write(found.least)} at least, ${plot.write(found.most)} at most` : `${line.label}: nothing known`;
   });
   return html`<${Section} title=${plot.title} class="plot">
-    <p class="plot-text">${plot.lines.map((line, i) => html`<span key=${line.name}><i class="line" aria-hidden="true" style=${{ background: `var(${line.colour})` }}></i>${texts[i]}</span>`)}</p>
+    <p class="plot-text">${plot.lines.map((line, i) => html`<span key=${line.label}><i class="line" aria-hidden="true" style=${{ background: `var(${line.colour})` }}></i>${texts[i]}</span>`)}</p>
     <div class="plot-frame" ref=${frame} role="img" aria-label=${`${plot.title} over time: ${texts.join("; ")}`}></div>
   <//>`;
 }
@@ -114,7 +139,7 @@ function hours(seconds) {
   return new Date(seconds * 1000).toISOString().slice(11, seconds % 60 ? 19 : 16);
 }
 
-/** @param {typeof PLOTS[number]} plot @param {HTMLElement} element */
+/** @param {PlotOf} plot @param {HTMLElement} element */
 function plotOptions(plot, element) {
   const style = getComputedStyle(element);
   const axis = { stroke: style.getPropertyValue("--muted"), grid: { stroke: style.getPropertyValue("--line"), width: 1 }, ticks: { stroke: style.getPropertyValue("--line"), width: 1 }, font: "11px system-ui" };
@@ -132,15 +157,18 @@ function plotOptions(plot, element) {
   };
 }
 
-/** The same as numbers. @param {{series: Series}} props */
-function Values({ series }) {
+/** The same as numbers. @param {{plots: PlotOf[], series: Series}} props */
+function Values({ plots, series }) {
   const step = Math.max(1, Math.ceil(series.times.length / 60));
   const rows = series.times.map((_, i) => i).filter((i) => (series.times.length - 1 - i) % step === 0).reverse();
-  const lines = PLOTS.flatMap((plot) => plot.lines.map((line) => ({ ...line, write: plot.write })));
+  const lines = plots.flatMap((plot) => plot.lines.map((line) => {
+    const title = plot.title.startsWith("Chips, ") ? `${line.label}, ${plot.title.slice(7)}` : line.label;
+    return { title, values: line.read(series), write: plot.write };
+  }));
   return html`<details class="panel"><summary>The same as a table</summary>
     <div class="table-frame"><table role="table" aria-label="Values over time"><thead role="rowgroup"><tr role="row"><th role="columnheader" scope="col">time</th>
-      ${lines.map((line) => html`<th key=${line.name} role="columnheader" scope="col" class="number">${line.label}</th>`)}</tr></thead>
+      ${lines.map((line) => html`<th key=${line.title} role="columnheader" scope="col" class="number">${line.title}</th>`)}</tr></thead>
     <tbody role="rowgroup">${rows.map((i) => html`<tr key=${series.times[i]} role="row"><td role="cell" data-title="time" class="named"><div class="value">${new Date(series.times[i] * 1000).toISOString().slice(0, 19).replace("T", " ")}</div></td>
-      ${lines.map((line) => html`<td key=${line.name} role="cell" data-title=${line.label} class="number"><div class="value">${line.write(series[line.name][i])}</div></td>`)}</tr>`)}</tbody></table></div>
+      ${lines.map((line) => html`<td key=${line.title} role="cell" data-title=${line.title} class="number"><div class="value">${line.write(line.values[i])}</div></td>`)}</tr>`)}</tbody></table></div>
   </details>`;
 }

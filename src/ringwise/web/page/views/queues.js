@@ -5,7 +5,7 @@ import { Badge, Bar, Table, ViewHead } from "../elements.js";
 import { html, useMemo } from "../html.js";
 import { link } from "../routes.js";
 import { natural } from "../store.js";
-import { number } from "../text.js";
+import { number, resourceText } from "../text.js";
 
 /** @typedef {import("../types.js").QueueRow} QueueRow */
 /** @typedef {QueueRow & {depth: number}} QueueInTree */
@@ -35,33 +35,73 @@ export function queueTree(queues) {
   return ordered;
 }
 
-export function QueuesView() {
-  const { queues, totals } = useStore();
-  const rows = useMemo(() => queueTree(queues), [queues]);
-  const most = Math.max(1, ...queues.map((queue) => Math.max(queue.used, queue.share, queue.capability ?? 0)));
-  const scale = Math.min(most, Math.max(1, totals.chips));
-  return html`
-    <${ViewHead} title="Queues" />
-    <p class="faint">The bar is what a queue uses, the mark its share. A queue above its share can lose chips to others by reclaim.</p>
-    <${Table} label="Queues" rows=${rows} id=${(/** @type {QueueInTree} */ queue) => queue.name} columns=${columnsOf(scale)} empty="There are no queues." />`;
+/** What a queue has of one resource. @typedef {QueueInTree & {resource: string, isFirst: boolean, scale: number}} QueueLine */
+
+/**
+ * A line for each queue and resource: chips of one resource are of no use to a job that asks for another.
+ * @param {QueueRow[]} queues
+ * @param {Record<string, import("../types.js").ChipTotals>} totals
+ * @returns {QueueLine[]}
+ */
+export function queueLines(queues, totals) {
+  const resources = Object.keys(totals).length ? Object.keys(totals) : [""];
+  const scales = new Map(resources.map((resource) => {
+    const most = Math.max(1, ...queues.map((queue) => Math.max(...[queue.used, queue.share, queue.capability].map((amounts) => amounts[resource] ?? 0))));
+    return [resource, Math.min(most, Math.max(1, totals[resource]?.chips ?? 0))];
+  }));
+  return queueTree(queues).flatMap((queue) => resources.map((resource, i) => ({ ...queue, resource, isFirst: i === 0, scale: scales.get(resource) ?? 1 })));
 }
 
-/** @param {number} scale @returns {import("../elements.js").Column<QueueInTree>[]} */
-function columnsOf(scale) {
+export function QueuesView() {
+  const { queues, totals, isMixed } = useStore();
+  const rows = useMemo(() => queueLines(queues, totals.resources), [queues, totals]);
+  return html`
+    <${ViewHead} title="Queues" />
+    <p class="faint">The bar is what a queue uses, the mark its share. A queue above its share can lose chips to others by reclaim.
+      ${isMixed && " Each resource has its own line: its chips are shared among the queues by themselves."}</p>
+    <${Table} label="Queues" rows=${rows} id=${(/** @type {QueueLine} */ line) => `${line.name} ${line.resource}`} columns=${columnsOf(isMixed)} empty="There are no queues." />`;
+}
+
+/** @param {boolean} isMixed @returns {import("../elements.js").Column<QueueLine>[]} */
+function columnsOf(isMixed) {
+  /** @param {QueueLine} line */
+  const used = (line) => line.used[line.resource] ?? 0;
+  /** @param {QueueLine} line */
+  const share = (line) => line.share[line.resource] ?? 0;
+  /** @param {QueueLine} line */
+  const kind = (line) => (isMixed ? ` ${resourceText(line.resource)}` : "");
+  /** @type {import("../elements.js").Column<QueueLine>[]} */
+  const resource = isMixed ? [{ title: "resource", cell: (line) => resourceText(line.resource), sort: (line) => line.resource }] : [];
+  /** Jobs are counted once, in the first line of their queue.
+   * @param {string} state @param {(line: QueueLine) => number} amount @param {string} verb
+   * @returns {import("../elements.js").Column<QueueLine>}
+   */
+  const jobs = (state, amount, verb) => ({
+    title: state,
+    kind: "number",
+    cell: (line) => line.isFirst && html`<a href=${link(["jobs"], { queue: line.name, state })} aria-label=${`${amount(line)} jobs of ${line.name} ${verb}`}>${number(amount(line))}</a>`,
+    sort: amount,
+  });
   return [
-    { title: "queue", kind: "named", cell: (queue) => html`<span class="tree" style=${{ paddingLeft: `${queue.depth * 1.2}em` }}>${queue.depth > 0 && html`<span class="faint" aria-hidden="true">└ </span>`}<bdi class="name">${queue.name}</bdi></span>` },
-    { title: "state", cell: (queue) => html`<${Badge} kind=${queue.state === "Open" ? "running" : "waiting"}>${queue.state}<//>`, sort: (queue) => queue.state },
-    { title: "weight", cell: (queue) => number(queue.weight), sort: (queue) => queue.weight, kind: "number" },
+    { title: "queue", kind: "named", cell: (line) => html`<span class="tree" style=${{ paddingLeft: `${line.depth * 1.2}em` }}>${line.depth > 0 && html`<span class="faint" aria-hidden="true">└ </span>`}<bdi class="name">${line.name}</bdi></span>` },
+    ...resource,
+    { title: "state", cell: (line) => html`<${Badge} kind=${line.state === "Open" ? "running" : "waiting"}>${line.state}<//>`, sort: (line) => line.state },
+    { title: "weight", cell: (line) => number(line.weight), sort: (line) => line.weight, kind: "number" },
     {
       title: "use",
       kind: "wide",
-      cell: (queue) => html`<${Bar} value=${queue.used} of=${scale} mark=${queue.share} text=${`uses ${number(queue.used)} chips, its share is ${number(queue.share)}`} />`,
+      cell: (line) => html`<${Bar} value=${used(line)} of=${line.scale} mark=${share(line)} text=${`uses ${number(used(line))}${kind(line)} chips, its share is ${number(share(line))}`} />`,
     },
-    { title: "used", cell: (queue) => number(queue.used), sort: (queue) => queue.used, kind: "number" },
-    { title: "share", cell: (queue) => number(queue.share), sort: (queue) => queue.share, kind: "number" },
-    { title: "at most", cell: (queue) => (queue.capability === null ? html`<span class="faint">no limit</span>` : number(queue.capability)), sort: (queue) => queue.capability ?? Infinity, kind: "number" },
-    { title: "running", cell: (queue) => html`<a href=${link(["jobs"], { queue: queue.name, state: "running" })} aria-label=${`${queue.running} jobs of ${queue.name} run`}>${number(queue.running)}</a>`, sort: (queue) => queue.running, kind: "number" },
-    { title: "waiting", cell: (queue) => html`<a href=${link(["jobs"], { queue: queue.name, state: "waiting" })} aria-label=${`${queue.waiting} jobs of ${queue.name} wait`}>${number(queue.waiting)}</a>`, sort: (queue) => queue.waiting, kind: "number" },
-    { title: "map", cell: (queue) => html`<a href=${link(["map"], { queue: queue.name, colour: "queue" })} aria-label=${`Show ${queue.name} on the map`}>show</a>` },
+    { title: "used", cell: (line) => number(used(line)), sort: used, kind: "number" },
+    { title: "share", cell: (line) => number(share(line)), sort: share, kind: "number" },
+    {
+      title: "at most",
+      kind: "number",
+      cell: (line) => (line.resource in line.capability ? number(line.capability[line.resource]) : html`<span class="faint">no limit</span>`),
+      sort: (line) => line.capability[line.resource] ?? Infinity,
+    },
+    jobs("running", (line) => line.running, "run"),
+    jobs("waiting", (line) => line.waiting, "wait"),
+    { title: "map", cell: (line) => line.isFirst && html`<a href=${link(["map"], { queue: line.name, colour: "queue" })} aria-label=${`Show ${line.name} on the map`}>show</a>` },
   ];
 }
