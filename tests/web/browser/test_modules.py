@@ -172,10 +172,11 @@ def test_one_board_of_two_labels_has_two_names(call: Any) -> None:
 def test_a_group_with_several_resources_counts_each(call: Any) -> None:
     body = """
       const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((states, i) => (
-        { row: { name: `n${i}`, board: i >> 1, state: "ready", open: true, holders: [], health: "", states } }));
+        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", states } }));
       const store = { resource: (node) => ["huawei.com/Ascend910", "huawei.com/Ascend310P"][node.board] };
       const group = { kind: "leaf switch", name: "s", nodes, groups: [] };
-      return [module.groupText(store, group), module.groupText(store, { ...group, nodes: nodes.slice(0, 2) })];
+      const part = { ...group, nodes: nodes.slice(0, 2) };
+      return [module.groupText(store, group), module.groupText(store, part)];
     """
     mixed, alike = call("describe.js", body)
     assert "60 of 64 chips Ascend310P free, 4 closed, 12 of 16 chips Ascend910 free" in mixed
