@@ -134,10 +134,14 @@ def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Ope
             json={
                 "interval": 10,
                 "times": [1_800_000_000 + 10 * i for i in range(60)],
-                "used": list(range(60)),
-                "free": [48 - i % 48 for i in range(60)],
+                "resources": {
+                    "huawei.com/Ascend910": {
+                        "used": list(range(60)),
+                        "free": [48 - i % 48 for i in range(60)],
+                        "fragmentation": [i / 100 for i in range(60)],
+                    }
+                },
                 "waiting": [i % 5 for i in range(60)],
-                "fragmentation": [i / 100 for i in range(60)],
                 "decisions": [float(i % 3) for i in range(60)],
             }
         ),

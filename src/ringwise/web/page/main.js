@@ -54,6 +54,8 @@ function View({ route }) {
 function ConnectionState() {
   const status = useConnection();
   const { source, time } = useStore();
+  // Manifests are of no time.
+  const timed = time !== "" && Date.parse(time) !== 0;
   const words = {
     connecting: "connecting",
     live: source.live ? "live" : "complete",
@@ -64,7 +66,7 @@ function ConnectionState() {
   };
   return html`<p class=${`connection connection-${status.state}`} role="status">
     <span class="dot" aria-hidden="true"></span>
-    <span><strong>${words[status.state]}</strong>${time && html` <span class="faint">at <time datetime=${time}>${clock(time)}</time></span>`}</span>
+    <span><strong>${words[status.state]}</strong>${timed && html` <span class="faint">at <time datetime=${time}>${clock(time)}</time></span>`}</span>
   </p>`;
 }
 

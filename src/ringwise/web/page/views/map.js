@@ -212,6 +212,6 @@ function Legend({ mode, element }) {
         <span class="amount">${entry.nodes === undefined ? chipsText(entry.chips) : count(entry.nodes, "node")}</span>
       </li>`)}
     </ul>
-    <p class="faint">Numbers are chips, if nothing else is said. A cross on a chip: it is not healthy.</p>
+    <p class="faint">Numbers are chips, if nothing else is said. A cross on a chip: it is not healthy, or no report says that it is.</p>
   </section>`;
 }
