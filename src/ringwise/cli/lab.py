@@ -19,7 +19,7 @@ from ringwise.apps.lab.journal import MOST_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import BoardName
-from ringwise.cli.drawing.cluster import counts_text
+from ringwise.cli.drawing.cluster import counts_text, use_text
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
@@ -247,7 +247,7 @@ class StatusLine:
 
     def show(self) -> None:
         status = status_document(self._live)
-        words = f"{status['used']} of {counted(status['chips'], 'chip')} in use, {counts_text(status)}"
+        words = f"{use_text(status)}, {counts_text(status)}"
         for line in status["alarms"]:
             words += f"; {line}"
         if self._terminal:

@@ -150,6 +150,16 @@ def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:
     return found
 
 
+def listed_chips(cluster: ClusterReader) -> dict[str, int]:
+    """Resource -> chips of the cluster, whatever state they are in."""
+    found: dict[str, int] = {}
+    for number in cluster.known_nodes():
+        for resource, fleet in offered(cluster, number):
+            if chips := fleet.listed[number].bit_count():
+                found[resource] = found.get(resource, 0) + chips
+    return dict(sorted(found.items()))
+
+
 def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
     """Whether the node has chips and all of them are free: a pod may have the whole node."""
     chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]

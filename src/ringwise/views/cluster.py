@@ -19,11 +19,11 @@ from ringwise.scheduler.explain.boards_present import boards_present, why_this_b
 from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.node_states import (
-    CHIP_STATES,
     READY,
     StateOfNode,
     chip_counts,
     is_open,
+    listed_chips,
     node_states,
     offered,
 )
@@ -45,6 +45,7 @@ from ringwise.views.documents.cluster import (
 )
 from ringwise.views.faults import hurt_fields
 from ringwise.views.pictures import chips_fields
+from ringwise.views.queue_shares import QueueShares
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 
@@ -434,6 +435,7 @@ def _chips(
 
 def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = None) -> list[QueueFields]:
     jobs = list(job_views(objects) if views is None else views)
+    shares = QueueShares(objects.view.queues.values(), listed_chips(objects.view.cluster))
     found: list[QueueFields] = []
     for queue in sorted(objects.queues, key=lambda queue: natural_key(queue.name)):
         own = [view for view in jobs if view.queue == queue.name]
@@ -446,6 +448,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "capability": dict(queue.capability),
                 "guarantee": dict(queue.guarantee),
                 "used": dict(objects.view.used_by_queue(queue.name)),
+                "share": shares.of(queue.name),
                 "kept": dict(objects.view.kept_in_queue(queue.name)),
                 "kept_for": objects.view.jobs_kept_in_queue(queue.name),
                 "jobs": len(own),
@@ -497,18 +500,20 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
 # -- the whole cluster ---------------------------------------------------------------------------
 
 
-def chip_totals(view: SchedulerView, now: int) -> ChipTotals:
-    """All chips of the cluster, each in the state that it counts in."""
-    by_resource = chip_counts(view.cluster, now).values()
-    counts = {name: sum(one[name] for one in by_resource) for name in CHIP_STATES}
+def chip_totals(view: SchedulerView, now: int) -> dict[str, ChipTotals]:
+    """Resource -> its chips, each in the state that it counts in."""
     return {
-        "chips": sum(counts.values()),
-        "used": counts["used"],
-        "faulty": counts["faulty"],
-        "isolated": counts["isolated"],
-        "reserved": counts["reserved"],
-        "closed": counts["closed"],
-        "free": counts["free"],
+        resource: {
+            "chips": sum(counts.values()),
+            "used": counts["used"],
+            "faulty": counts["faulty"],
+            "isolated": counts["isolated"],
+            "reserved": counts["reserved"],
+            "closed": counts["closed"],
+            "free": counts["free"],
+        }
+        for resource, counts in sorted(chip_counts(view.cluster, now).items())
+        if any(counts.values())
     }
 
 

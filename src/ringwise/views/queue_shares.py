@@ -25,8 +25,8 @@ class QueueShares:
         return queue.parent if queue.parent in self._queues else ROOT_QUEUE
 
     def of(self, name: str) -> dict[str, int]:
-        """Resource -> chips, at most what its capability allows."""
-        limits = self._queues[name].capability
+        """Resource -> chips, at most what its capability allows. The root has all."""
+        limits = self._queues[name].capability if name in self._queues else {}
         # Weights of a queue and of those above it; a circle of parents ends where it began.
         part, whole, seen, shared = 1, 1, set[str](), self._chips
         while name in self._queues and name not in seen:

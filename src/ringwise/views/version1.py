@@ -85,13 +85,18 @@ def _chips_of_node(chips: Document, closed: str | None) -> Document:
 
 
 def _top(document: Document) -> Document:
-    new, status = ("used", "isolated", "reserved", "closed", "free"), document["status"]
-    kept = {name: value for name, value in status.items() if name not in new}
+    status = document["status"]
+    kept = {name: value for name, value in status.items() if name != "resources"}
+    # Version 1 adds the chips of all resources.
+    chips, held = (sum(one[name] for one in status["resources"].values()) for name in ("chips", "used"))
     # A faulty chip that a pod holds was counted as both.
     faulty = sum(len(chips["marks"]["faulty"]) for node in document["nodes"] for chips in node["chips"])
     return {
         **_nodes(document),
-        "status": kept | {"held": status["used"], "faulty": faulty},
+        "status": kept | {"chips": chips, "held": held, "faulty": faulty},
+        "queues": [
+            {name: value for name, value in queue.items() if name != "share"} for queue in document["queues"]
+        ],
         "waiting": [
             {name: value for name, value in job.items() if name not in ("never", "hurt")}
             for job in document["waiting"]

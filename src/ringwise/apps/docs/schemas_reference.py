@@ -70,7 +70,12 @@ _MAPPED = (
         "`faulty`, `pre_separated`, `network_faulty`, `reserved` and `isolated`",
     ),
     ("", "`open`, `state`, `states`", "not there"),
-    ("`top`", "`status.used`", "`status.held`; the other new sums are not there"),
+    (
+        "`top`",
+        "`status.resources`: chips by resource",
+        "`status.chips`, `status.held`: `used` of all resources",
+    ),
+    ("", "`share` of a queue", "not there"),
     ("", "`marks.faulty` of all nodes", "`status.faulty`: also chips that pods hold"),
     ("`capacity`", "`used`", "`held`"),
     ("", "`faulty` and `isolated`", "`faulty`: their sum"),

@@ -219,7 +219,7 @@ class ClusterAnswers(ABC):
             "now": self.now,
             "speed": 1.0,
             "nodes": len(objects.nodes),
-            **chip_totals(objects.view, self.now),
+            "resources": chip_totals(objects.view, self.now),
             "jobs": len(views),
             "waiting": outcomes.count("pending"),
             "placed": outcomes.count("placed"),

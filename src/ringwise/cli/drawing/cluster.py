@@ -133,7 +133,7 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = No
     table = Table(
         [
             *(Column(name) for name in ("queue", "state", "weight")),
-            *(Column(name, wraps=True) for name in ("used", "at most")),
+            *(Column(name, wraps=True) for name in ("used", "share", "at most")),
             *(Column(name) for name in ("jobs", "waiting")),
         ]
     )
@@ -143,6 +143,7 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = No
             queue["state"],
             str(queue["weight"]),
             used_text(queue),
+            amounts_text(queue["share"]),
             amounts_text(queue["capability"]),
             str(queue["jobs"]),
             str(queue["waiting"]),
@@ -282,14 +283,25 @@ def _draw_hidden(console: Console, count: int, one: str, many: str = "") -> None
 def headline(status: StatusFields) -> str:
     speed = status["speed"]
     pace = "virtual time" if speed is None else "" if speed == 1 else f"{speed:g} times as fast"
-    used = f"{status['used']} of {counted(status['chips'], 'chip')} in use"
-    others = (("faulty", status["faulty"]), ("isolated", status["isolated"]), ("closed", status["closed"]))
-    faulty = "".join(f", {count} {state}" for state, count in others if count)
     return (
         f"[bold]{time_text(status['now'])}[/]{', ' + pace if pace else ''}   "
         f"{counted(status['nodes'], 'node')}   "
-        f"{used}{faulty}   {counts_text(status)}"
+        f"{use_text(status, ('faulty', 'isolated', 'closed'))}   {counts_text(status)}"
     )
+
+
+def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
+    """How many chips of each resource are in use, and how many are in the `others` of its states."""
+    resources = status["resources"]
+    if not resources:
+        return "0 of 0 chips in use"
+    parts = []
+    for resource, chips in resources.items():
+        kind = f" {resource.rpartition('/')[2]}" if len(resources) > 1 else ""
+        counts = {name: count for name, count in chips.items() if name in others and count}
+        states = "".join(f", {counts[name]} {name}" for name in others if name in counts)
+        parts.append(f"{chips['used']} of {counted(chips['chips'], 'chip')}{kind} in use{states}")
+    return "; ".join(parts)
 
 
 def counts_text(status: StatusFields) -> str:

@@ -83,6 +83,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "state": queue["state"],
             "weight": queue["weight"],
             "used": amounts_text(queue["used"]),
+            "share": amounts_text(queue["share"]),
             "kept": _kept(queue),
             "at most": amounts_text(queue["capability"]),
             "guaranteed": amounts_text(queue["guarantee"]),

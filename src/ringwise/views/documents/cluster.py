@@ -137,6 +137,10 @@ class QueueFields(TypedDict):
     capability: Amounts
     guarantee: Amounts
     used: Amounts
+    share: Annotated[
+        Amounts,
+        Meta(description="Chips that it deserves: as written, else a part of its parent's share by weight."),
+    ]
     kept: Annotated[
         Amounts, Meta(description="Kept for jobs that lost pods, against the other jobs of the queue (F6).")
     ]
@@ -272,13 +276,16 @@ class ChipTotals(TypedDict):
     free: int
 
 
-class StatusFields(ChipTotals):
+class StatusFields(TypedDict):
     """A cluster in a few numbers."""
 
     folder: Annotated[str, Meta(description="Of a lab; empty for files and clusters.")]
     now: Nanoseconds
     speed: Annotated[float | None, Meta(description="Seconds of the lab in a second; null: virtual time.")]
     nodes: int
+    resources: Annotated[
+        dict[str, ChipTotals], Meta(description="By resource: chips of different ones are never added.")
+    ]
     jobs: int
     waiting: int
     placed: int
