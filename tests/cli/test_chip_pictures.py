@@ -37,6 +37,12 @@ def test_chips_that_were_given_are_drawn_as_free_before_and_marked_after() -> No
     assert chip_picture(CHIPS, given=[0]) == "[+Xxi|~-. ]"
 
 
+def test_a_row_of_many_chips_is_counted() -> None:
+    many = CHIPS | {"rings": [list(range(64))], "used": [0, 1], "closed": [], "free": list(range(6, 64))}
+    assert chip_picture(many) == "[1# 1X 1x 1i 1~ 58.]"
+    assert chip_picture(many, given=[6, 7]) == "[1# 1X 1x 1i 1~ 2+ 56.]"
+
+
 def test_the_legend_names_rare_signs_only_where_they_are_drawn() -> None:
     usual = "# used  . free  + this pod  x faulty  ~ reserved"
     assert legend(["[##..]", "[+x~.]"], "this pod") == usual

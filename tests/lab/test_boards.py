@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.rig import SMALL, Terminal, job, nodes, running
+from tests.lab.rig import SMALL, Terminal, job, nodes, queue, running
+from tests.tools.schemas import check_document
 
 MIXED = "910-x8:3,310p:2"
 
@@ -27,6 +28,37 @@ def test_a_lab_of_mixed_boards_continues_with_its_nodes(tmp_path: Path) -> None:
         assert max(shape["chips_per_pod"] for shape in shapes["310p"]) == 64
     with running(tmp_path, SMALL):
         assert terminal.json("get nodes") == before
+
+
+def test_chips_of_different_resources_are_never_added(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=80)
+    train, infer = "huawei.com/Ascend910", "huawei.com/Ascend310P"
+    with running(tmp_path, nodes(16, board=MIXED)):
+        terminal.submit(queue("research", 3), job("train", 1, 8, queue="research"))
+        terminal.submit(job("infer", 1, 48).replace("Ascend910", "Ascend310P"))
+        terminal.ok("advance 5s")
+        terminal.ok("cordon node-4")
+        found = {one["name"]: one for one in terminal.json("get queues")["queues"]}
+        assert {name: (one["used"], one["share"]) for name, one in found.items()} == {
+            "default": ({infer: 48}, {infer: 32, train: 6}),
+            "research": ({train: 8}, {infer: 96, train: 18}),
+        }
+        resources = terminal.json("top --once")["status"]["resources"]
+        assert {name: (one["chips"], one["used"], one["closed"]) for name, one in resources.items()} == {
+            infer: (128, 48, 64),
+            train: (24, 8, 0),
+        }
+        top = " ".join(terminal.ok("top --once").split())
+        assert "48 of 128 chips Ascend310P in use, 64 closed; 8 of 24 chips Ascend910 in use" in top
+        assert "[48# 16.]" in top
+        assert "share 96 Ascend310P, 18 Ascend910" in " ".join(terminal.ok("describe queue research").split())
+        old = terminal.json("top --once --schema-version 1")
+        assert check_document(old) == "ringwise.io/top/v1"
+        assert (old["status"]["chips"], old["status"]["held"]) == (152, 56)
+
+
+def test_the_only_resource_needs_no_name(terminal: Terminal) -> None:
+    assert "0 of 32 chips in use" in terminal.ok("top --once")
 
 
 @pytest.mark.parametrize(

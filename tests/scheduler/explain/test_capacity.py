@@ -167,6 +167,13 @@ def test_n2_no_shape_is_offered_that_the_board_refuses(board: Board) -> None:
     for shape in answer.shapes:
         assert shape.jobs, shape.form
         assert started(scheduler_told(events), board, shape) == shape.pods, shape.form
+    alone = [shape for shape in answer.shapes if shape.kind == "one-pod"]
+    assert alone[0].jobs == answer.chips.free
+    # As many start as were counted, and not one more.
+    largest, scheduler = alone[-1], scheduler_told(events)
+    more = [job_events(board, f"new-{n}", 1, largest.chips) for n in range(largest.jobs + 1)]
+    commands = scheduler.handle([event for events in more for event in events], NOW + 1)
+    assert sum(isinstance(one, Bind) for one in commands) == largest.jobs
 
 
 @given(st.sampled_from(["910-card", "310p", "a3-x16", "910b-x8", "mesh4-x8"]), st.integers(1, 8))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from ringwise.views.documents.cluster import ChipsFields
@@ -18,6 +19,8 @@ GROUP_LEGEND = (
 STATES_LEGEND = "# used  . free  x faulty  X used and faulty  i isolated  ~ reserved  - closed"
 
 _SIGNS = {"used": "#", "faulty": "x", "isolated": "i", "reserved": "~", "closed": "-", "free": "."}
+#: Signs of a ring that can be read at a glance.
+_LONGEST = 16
 _MEANINGS = {"X": "used and faulty", "i": "isolated", "-": "closed"}
 
 
@@ -41,7 +44,13 @@ def chip_picture(
         signs |= {chip: "." if chip in free else signs[chip] for chip in chips["used"]}
         signs |= {chip: "." if chip in free else "#" for chip in chips["free"]}
     signs |= dict.fromkeys(given, "+")
-    return "[" + "|".join("".join(signs.get(chip, " ") for chip in ring) for ring in chips["rings"]) + "]"
+    rings = ("".join(signs.get(chip, " ") for chip in ring) for ring in chips["rings"])
+    return "[" + "|".join(_counted(ring) if len(ring) > _LONGEST else ring for ring in rings) + "]"
+
+
+def _counted(signs: str) -> str:
+    """`40# 24.`: chips that are all alike to the board, such as 64 in one row, are counted, not drawn."""
+    return " ".join(f"{number}{sign}" for sign, number in Counter(signs).items() if sign != " ")
 
 
 def _signs(chips: ChipsFields) -> dict[int, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from ringwise.framework.gang_placement import place_gang
 from ringwise.framework.job import Job
@@ -172,7 +173,9 @@ class _Counting:
             if policy is None:
                 continue
             most = free // size
-            jobs = self._placed(policy, size, most)
+            # Many jobs of one pod are placed as the pods of one job, which are in no block together.
+            alone = replace(policy, block_nodes=None, blocks=None, rack=None)
+            jobs = self._placed(alone, size, most)
             yield JobShape(counted(size, "chip"), "one-pod", size, 1, jobs, most, free - jobs * size)
 
     def _whole(self) -> int:
@@ -254,7 +257,10 @@ class _Counting:
             (SwitchClass.FOUNDATION_MODEL, LARGE_MODEL_SCHEMA, FOUNDATION_MODEL_PODS),
             (SwitchClass.COMMON, NORMAL_SCHEMA, 1),
         ):
-            if largest < fewest or (policy := self._policy(whole, largest, tor_affinity=label)) is None:
+            if len(self._nodes) < fewest:
+                continue
+            policy = self._policy(whole, max(largest, fewest), tor_affinity=label)
+            if policy is None:
                 continue
             pods = self._placed(policy, whole, largest, together=True)
             if pods < fewest:

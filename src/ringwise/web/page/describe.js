@@ -117,6 +117,7 @@ export function chipStateText(store, node, index) {
   return holder < 0 ? CHIP_STATES[node.states[index]] : `held by ${store.holderName(holder)}`;
 }
 
+const LONGEST = 16;
 const CHIP_SIGNS = /** @type {Record<string, string>} */ ({ u: "#", f: "x", i: "i", r: "~", c: "-", ".": "." });
 export const SIGNS_TEXT = "# used, . free, x faulty, X used and faulty, i isolated, ~ reserved, - closed";
 
@@ -136,12 +137,15 @@ export function chipSigns(store, node) {
   const inRings = new Set(known.flat());
   const others = node.numbers.filter((chip) => !inRings.has(chip));
   const rings = [...known, others].filter((ring) => ring.length);
-  return `[${rings.map((ring) => inEights(ring.map((chip) => signs.get(chip)).join(""))).join("|")}]`;
+  return `[${rings.map((ring) => short(ring.map((chip) => signs.get(chip) ?? ""))).join("|")}]`;
 }
 
-/** Sixty-four signs in a row cannot be counted.
- * @param {string} signs
+/** Sixty-four signs in a row cannot be read: they are counted.
+ * @param {string[]} signs
  */
-function inEights(signs) {
-  return signs.match(/.{1,8}/g)?.join(" ") ?? "";
+function short(signs) {
+  if (signs.length <= LONGEST) return signs.join("");
+  const counts = new Map();
+  for (const sign of signs) counts.set(sign, (counts.get(sign) ?? 0) + 1);
+  return [...counts].map(([sign, chips]) => `${chips}${sign}`).join(" ");
 }
