@@ -147,13 +147,13 @@ def _documents(
     from ringwise.manifests.yaml_stream import YamlStream
 
     for _ in range(MOST_BROKEN):
-        stream = YamlStream(source.name, data, advanced, start=start, document=number)
+        documents = YamlStream(source.name, data, advanced, start=start, document=number)
         try:
-            for found in stream.values():
+            for found in documents.values():
                 origin = _origin(source.name, found.document, found.item)
                 yield _from_plain(origin, found.value, found.list_kind)
         except ManifestError as error:
-            rest = stream.rest()
+            rest = documents.rest()
             if rest is None:
                 raise
             yield error
