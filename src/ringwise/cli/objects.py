@@ -48,10 +48,14 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
         "chips": lambda source: source.chips(node, listing),
     }
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
-    chosen = bool(listing.selector or listing.queue or listing.states or listing.hurt)
+    none = ""
+    if listing.selector or listing.queue or listing.states:
+        none = f"there are no such {kind}"
+    elif listing.hurt:
+        none = "no job is hurt by a fault"
 
     def draw(document: Any, only: Collection[int] | None = None) -> None:
-        _list(stdout_console(), kind, document, only, chosen=chosen)
+        _list(stdout_console(), kind, document, only, none)
 
     document = ask(options, questions[kind], unreachable=unreachable)
     if watch is None:
@@ -61,14 +65,14 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
 
 
 def _list(
-    console: Console, kind: str, document: Any, only: Collection[int] | None = None, *, chosen: bool = False
+    console: Console, kind: str, document: Any, only: Collection[int] | None = None, none: str = ""
 ) -> None:
-    """A table of objects; where there is none, a line that says so. `chosen`: others were left out."""
+    """A table of objects; where there is none, a line that says so. `none`: that line, of a part of them."""
     from ringwise.cli.drawing import cluster
 
     rows = document[kind]
-    if not rows and (chosen or kind != "chips"):
-        console.print(f"there are no such {kind}" if chosen else f"there are no {kind}")
+    if not rows and (none or kind != "chips"):
+        console.print(none or f"there are no {kind}")
     elif kind == "chips":
         cluster.draw_chips(console, rows, only)
     elif kind == "nodes":
