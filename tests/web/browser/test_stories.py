@@ -112,6 +112,41 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     view.row("node-2", "Nodes").get_by_text("ready", exact=True).wait_for()
 
 
+def test_an_operator_finds_the_job_that_a_fault_hurts(lab: DashboardLab, open_page: Opener) -> None:
+    lab.terminal.submit(job("whole", 1, 8), job("other", 1, 8))
+    lab.terminal.ok("advance 5s")
+    view = open_page(lab.url).open("jobs")
+    view.row("lab/other", "Jobs").wait_for()
+    (node,) = {node for name, (node, _) in lab.terminal.seats().items() if "whole" in name}
+    lab.terminal.ok(f"fault inject chip {node} 3 --level PreSeparateNPU --code 80E01801")
+    lab.terminal.ok("advance 1s")
+    view.row("lab/whole", "Jobs").get_by_text("hurt", exact=True).wait_for()
+    view.page.get_by_label("State").select_option("hurt")
+    view.row("lab/whole", "Jobs").wait_for()
+    assert view.row("lab/other", "Jobs").count() == 0
+    view.row("lab/whole", "Jobs").get_by_role("link").first.click()
+    view.see(f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801")
+    lab.terminal.ok("fault clear --all")
+    lab.terminal.ok("advance 1s")
+    view.page.get_by_text("Ascend910-3 of").first.wait_for(state="detached")
+
+
+def test_a_start_is_a_time_only_where_it_is_known(lab: DashboardLab, open_page: Opener) -> None:
+    lab.terminal.submit(*(job(f"runs-{n}", 1, 8, minutes=10) for n in range(6)))
+    lab.terminal.ok("advance 5s")
+    lab.terminal.submit(job("first", 6, 8))
+    lab.terminal.ok("advance 5s")
+    lab.terminal.submit(job("second", 6, 8))
+    lab.terminal.ok("advance 5s")
+    view = open_page(lab.url)
+    for name in ("first", "second"):
+        text = lab.terminal.json(f"why {name}")["expected_start"]["text"]
+        assert text.startswith("not before") is (name == "second")
+        view.open("jobs", "lab", name)
+        # What follows is how long that is from now.
+        view.see(text.partition(",")[0])
+
+
 def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(lab.url).open("queues")
     lab.terminal.submit(
