@@ -8,10 +8,12 @@ import pytest
 
 from ringwise.durations import time_text
 from ringwise.messages import events as ev
+from ringwise.messages.job_expansion import pod_group_of
 from ringwise.scheduler.explain.forecast import MOST_ENDS, MOST_FIRST, ExpectedStart, StartKind
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.views.version1 import as_version_1
 from tests.fingerprint import fingerprint, state_of
@@ -63,6 +65,24 @@ def test_behind_a_job_that_does_not_say_how_long_it_will_run_there_is_only_a_bou
     start = expected(view, "second")
     assert (start.kind, start.earliest, start.latest) == (StartKind.NOT_BEFORE, NOW + 50 * SECOND, None)
     assert start.text(NOW).startswith(f"not before {time_text(NOW + 50 * SECOND)}, in 50 s: ")
+
+
+def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
+    """The pods of a vcjob are created when it is admitted: both were the first of one, with the same time."""
+    waiting: list[ev.Event] = []
+    for number, name in enumerate(("first", "second"), 1):
+        tasks = (Task("worker", 1, 1, PodTemplate(PodClass(CHIP, 8))),)
+        vcjob = VcJob("default", name, name, tasks, min_available=1, created=number)
+        waiting += [ev.VcJobSeen(vcjob), ev.PodGroupSeen(pod_group_of(vcjob))]
+    view = told(node("n1"), runs("old", "n1", 60), waiting)
+    assert (expected(view, "first").kind, expected(view, "second").kind) == (
+        StartKind.KNOWN,
+        StartKind.NOT_BEFORE,
+    )
+    answer = explain(view, find_job(view, "second"), NOW)
+    assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
+    ended = next(cure for cure in answer.cures if cure.text == "if job default/old ended")
+    assert ended.contested == 1
 
 
 def test_many_jobs_ahead_leave_no_time() -> None:

@@ -156,8 +156,13 @@ def _of_other_queues(view: SchedulerView, job: Job) -> list[Job]:
         and other.reason is not None
         and other.reason.kind.stage is not Stage.VALIDATE
         and any(pod.cls.resource in resources for pod in other.chip_pods)
-        and view.has_pending_pods(other)
+        and waits(view, other)
     ]
+
+
+def waits(view: SchedulerView, job: Job) -> bool:
+    """Whether it waits for nodes. The pods of a vcjob are created when it is admitted to its queue."""
+    return view.has_pending_pods(job) or (not job.pods and bool(job.prospective) and job.reason is not None)
 
 
 def _earliest(
@@ -185,9 +190,11 @@ def _start(
 ) -> tuple[int, int] | None:
     """When the last of the line starts, and after how many ends; after each the line is served in order."""
     what_if, job = view.what_if, line[-1]
-    session = session or what_if.open_session(now, line)
     waiting = list(line)
     with ExitStack() as supposed:
+        for one in line:
+            supposed.enter_context(what_if.with_pods(one))
+        session = session or what_if.open_session(now, line)
         for place, (time, key) in enumerate(ends):
             supposed.enter_context(what_if.ended(session, view.jobs[key].pods, job))
             for one in list(waiting):

@@ -7,7 +7,7 @@ job would start, by the same functions that a cycle uses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -106,16 +106,16 @@ class WhatIf:
 
     def verdict(self, job: Job, now: int, ahead: Iterable[Job] = ()) -> Reason | None:
         """None when the job would start in a cycle now, else the reason. `ahead` are served first."""
-        session = self.open_session(now, [job])
-        statements: list[Statement] = []
-        try:
-            statements.extend(self._serve(session, other)[0] for other in ahead)
+        first = list(ahead)
+        with ExitStack() as supposed:
+            for other in first:
+                supposed.enter_context(self.with_pods(other))
+            session = self.open_session(now, [job])
+            for other in first:
+                supposed.callback(self._serve(session, other)[0].discard)
             statement, reason = self._serve(session, job)
-            statements.append(statement)
+            statement.discard()
             return reason
-        finally:
-            for statement in reversed(statements):
-                statement.discard()
 
     def _serve(self, session: Session, job: Job) -> tuple[Statement, Reason | None]:
         with session.reservations.open_to(job.key):

@@ -24,7 +24,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import ExpectedStart, forecast, next_cycle, unknown_start
+from ringwise.scheduler.explain.forecast import ExpectedStart, forecast, next_cycle, unknown_start, waits
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -327,7 +327,7 @@ def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
     waiting = [
         other
         for other in view.jobs.values()
-        if other.queue == job.queue and (other is job or not _refused(other)) and view.has_pending_pods(other)
+        if other.queue == job.queue and (other is job or not _refused(other)) and waits(view, other)
     ]
     return sorted(waiting, key=session.job_key)
 
