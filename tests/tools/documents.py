@@ -101,9 +101,10 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
 
 
 #: New fields that may have any value: the name of a document's schema, why a job has its board, the queue of
-#: a job that has ended, and faulty chips in the drawings of switches, SuperPoDs and racks.
+#: a job that has ended, faulty chips in the drawings of switches, SuperPoDs and racks, and what a queue
+#: deserves.
 _ADDED = frozenset(
-    {"schema", "board_reason", "queue", "faulty", "faulty_nodes"}
+    {"schema", "board_reason", "queue", "faulty", "faulty_nodes", "share"}
     # What clients need to draw.
     | {
         "now",

@@ -380,6 +380,7 @@ def dashboard_of(client: Follower) -> dict[str, Any]:
         "schema": "ringwise.io/dashboard/v2",
         "boards": rows.boards,
         "nodes": rows.nodes(),
+        "jobs": rows.jobs(),
         "queues": rows.queues(),
         "totals": rows.totals(),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.reasons import Stage
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import BoardCapacity, JobShape, capacity
 from ringwise.state.model import Device, Node, Pod, PodClass, PodGroup, Queue
 from ringwise.topology.board import Board
@@ -197,6 +199,18 @@ def test_s1_fewer_pods_than_a_foundation_model_needs_are_none() -> None:
     board = shipped_catalog()["910-x8"]
     (answer,) = capacity(scheduler_told(fleet_events(board, 3)).view, NOW)
     assert [shape.form for shape in answer.shapes if shape.kind == "switches"] == ["largest common job"]
+
+
+def test_s1_largest_switch_aware_jobs_of_version_2() -> None:
+    """Its classes are read from marks on the pods of a job."""
+    default = default_configuration()
+    version2 = replace(default, settings=replace(default.settings, nslb_version="2.0"))
+    events = fleet_events(shipped_catalog()["910-x8"])
+    (answer,) = capacity(scheduler_told(events, configuration=version2).view, NOW)
+    assert {shape.form: shape.pods for shape in answer.shapes if shape.kind == "switches"} == {
+        "largest foundation-model job": 8,
+        "largest common job": 8,
+    }
 
 
 def test_switches_that_lead_to_other_boards_only() -> None:

@@ -301,7 +301,9 @@ class _Counting:
             job.annotations = {**job.annotations, SP_BLOCK: str(block_nodes * chips)}
         if tor_affinity:
             job.labels = {**job.labels, TOR_AFFINITY: tor_affinity}
-        policy = job.policy if self._session.job_valid(job) is None else None
+        # S1: the class of a switch-aware job is read from its pods in the cluster.
+        with self._view.what_if.submitted(job):
+            policy = job.policy if self._session.job_valid(job) is None else None
         if policy is None or policy.board is not self._board:
             return None
         fits = any(policy.rule.chips(listed, chips, policy.multi_pod) for listed in self._listed)
