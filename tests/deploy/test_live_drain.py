@@ -244,7 +244,8 @@ def test_a_drain_isolates_and_evicts_pods_with_chips_only(tmp_path: Path) -> Non
     (answered,), api = on_cluster(tmp_path, two_nodes, "drain node-1 --yes")
     assert answered.exit_code == 0, answered.output
     assert "node node-1 isolated; 1 pod evicted" in answered.stdout
-    assert "kubectl ringwise release node-1 --reason TEXT --kubeconfig" in answered.stdout
+    printed = " ".join(answered.stdout.split())
+    assert "kubectl ringwise release node-1 --reason TEXT --kubeconfig" in printed
     assert pods_of(api) == ["agent", "web"]
     entry = isolations(api)["node-1"]
     assert entry["reason"] == "drain"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ringwise.grammar import counted
 from ringwise.records import dataclass
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
@@ -66,7 +67,7 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
             raise ValueError(f"{part!r} must have a whole number of 1 or more after the colon")
         found[name] = int(count) if colon else nodes
     if (total := sum(found.values())) > MOST_NODES:
-        raise ValueError(f"{text!r} has {total} nodes, and a lab has at most {MOST_NODES}")
+        raise ValueError(f"{text!r} has {counted(total, 'node')}, and a lab has at most {MOST_NODES}")
     return tuple(found.items())
 
 
