@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -196,9 +197,13 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
     shown = DashboardRows(view, Changes())
     while not shown.fill(100):
         pass
-    totals = [shown.totals()["resources"], cluster_totals(view, NOW)["resources"], chip_totals(view, NOW)]
+    totals: list[Mapping[str, Mapping[str, Any]]] = [
+        shown.totals()["resources"],
+        cluster_totals(view, NOW)["resources"],
+        chip_totals(view, NOW),
+    ]
     for by_resource in totals:
-        sums = dict(by_resource[CHIP])
+        sums = by_resource[CHIP]
         assert {name: sums[name] for name in CHIP_STATES} == counts
         assert sums["chips"] == 8 * len(drawn)
     (board,) = capacity(view, NOW)
