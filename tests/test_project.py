@@ -223,7 +223,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def test_decision_records_are_numbered_without_gaps_and_listed() -> None:
-    folder = ROOT / "docs" / "decisions"
+    folder = ROOT / "docs" / "develop" / "decisions"
     records = sorted(path.name for path in folder.glob("[0-9]*.md"))
     assert [int(name[:4]) for name in records] == list(range(1, len(records) + 1))
     listing = (folder / "README.md").read_text(encoding="utf-8")

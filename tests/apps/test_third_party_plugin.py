@@ -1,4 +1,4 @@
-"""The package of `docs/plugins.md`: installed as the page shows it, and run through `ringwise place`."""
+"""The package of `docs/develop/plugins.md`: installed as it shows, and run through `ringwise place`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ringwise.framework import extension_points
 from ringwise.framework.extension_points import EXTENSION_POINTS, ExtensionPoint
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "develop" / "plugins.md").read_text(encoding="utf-8")
 #: The files of the page, by name.
 FILES: dict[str, str] = dict(re.findall(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.M | re.S))
 PACKAGE = ("pyproject.toml", "ringwise_reserved_nodes.py")

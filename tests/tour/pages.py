@@ -39,7 +39,11 @@ class ShownCommand:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [
+        ROOT / "README.md",
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted((ROOT / "docs/develop").glob("*.md")),
+    ]
 
 
 def shown_commands(block: str) -> Iterator[ShownCommand]:

@@ -2,7 +2,7 @@
 
 `fork` gives a copy of the whole state between two turns in milliseconds; memory is copied page by page as
 either side writes. The copy computes one answer, sends its bytes through a pipe and ends. It ends as well
-when nobody waits for the answer any more. See docs/decisions/0019-questions-in-a-copy.md.
+when nobody waits for the answer any more. See docs/develop/decisions/0019-questions-in-a-copy.md.
 """
 
 from __future__ import annotations

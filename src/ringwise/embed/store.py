@@ -1,7 +1,7 @@
 """The file of a lab: every object in one SQLite database.
 
 The changes since the last save are written in one transaction, so a process that is killed at any moment
-leaves the file as it was before or after a save. See docs/decisions/0007-lab-persistence.md.
+leaves the file as it was before or after a save. See docs/develop/decisions/0007-lab-persistence.md.
 """
 
 from __future__ import annotations

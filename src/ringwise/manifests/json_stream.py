@@ -6,7 +6,7 @@ object is decoded from its own bytes into a trimmed struct, and mapped pages beh
 Documents that follow each other without a separator are found in the same way.
 
 msgspec gives this position only in the text of its error. The text is tested, and pyproject.toml admits only
-versions of msgspec that were tested (docs/decisions/0012-json-streams.md).
+versions of msgspec that were tested (docs/develop/decisions/0012-json-streams.md).
 """
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ def _needs_extender(arguments: Arguments) -> str:
         return ""
     return (
         "a program of your own decides with the scheduler, and Ringwise does not ask it; allowed: "
-        "extender.ignorable: true, or a plugin of your own (docs/plugins.md)"
+        "extender.ignorable: true, or a plugin of your own (docs/develop/plugins.md)"
     )
 
 
@@ -101,7 +101,7 @@ _PLUGINS = (
     VolcanoName(
         "extender",
         "asks a program of your own over HTTP",
-        replaced_by="plugins of installed packages (docs/plugins.md)",
+        replaced_by="plugins of installed packages (docs/develop/plugins.md)",
         breaks=_needs_extender,
         error_when="`extender.urlPrefix` is set and `extender.ignorable` is not true",
     ),

@@ -37,7 +37,7 @@ _PLUGINS = """\
 ## Plugins and their arguments
 
 No plugin may be named twice. Plugins of installed packages are configured in the same way, and the arguments
-they declare are checked in the same way ([plugins](plugins.md)).
+they declare are checked in the same way ([plugins](develop/plugins.md)).
 """
 
 _ACTIONS = """\
