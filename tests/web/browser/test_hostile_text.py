@@ -180,7 +180,7 @@ def test_a_hostile_name_can_be_read(quiet_lab: DashboardLab, open_page: Opener, 
           const { store } = await import("/page/main.js");
           const row = {
             id: 7, namespace: "ns", name, kind: "Pod", queue: "q", phase: "Running", outcome: "placed",
-            pods: 1, running: 1, chips: 1, priority: 0, since: store.time, reason: "", message: "",
+            pods: 1, running: 1, chips: 1, priority: 0, since: store.time, reason: "", message: "", hurt: [],
           };
           store.apply({ sequence: store.sequence, time: store.time, jobs: [row] });
         }""",
