@@ -146,7 +146,7 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         text = f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801"
         (fault,) = terminal.json("fault list")["faults"]
         assert (fault["jobs"], fault["text"]) == (["lab/train"], text)
-        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5", "min", "lab/train"]
+        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["min", "hurts", "lab/train"]
         jobs = {one["name"]: one["hurt"] for one in terminal.json("get jobs")["jobs"]}
         assert jobs["other"] == []
         assert [one["text"] for one in jobs["train"]] == [text]
@@ -159,6 +159,19 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         assert "--hurt goes with jobs, not with nodes" in terminal.refused("get nodes --hurt")
         terminal.ok("fault clear --all")
         assert terminal.json("get jobs --hurt")["jobs"] == []
+
+
+def test_nodes_stay_a_table_in_a_narrow_terminal_though_a_drain_lies_ahead(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, columns=80)
+    fleet = FleetSettings(4, "910-x8", leaf_size=2)
+    with running(tmp_path, replace(SMALL, fleet=fleet)):
+        terminal.ok(f"isolate node-1 Ascend910-3 --reason test --lab {tmp_path}")
+        terminal.ok("drain node-2 --at 2h --yes")
+        lines = terminal.ok("get nodes").splitlines()
+        assert lines[0].split()[:3] == ["node", "state", "chips"]
+        below = lines.index(next(line for line in lines if line.startswith("node-2 "))) + 1
+        assert lines[below].startswith("    draining from 20")
+        assert max(map(len, lines)) <= 80
 
 
 def test_describe_and_why_say_the_same_about_the_start(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
     columns = [Column(name) for name in ("node", "state", "chips", "free", "faulty")]
     columns += [Column("board", moves=True), Column("pods")]
     isolated = any(one["isolated"] for node in shown for one in node["chips"])
-    columns += [Column("isolated")] if isolated else []
+    columns += [Column("isolated", moves=True)] if isolated else []
     switches = any(node["switch"] for node in shown)
     superpods = any(node["superpod"] is not None for node in shown)
     columns += [Column("switch", moves=True)] if switches else []
@@ -75,7 +75,7 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
         chips = node["chips"]
         row = [
             node["name"],
-            node_state(node),
+            node["state"],
             " ".join(map(chip_picture, chips)),
             ", ".join(str(len(one["free"])) for one in chips),
             ", ".join(chip_list(one["faulty"]) for one in chips if one["faulty"]),
@@ -86,7 +86,8 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        table.add(*row)
+        start = node["states"][0]["start"]
+        table.add(*row, note="" if start is None else f"{node['state']} from {time_text(start)} on")
     table.print(console, only)
 
 

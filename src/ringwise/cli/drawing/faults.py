@@ -30,7 +30,7 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
         print_line(console, Text("there are no faults"))
         return
     names = ("node", "what", "chip", "level or status", "code", "since")
-    table = Table([Column(name) for name in names], note="jobs that it hurts")
+    table = Table([Column(name) for name in names], note="jobs")
     for row in rows:
         age = "" if row["since"] is None else duration_text(document["now"] - row["since"])
         more = f" and {len(row['jobs']) - _SHOWN_JOBS} more" if len(row["jobs"]) > _SHOWN_JOBS else ""
@@ -41,7 +41,7 @@ def print_faults(console: Console, document: FaultsDocument) -> None:
             row["level"],
             row["code"] or "",
             age,
-            note=", ".join(row["jobs"][:_SHOWN_JOBS]) + more,
+            note=f"hurts {', '.join(row['jobs'][:_SHOWN_JOBS])}{more}" if row["jobs"] else "",
         )
     table.print(console)
 
