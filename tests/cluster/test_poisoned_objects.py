@@ -144,7 +144,7 @@ def hostile_reports(node: str) -> dict[str, tuple[Object, str]]:
     return {
         "no JSON": (device("{not json"), "must be valid JSON"),
         "a megabyte": (device("x" * MEGABYTE), "must be valid JSON"),
-        "a megabyte of chips": (listed("Ascend910-0," * (MEGABYTE // 12)), "at most 128 chips"),
+        "a megabyte of chips": (listed("Ascend910-0," * (MEGABYTE // 12)), "at most 4096 characters"),
         "thousands of resources": (
             device(json.dumps({"DeviceInfo": {"DeviceList": many, "UpdateTime": 1}})),
             "at most 16 resources",
