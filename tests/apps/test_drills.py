@@ -149,7 +149,7 @@ def test_settings_and_boards_of_a_drill_are_checked(tmp_path: Path) -> None:
     path.write_text("drill: x\nsettings: {grace-over-tim: 5}\nsteps: []\n")
     assert "grace-over-tim" in invoke(str(path)).stderr
     path.write_text("drill: x\ncluster: {board: 910-x9}\nsteps: []\n")
-    assert "there is no board '910-x9', did you mean" in invoke(str(path)).stderr
+    assert "there is no board '910-x9' (did you mean '910-x8'?)" in invoke(str(path)).stderr
     path.write_text("drill: x\nsettings: {grace-over-time: 20}\nsteps: []\n")
     assert invoke(str(path)).exit_code == 0
     assert "folder has no .yaml" in invoke(str(tmp_path / "none"), str(ROOT / "src")).stderr

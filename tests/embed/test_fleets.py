@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ringwise.embed.fleets import boards_asked, make_fleet, make_mixed_fleet
@@ -76,7 +78,7 @@ def test_invalid_sizes_are_rejected(
 
 
 def test_an_unknown_board_gives_the_nearest_name() -> None:
-    with pytest.raises(ValueError, match="did you mean 910b-x8"):
+    with pytest.raises(ValueError, match="did you mean '910b-x8'"):
         make_fleet(1, "910bx8")
 
 
@@ -130,11 +132,11 @@ def test_boards_with_their_nodes() -> None:
         ("910-x8:2,", "lacks the name of a board"),
         (":2", "lacks the name of a board"),
         ("", "lacks the name of a board"),
-        ("910-x9:2,310p:1", "there is no board '910-x9', did you mean 910-x8"),
+        ("910-x9:2,310p:1", "there is no board '910-x9' (did you mean '910-x8'?)"),
         ("910-x8:99999,310p:2", "has 100001 nodes, and a lab has at most 100000"),
     ],
 )
 def test_boards_that_cannot_be(text: str, why: str) -> None:
-    with pytest.raises(ValueError, match=why) as caught:
+    with pytest.raises(ValueError, match=re.escape(why)) as caught:
         boards_asked(text, 16)
     assert "\n" not in str(caught.value)

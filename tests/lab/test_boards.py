@@ -65,7 +65,7 @@ def test_the_only_resource_needs_no_name(terminal: Terminal) -> None:
     ("options", "says"),
     [
         ("--board 910-x8,310p", "--board: '910-x8,310p' does not say how many nodes have 910-x8"),
-        ("--board 910-x8:2,310q:1", "--board: there is no board '310q', did you mean 310p"),
+        ("--board 910-x8:2,310q:1", "--board: there is no board '310q' (did you mean '310p'?)"),
         ("--board 910-x8:2 --nodes 4", "--board 910-x8:2 says how many nodes there are; leave out --nodes"),
     ],
 )

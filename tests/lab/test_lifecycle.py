@@ -255,7 +255,7 @@ def test_the_folder_is_found_where_people_keep_state(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ("--board 910-x9", "ringwise: --board: there is no board '910-x9', did you mean 910-x8?"),
+        ("--board 910-x9", "ringwise: --board: there is no board '910-x9' (did you mean '910-x8'?)"),
         ("--config absent.conf", "absent.conf: "),
         ("--speed 0", "Usage: "),
         ("--duration soon", "Usage: "),

@@ -9,7 +9,7 @@ from ringwise.records import dataclass
 from ringwise.state.model import Device, DeviceReport, Node
 from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_catalog
-from ringwise.topology.nearest import nearest
+from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import whole_number
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import (
@@ -41,9 +41,10 @@ def board_named(name: str) -> Board:
     catalog = shipped_catalog()
     board = catalog.get(name)
     if board is None:
-        near = nearest(name, [known.name for known in catalog])
-        hint = f", did you mean {near}?" if near else ""
-        raise ValueError(f"there is no board {name!r}{hint} Boards: {', '.join(b.name for b in catalog)}")
+        names = [known.name for known in catalog]
+        raise ValueError(
+            f"there is no board {name!r}{did_you_mean(name, names)}; boards are {', '.join(names)}"
+        )
     return board
 
 
