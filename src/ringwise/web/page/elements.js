@@ -1,6 +1,6 @@
 // Parts that several views use.
 
-import { html, useEffect, useMemo, useState } from "./html.js";
+import { html, useLayoutEffect, useMemo, useState } from "./html.js";
 import { jobState } from "./store.js";
 import { link } from "./routes.js";
 import { number } from "./text.js";
@@ -48,7 +48,7 @@ export function JobBadge({ job }) {
  * @param {{title: string, children?: unknown}} props
  */
 export function ViewHead({ title, children }) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} · Ringwise`;
   }, [title]);
   return html`<div class="view-head"><h1 id="view-title" tabindex="-1"><bdi>${title}</bdi></h1>${children}</div>`;

@@ -1,7 +1,7 @@
 // The page: header, navigation, and the view that the address asks for.
 
 import { connection, store, useConnection, useStore } from "./context.js";
-import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./html.js";
+import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./html.js";
 import { link, useRoute } from "./routes.js";
 import { clock, count, number, percent, resourceText } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
@@ -173,7 +173,8 @@ function App() {
   const view = route.path[0] ?? "map";
   const address = route.path.join("/");
   const opened = useRef(address);
-  useEffect(() => {
+  // Before the view is painted: who reads its heading finds the focus there, and no key pressed at once is lost.
+  useLayoutEffect(() => {
     // Another view: its heading gets the focus, unless the page was only just opened.
     if (opened.current !== address) document.getElementById("view-title")?.focus();
     opened.current = address;
