@@ -13,7 +13,6 @@ from ringwise.durations import time_text
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
-from ringwise.scheduler.core.drain_events import DRAIN
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node
 from ringwise.state.node_health import NodeStatus
@@ -28,6 +27,9 @@ from ringwise.state.reasons import (
     UNSTABLE_NODE,
 )
 from ringwise.wellknown import NODE_TAINT_PREFIX
+
+#: The reason of the isolation that a drain makes.
+DRAIN = "drain"
 
 
 class NodeState(enum.StrEnum):

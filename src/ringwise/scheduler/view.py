@@ -26,10 +26,10 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.consistency import inconsistencies
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
-from ringwise.scheduler.core.consistency import inconsistencies
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.detection import FaultDetector, Tolerated

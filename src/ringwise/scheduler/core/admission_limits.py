@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ringwise.framework.job import Job, is_awaiting_pods
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.pending_queue import PendingQueue
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
 
 _SECOND = 1_000_000_000

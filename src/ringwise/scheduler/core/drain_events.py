@@ -9,13 +9,12 @@ from __future__ import annotations
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees
 from ringwise.messages.commands import TellJob
+from ringwise.scheduler.node_states import DRAIN
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
 
 DRAINED = "Drained"
-#: The reason of the isolation that a drain makes.
-DRAIN = "drain"
 #: Pods that one sentence names.
 _NAMED = 3
 

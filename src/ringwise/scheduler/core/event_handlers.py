@@ -11,17 +11,17 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.messages.containment import Containment, object_of
 from ringwise.reasons import Trigger
+from ringwise.scheduler.cache.inventory import Inventory
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.drain_events import DrainEvents
-from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_backoff import JobBackoff
-from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.job_claims import JobClaims
-from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
 from ringwise.scheduler.core.saved_pod import SavedPod
-from ringwise.scheduler.core.sessions import ActiveConfiguration
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher

@@ -12,7 +12,7 @@ from collections import Counter
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import TellJob
-from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.cache.pending_queue import PendingQueue
 
 _SECOND = 1_000_000_000
 #: Reason of the event about a job that costs too much.

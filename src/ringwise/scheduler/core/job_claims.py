@@ -14,7 +14,7 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
-from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 

@@ -24,19 +24,19 @@ from ringwise.messages.commands import Bind, Command, DeletePod
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
+from ringwise.scheduler.cache.inventory import Inventory
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
 from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
-from ringwise.scheduler.core.inventory import Inventory
 from ringwise.scheduler.core.job_backoff import JobBackoff
-from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.job_claims import JobClaims
-from ringwise.scheduler.core.pending_queue import PendingQueue
 from ringwise.scheduler.core.reservation import StarvationGuard
-from ringwise.scheduler.core.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher

@@ -20,9 +20,9 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.pending_queue import PendingQueue
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import Load

@@ -9,8 +9,8 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellJob, TellPod
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
+from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
-from ringwise.scheduler.core.job_book import JobBook
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringwise.scheduler.core.pending_queue import PendingQueue
+from ringwise.scheduler.cache.pending_queue import PendingQueue
 
 
 class TimedRetries:

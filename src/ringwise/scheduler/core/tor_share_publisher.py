@@ -10,7 +10,7 @@ from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchFacts
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM

@@ -22,8 +22,8 @@ from ringwise.framework.statement import Eviction, Statement
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.sessions import SessionFactory
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import Isolations, Node, Pod, PodClass, Queue
 

@@ -14,8 +14,8 @@ from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.messages.commands import Command, DeletePod, TellJob
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, retries, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict
 from ringwise.records import dataclass
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import UINT64, whole_number

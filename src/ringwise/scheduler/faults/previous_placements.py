@@ -27,9 +27,9 @@ from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPo
 from ringwise.framework.ranks import ranks_of
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.pending_queue import PendingQueue
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import FaultType, is_unfit
 from ringwise.scheduler.faults.failed_pods import FailedPods

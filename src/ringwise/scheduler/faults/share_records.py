@@ -19,8 +19,8 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
-from ringwise.scheduler.core.job_book import JobBook
-from ringwise.scheduler.core.sessions import ActiveConfiguration
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import (
     Successors,

@@ -11,8 +11,8 @@ from ringwise.framework.registry import Registry
 from ringwise.framework.session import Session
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.scheduler.core.inventory import Inventory, offered
-from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.cache.inventory import Inventory, offered
+from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.core.inventory import offered
+from ringwise.scheduler.cache.inventory import offered
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
 from tests.scheduler.rig import CHIP, Rig
 

@@ -11,7 +11,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
-from ringwise.scheduler.core import priority_rights
+from ringwise.scheduler.cache import priority_rights
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import ClassScope, Pod, PodClass, PodGroup, ResourceQuota

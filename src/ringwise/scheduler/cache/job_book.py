@@ -14,8 +14,8 @@ from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
 from ringwise.reasons import Reason
-from ringwise.scheduler.core.priority_rights import PriorityRights
-from ringwise.scheduler.core.queue_children import QueueChildren
+from ringwise.scheduler.cache.priority_rights import PriorityRights
+from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY, Pod, PodGroup, PriorityClass, Queue, ResourceQuota

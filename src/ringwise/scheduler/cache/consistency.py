@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.framework.usage import ResourceUsage
-from ringwise.scheduler.core.job_book import JobBook
+from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
