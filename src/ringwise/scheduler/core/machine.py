@@ -43,6 +43,7 @@ from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.detection import FaultDetector
+from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.link_down import LinkDownNodes
@@ -98,6 +99,8 @@ class Scheduler:
         self._backoff = JobBackoff(self._pending)
         self._retries = TimedRetries(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
+        self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
+        fault_jobs = FaultJobs(self._book, self._partial_gangs)
         self._previous = PreviousPlacements(
             state,
             self._book,
@@ -105,21 +108,11 @@ class Scheduler:
             self._configuration,
             self._pending,
             self._triggers,
-            lambda job: job.key in self._faults.jobs,
-            lambda job: self._faults.restarts_failed(job),
-            lambda job, uid: self._faults.fault_of(job, uid),
+            fault_jobs,
         )
         self._shares = ShareRecords(
-            state,
-            self._book,
-            usage,
-            self._configuration,
-            self._triggers,
-            lambda job: job.key in self._faults.jobs,
-            lambda job: self._faults.restarts_failed(job),
-            self._previous.continues,
+            state, self._book, usage, self._configuration, self._triggers, fault_jobs, self._previous
         )
-        self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
         detector = FaultDetector(state)
         self._faults = FaultHandler(
             state,
@@ -128,7 +121,8 @@ class Scheduler:
             detector,
             self._delete_faulty,
             self._evict_drained,
-            self._partial_gangs.was_complete,
+            fault_jobs,
+            self._partial_gangs,
             LinkDownNodes(state, self._triggers),
             lambda key, error: self._containment.failed("job", key, error),
             lambda job: self._previous.hardware_broke(job, self._history.now),

@@ -30,7 +30,9 @@ from ringwise.scheduler.faults.fault_job import (
     owner_of,
     positions,
 )
+from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.link_down import LinkDownNodes
+from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
@@ -61,7 +63,8 @@ class FaultHandler:
         detector: FaultDetector,
         delete: Callable[[Job, str, str, int | None], DeletePod],
         evict: Callable[[Job, str, str], DeletePod],
-        was_complete: Callable[[Job], bool],
+        jobs: FaultJobs,
+        gangs: PartialGangs,
         links_down: LinkDownNodes,
         contain: Callable[[str, Exception], None],
         hardware_broke: Callable[[Job], None],
@@ -73,14 +76,14 @@ class FaultHandler:
         self._detector = detector
         self._delete = delete
         self._evict = evict
-        self._was_complete = was_complete
+        self._gangs = gangs
         self.links_down = links_down
         #: Reports a job that could not be looked at.
         self._contain = contain
         self._hardware_broke = hardware_broke
         #: F2.
         self.clocks = Clocks(state, configuration, activate)
-        self.jobs: dict[str, FaultJob] = {}
+        self.jobs = jobs
         self.retries = RetryBudgets()
         self.restarts = Restarts()
         self.records = RescheduleRecords()
@@ -140,7 +143,7 @@ class FaultHandler:
 
         Only racks have levels of placement; other jobs have a clock while a fault of them is handled.
         """
-        if LOGICAL_RACK in pod.annotations and self._was_complete(job):
+        if LOGICAL_RACK in pod.annotations and self._gangs.was_complete(job):
             self.begin(job, now)
 
     def find_lost_pods(self, now: int) -> None:
@@ -166,7 +169,7 @@ class FaultHandler:
         """F4: a pod goes because its node is drained. The clock runs where its replacement finds no place."""
         policy = self._policy(job, now)
         deletes = policy.mode in (Mode.GRACE, Mode.FORCE) and not policy.handled_elsewhere
-        if not deletes or not pod.cls.chips or not self._is_handled(job):
+        if not deletes or not pod.cls.chips or not self.jobs.would_handle(job):
             return
         handled = self.jobs.get(job.key) or FaultJob(job.key, owner_of(job), now)
         if pod.uid in handled.deletions or pod.uid in handled.faulty:
@@ -194,18 +197,6 @@ class FaultHandler:
             if handled is not None and why and handled.held_back != why:
                 handled.held_back = why
                 self._told.append(job_events.held_back(job, why))
-
-    def fault_of(self, key: str, uid: str) -> FaultType | None:
-        """Why this pod of a job is restarted; None for pods that are restarted with it."""
-        handled = self.jobs.get(key)
-        pod = None if handled is None else handled.faulty.get(uid)
-        return None if pod is None else pod.fault.type
-
-    def restarts_failed(self, job: Job) -> bool:
-        """Whether a pod of the job that fails now is restarted."""
-        policy = read_fault_policy(job.labels, job.annotations)
-        handled = job.key in self.jobs or (policy.mode is not Mode.OFF and self._is_handled(job))
-        return handled and policy.retries > 0
 
     def forget(self, key: str) -> None:
         """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
@@ -277,10 +268,10 @@ class FaultHandler:
         policy = self._policy(job, now)
         commands: list[Command] = []
         again: int | None = None
-        looks = handled is not None or (policy.mode is not Mode.OFF and self._is_handled(job))
+        looks = handled is not None or (policy.mode is not Mode.OFF and self.jobs.would_handle(job))
         if not looks:
             self.restarts.forget(key)
-        if handled is None and policy.unknown_mode and self._is_handled(job):
+        if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
             ours = filter(self._book.is_ours, job.pods.values())
             faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
             commands += self._unknown_modes.tell(job, policy, faults)
@@ -329,15 +320,6 @@ class FaultHandler:
         if handled.state is State.WAITING:
             commands += self._end_if_complete(handled, job, policy, now)
         return commands
-
-    def _is_handled(self, job: Job) -> bool:
-        """Jobs that ran, with chips, whose pods are placed by us."""
-        if not any(pod.cls.chips for pod in job.pods.values()):
-            return False
-        if job.group is None:
-            return self._book.serves(job)
-        # F5: where all have ended, its controller waits for an answer, whatever this scheduler saw of it.
-        return self._was_complete(job) or not any(pod.live for pod in job.pods.values())
 
     def _policies_come_first(self, job: Job) -> bool:
         """F5: a policy of its vcjob decides about its failed pods."""

@@ -19,7 +19,7 @@ owner and by rank, for 72 hours after the owner lost its last pod, or until all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import FaultType, is_unfit
 from ringwise.scheduler.faults.failed_pods import FailedPods
+from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
     HeldPlacement,
@@ -72,9 +73,7 @@ class PreviousPlacements:
         configuration: ActiveConfiguration,
         pending: PendingQueue,
         triggers: set[Trigger],
-        is_rescheduled: Callable[[Job], bool] = lambda job: False,
-        restarts_failed: Callable[[Job], bool] = lambda job: False,
-        fault_of: Callable[[str, str], FaultType | None] = lambda job, uid: None,
+        jobs: FaultJobs,
     ) -> None:
         self._state = state
         self._book = book
@@ -82,12 +81,7 @@ class PreviousPlacements:
         self._configuration = configuration
         self._pending = pending
         self._triggers = triggers
-        #: Whether pods of this job are being moved because of a fault.
-        self._is_rescheduled = is_rescheduled
-        #: Whether a pod of this job that has failed is created again because of it.
-        self._restarts_failed = restarts_failed
-        #: Why a pod of such a job is faulty, by uid; None for healthy pods.
-        self._fault_of = fault_of
+        self._jobs = jobs
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Pods of such jobs that are being deleted, by uid.
@@ -152,7 +146,7 @@ class PreviousPlacements:
         if placed_as_a_whole(job, pod):
             return True
         return is_recreated(job, pod) and (
-            self._is_rescheduled(job) if not failed else self._restarts_failed(job)
+            job.key in self._jobs if not failed else self._jobs.restarts_failed(job)
         )
 
     def _prefers_previous_node(self, pod: Pod) -> bool:
@@ -180,7 +174,10 @@ class PreviousPlacements:
         # F3: also where the hardware is healthy again.
         faulty = faulty or is_cooling(held.job, name, held.chips, now)
         # No report of the hardware shows these.
-        faulty = faulty or self._fault_of(held.job.key, pod.uid) in (FaultType.RELATION, FaultType.SUB_HEALTH)
+        faulty = faulty or self._jobs.fault_of(held.job.key, pod.uid) in (
+            FaultType.RELATION,
+            FaultType.SUB_HEALTH,
+        )
         return LeavingPod(
             owner_key(held.job, pod),
             held.job.key,
@@ -234,7 +231,7 @@ class PreviousPlacements:
     def _await(self, uid: str, pod: LeavingPod) -> None:
         """S9: should its replacement exist before it is gone, it waits for the node; a limit holds."""
         job = self._book.jobs.get(pod.job)
-        if job is not None and not pod.node.faulty and self._is_rescheduled(job):
+        if job is not None and not pod.node.faulty and job.key in self._jobs:
             since = pod.node.lost
             job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
@@ -245,7 +242,7 @@ class PreviousPlacements:
             fleet = self._state.fleets.get(pod.resource)
             if number is not None and fleet is not None and fleet.held[number] & pod.chips:
                 continue  # Another pod has the chips by now.
-            faulty = node.faulty or self._fault_of(job.key, uid) not in (None, FaultType.POD)
+            faulty = node.faulty or self._jobs.fault_of(job.key, uid) not in (None, FaultType.POD)
             # F3: also where the hardware is healthy again.
             faulty = faulty or is_cooling(job, node.node, pod.chips, now)
             faulty = faulty or is_unfit(self._state, pod.resource, node.node, pod.chips)

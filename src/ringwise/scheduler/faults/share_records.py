@@ -8,7 +8,7 @@ held. It ends when minAvailable pods are placed (F2) or the job is over, and sur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ringwise.framework.amounts import Amounts
@@ -21,6 +21,8 @@ from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.faults.fault_jobs import FaultJobs
+from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import (
     Successors,
@@ -56,21 +58,16 @@ class ShareRecords:
         usage: ResourceUsage,
         configuration: ActiveConfiguration,
         triggers: set[Trigger],
-        is_rescheduled: Callable[[Job], bool] = lambda job: False,
-        restarts_failed: Callable[[Job], bool] = lambda job: False,
-        continues: Callable[[Job, Pod], bool] = lambda job, pod: True,
+        jobs: FaultJobs,
+        previous: PreviousPlacements,
     ) -> None:
         self._state = state
         self._book = book
         self._usage = usage
         self._configuration = configuration
         self._triggers = triggers
-        #: Whether pods of this job are being moved because of a fault.
-        self._is_rescheduled = is_rescheduled
-        #: Whether a pod of this job that has failed is created again because of it.
-        self._restarts_failed = restarts_failed
-        #: Whether the job of this pod goes on.
-        self._continues = continues
+        self._jobs = jobs
+        self._previous = previous
         #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
         self._shares: dict[str, KeptShare] = {}
         #: Records of pods without a PodGroup that no new pod has taken yet.
@@ -111,7 +108,7 @@ class ShareRecords:
             return None
         placement = self._state.pods[uid]
         pod = placement.pod
-        if not is_recreated(job, pod) or not self._continues(job, pod):
+        if not is_recreated(job, pod) or not self._previous.continues(job, pod):
             return None
         if pod.group is not None and job.group is None:
             # Its PodGroup was deleted, and the job with it.
@@ -124,7 +121,7 @@ class ShareRecords:
 
     def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
         """Whether it goes because of a fault or a drain."""
-        if self._is_rescheduled(job) or (failed and self._restarts_failed(job)):
+        if job.key in self._jobs or (failed and self._jobs.restarts_failed(job)):
             return True
         number, state = placement.node, self._state
         node = state.nodes[number]
