@@ -30,7 +30,7 @@ def jobs(*names: str) -> Rig:
 
 def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = jobs("a", "b", "c")
-    detector = rig.machine._faults._detector
+    detector = rig.machine._faults.detector
     look = detector.look
 
     def failing(pod: Any, *rest: Any) -> Any:

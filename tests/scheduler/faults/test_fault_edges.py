@@ -99,7 +99,7 @@ def test_F1_tolerated_faults_of_nodes_that_were_deleted_meanwhile_are_forgotten(
     new = Rig(3)
     new.tell(ev.ReschedulingRead(document))
     new.step()
-    assert not new.machine._faults._detector.plain_tolerated()
+    assert not new.machine._faults.detector.plain_tolerated()
 
 
 def test_tolerated_faults_that_cannot_be_read_cost_no_others() -> None:
@@ -201,7 +201,7 @@ def test_a_failed_pod_whose_node_is_gone_needs_no_retries(order: str) -> None:
     finish(rig)
     rig.run()
     assert rig.pods[hit].node not in (None, "n3")
-    assert rig.machine._faults._detector._gone == set()
+    assert rig.machine._faults.detector._gone == set()
 
 
 # -- what operators take out of use ---------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import NO_LOAD
@@ -20,7 +22,7 @@ def offered(state: ClusterState) -> Amounts:
     return total
 
 
-class Inventory:
+class Inventory(Component):
     """The same, kept while nodes change: a report about one node costs nothing for the others."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -36,12 +38,24 @@ class Inventory:
     def stale(self) -> bool:
         return self._all or bool(self._changed)
 
-    def node_changed(self, name: str) -> None:
-        number = self._state.node_id.get(name)
+    def hears(self) -> Handlers:
+        return {
+            ie.NodeChanged: self._node_changed,
+            ie.PodChanged: self._pod_changed,
+            ie.PodRemoved: lambda event, now: self._pods_changed(event.number),
+            ie.StateRebuilt: lambda event, now: self.everything_changed(),
+        }
+
+    def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
+        number = self._state.node_id.get(event.name)
         if number is not None:
             self._changed.add(number)
 
-    def pods_changed(self, number: int) -> None:
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        self._pods_changed(event.before)
+        self._pods_changed(event.node)
+
+    def _pods_changed(self, number: int) -> None:
         """A pod came to the node, or left it."""
         if number in self._exceeded:
             self._changed.add(number)

@@ -256,6 +256,11 @@ class JobBook:
             if not self._usage.pods_by_queue.get(queue):
                 self._usage.pods_by_queue.pop(queue, None)
 
+    def revalidate(self) -> None:
+        """Every job is checked again: the rules for it may be different."""
+        for job in self.jobs.values():
+            job.changed()
+
     def recount(self) -> None:
         """Compute the usage again from the pods, after an action failed in the middle of a transaction."""
         self._usage.by_job.clear()

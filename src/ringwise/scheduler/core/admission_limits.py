@@ -16,23 +16,27 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ringwise.framework.job import Job, is_awaiting_pods
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.reasons import PODS_NEVER_CREATED
 
 _SECOND = 1_000_000_000
 
 
-class AdmissionLimits:
+class AdmissionLimits(Component):
+    name = "admission limits"
+
     def __init__(
         self,
         book: JobBook,
         configuration: ActiveConfiguration,
         pending: PendingQueue,
-        changed: Callable[[Job], None],
         has_lost_all: Callable[[Job], bool],
         is_kept: Callable[[Job], bool],
+        notify: Notify,
     ) -> None:
         self._book = book
         #: Whether the PodGroup was reported as started, and too few of its pods have a node or have ended.
@@ -45,16 +49,22 @@ class AdmissionLimits:
         self._to_vote: dict[str, None] = {}
         self._configuration = configuration
         self._pending = pending
-        self._changed = changed
+        self._notify = notify
         #: Admitted jobs without pods, and since when; both tables are in order of time.
         self._since: dict[str, int] = {}
         #: Jobs that were put back to Pending, and when.
         self._put_back: dict[str, int] = {}
 
+    def hears(self) -> Handlers:
+        return {
+            ie.JobSettled: lambda event, now: self.check(event.job, now),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+        }
+
     def check(self, job: Job, now: int) -> None:
         """The job was tried, or one of its objects changed."""
         if job.pods or job.group is None:
-            self.forget(job.key)
+            self._forget(job.key)
         elif is_awaiting_pods(job):
             self._since.setdefault(job.key, now)
             self._put_back.pop(job.key, None)
@@ -66,11 +76,11 @@ class AdmissionLimits:
         if job.inqueue and job.group is not None:
             self._touched[job.key] = None
 
-    def forget(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         self._since.pop(key, None)
         self._put_back.pop(key, None)
 
-    def end_admissions(self) -> None:
+    def end_admissions(self, now: int) -> None:
         """Of jobs that ran and have no pods any more."""
         touched, self._touched = self._touched, {}
         for key in touched:
@@ -78,7 +88,7 @@ class AdmissionLimits:
             if job is not None and job.inqueue and self._has_lost_all(job) and not self._is_kept(job):
                 job.inqueue = False
                 self._to_vote[key] = None
-                self._changed(job)
+                self._notify(ie.AdmissionEnded(job), now)
 
     def comes_later(self, job: Job) -> bool:
         """Whether the job is tried when the admitted ones were, because another lost its admission."""
@@ -123,7 +133,7 @@ class AdmissionLimits:
             job.waiting_since = now
             self._put_back[key] = now
             self._pending.activate(key)
-            self._changed(job)
+            self._notify(ie.AdmissionEnded(job), now)
 
     @property
     def _limit(self) -> int:

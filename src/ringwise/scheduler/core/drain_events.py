@@ -9,6 +9,8 @@ from __future__ import annotations
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees
 from ringwise.messages.commands import TellJob
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.node_states import DRAIN
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
@@ -19,22 +21,28 @@ DRAINED = "Drained"
 _NAMED = 3
 
 
-class DrainEvents:
-    def __init__(self, state: ClusterState) -> None:
+class DrainEvents(Component):
+    name = "drains"
+
+    def __init__(self, state: ClusterState, notify: Notify) -> None:
         self._state = state
+        self._notify = notify
         #: By job and cause: names of pods that go, since the last turn.
         self._leaving: dict[tuple[str, str], list[Pod]] = {}
         self._jobs: dict[str, Job] = {}
 
-    def pod_leaves(self, job: Job, pod: Pod) -> bool:
-        """A pod on a node begins to be deleted. Returns whether that is because of a drain."""
-        cause = self._cause(pod)
-        if cause:
+    def hears(self) -> Handlers:
+        return {ie.PodChanged: self._pod_changed}
+
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        job, pod = event.job, event.pod
+        cause = self._cause(pod) if event.leaves and job is not None else ""
+        if cause and job is not None:
             self._leaving.setdefault((job.key, cause), []).append(pod)
             self._jobs[job.key] = job
-        return bool(cause)
+            self._notify(ie.PodDrained(job, pod), now)
 
-    def changes(self) -> list[TellJob]:
+    def act(self, now: int) -> list[TellJob]:
         told = []
         for (key, cause), pods in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))

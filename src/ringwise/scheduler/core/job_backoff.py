@@ -12,7 +12,11 @@ from collections import Counter
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import TellJob
+from ringwise.messages.events import ConfigurationSeen
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.reasons import BIND_FAILED
 
 _SECOND = 1_000_000_000
 #: Reason of the event about a job that costs too much.
@@ -24,7 +28,9 @@ LONGEST = 10
 LONGEST_AFTER_COST = 600
 
 
-class JobBackoff:
+class JobBackoff(Component):
+    name = "backoff"
+
     def __init__(self, pending: PendingQueue) -> None:
         self._pending = pending
         #: Failed bindings in a row, by pod; and how often in a row a job was too costly.
@@ -40,15 +46,30 @@ class JobBackoff:
         #: How often jobs were set aside, by reason, since the start.
         self.set_aside: Counter[str] = Counter()
 
-    def failed(self, job: Job, uid: str, now: int) -> int:
-        """The binding of a pod failed. Returns the seconds until its job is tried again."""
+    def hears(self) -> Handlers:
+        return {
+            ie.BindingFailed: self._binding_failed,
+            ie.PodChanged: self._pod_changed,
+            ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
+            ie.JobSpecChanged: lambda event, now: self._changed(event.key),
+            ie.JobSettled: lambda event, now: self._tried(event.job, now),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            ConfigurationSeen: lambda event, now: self._costly_until.clear(),
+        }
+
+    def _binding_failed(self, event: ie.BindingFailed, now: int) -> None:
+        seconds = self._failed(event.job, event.pod.uid, now)
+        event.job.reason = BIND_FAILED(pod=event.pod.name, node=event.node, why=event.why, seconds=seconds)
+
+    def _failed(self, job: Job, uid: str, now: int) -> int:
+        """Returns the seconds until the job is tried again."""
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         if failures > AT_ONCE:
             pause = min(1 << (failures - AT_ONCE - 1), LONGEST)
             self._until[job.key] = max(self._until.get(job.key, 0), now + pause * _SECOND)
         return max(0, self._until.get(job.key, now) - now) // _SECOND
 
-    def tried(self, job: Job, now: int) -> None:
+    def _tried(self, job: Job, now: int) -> None:
         """A cycle decided about the job; its reason says how that ended."""
         reason = job.reason
         if reason is not None and reason.code == NAMESPACE_TOO_COSTLY.code:
@@ -74,15 +95,15 @@ class JobBackoff:
         told, self._told = self._told, []
         return told
 
-    def changed(self, key: str) -> None:
+    def _changed(self, key: str) -> None:
         """The job itself changed: it may cost less. The next pause is longer all the same."""
         self._costly_until.pop(key, None)
 
-    def settings_changed(self) -> None:
-        for key in list(self._costly_until):
-            self.changed(key)
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        if event.confirmed:
+            self._forget_pod(event.pod.uid)
 
-    def forget_pod(self, uid: str) -> None:
+    def _forget_pod(self, uid: str) -> None:
         """The pod is bound, or it is gone."""
         self._failures.pop(uid, None)
 
@@ -90,7 +111,7 @@ class JobBackoff:
         """The job gets a reason of another kind: its bindings are tried at once when that is cured."""
         self._until.pop(key, None)
 
-    def forget(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         """The job is gone."""
         self._until.pop(key, None)
         self._too_costly.pop(key, None)
@@ -103,7 +124,7 @@ class JobBackoff:
     def deadline(self) -> int | None:
         return min((*self._until.values(), *self._costly_until.values()), default=None)
 
-    def wake(self, now: int) -> None:
+    def review(self, now: int) -> None:
         """Jobs whose backoff is over are tried again."""
         for table in (self._until, self._costly_until):
             for key in [key for key, until in table.items() if until <= now]:

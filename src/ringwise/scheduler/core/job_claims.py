@@ -14,7 +14,9 @@ from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.framework.usage import ResourceUsage
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
 
@@ -40,7 +42,7 @@ class JobClaim:
     asked: Mapping[str, int]
 
 
-class JobClaims:
+class JobClaims(Component):
     def __init__(
         self,
         state: ClusterState,
@@ -56,6 +58,13 @@ class JobClaims:
         self._triggers = triggers
         self._known: dict[str, JobClaim] = {}
 
+    def hears(self) -> Handlers:
+        return {
+            ie.AdmissionEnded: lambda event, now: self.note(event.job),
+            # That is a trigger of its own.
+            ie.JobGone: lambda event, now: self._known.pop(event.job.key, None),
+        }
+
     def note(self, job: Job) -> None:
         """The job was decided about, or one of its objects changed."""
         claim = self._claim(job)
@@ -65,10 +74,6 @@ class JobClaims:
         self._known[job.key] = claim
         if before is not None and self._fell(before, claim, job):
             self._triggers.add(Trigger.CLAIM_FELL)
-
-    def forget(self, key: str) -> None:
-        """The job is gone, which is a trigger of its own."""
-        self._known.pop(key, None)
 
     def _claim(self, job: Job) -> JobClaim:
         group, placements = job.group, self._state.pods

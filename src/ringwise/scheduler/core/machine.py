@@ -20,29 +20,33 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
-from ringwise.messages.commands import Bind, Command, DeletePod
+from ringwise.messages.commands import Bind, Command
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
+from ringwise.scheduler.component import Components
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
-from ringwise.scheduler.core.assumed_pods import AssumedPods
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
-from ringwise.scheduler.core.reservation import StarvationGuard
+from ringwise.scheduler.core.node_events import NodeEvents
+from ringwise.scheduler.core.pod_events import PodEvents
+from ringwise.scheduler.core.queue_events import QueueEvents
+from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
-from ringwise.scheduler.faults.detection import FaultDetector
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
@@ -96,11 +100,13 @@ class Scheduler:
         self._book.visible_devices = settings.visible_devices
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
+        self._components = Components()
+        notify = self._notify = self._components.notify
         self._backoff = JobBackoff(self._pending)
         self._retries = TimedRetries(self._pending)
-        self._guard = StarvationGuard(state, self._book, self._configuration, self._pending)
-        self._partial_gangs = PartialGangs(state, self._book, self._configuration, self._assumed.evict)
-        fault_jobs = FaultJobs(self._book, self._partial_gangs)
+        self._guard = StarvationGuard(state, self._book, self._configuration, self._pending, self._triggers)
+        gangs = PartialGangs(state, self._book, self._configuration, self._assumed)
+        fault_jobs = FaultJobs(self._book, gangs)
         self._previous = PreviousPlacements(
             state,
             self._book,
@@ -109,36 +115,29 @@ class Scheduler:
             self._pending,
             self._triggers,
             fault_jobs,
+            notify,
         )
         self._shares = ShareRecords(
             state, self._book, usage, self._configuration, self._triggers, fault_jobs, self._previous
         )
-        detector = FaultDetector(state)
         self._faults = FaultHandler(
             state,
             self._book,
             self._configuration,
-            detector,
-            self._delete_faulty,
-            self._evict_drained,
             fault_jobs,
-            self._partial_gangs,
-            LinkDownNodes(state, self._triggers),
-            lambda key, error: self._containment.failed("job", key, error),
-            lambda job: self._previous.hardware_broke(job, self._history.now),
-            self._pending.activate,
+            self._pending,
+            self._assumed,
+            self._containment,
+            notify,
         )
         fault_nodes, fault_times = FaultNodes(state), FaultTimes(state)
-        self._rescheduling = ReschedulingPublisher(
-            self._faults, detector, self._previous, self._shares, fault_nodes
-        )
-        self._tor_share = TorSharePublisher(state, self._book.jobs, topology, self._configuration)
+        self._rescheduling = ReschedulingPublisher(self._faults, self._previous, self._shares, fault_nodes)
         self._awaited = AwaitedObjects()
         self._reporter = StatusReporter(
             state,
             self._book,
             usage,
-            self._partial_gangs.was_complete,
+            gangs.was_complete,
             self._containment,
             self._reservations,
             self._awaited,
@@ -149,9 +148,9 @@ class Scheduler:
             self._book,
             self._configuration,
             self._pending,
-            self._put_back,
             self._reporter.has_lost_all,
             self._is_kept,
+            notify,
         )
         self._sessions = SessionFactory(
             state=state,
@@ -163,35 +162,51 @@ class Scheduler:
             configuration=self._configuration,
             registry=registry,
         )
-        self._drains = DrainEvents(state)
         self._events = EventHandlers(
-            state=state,
-            book=self._book,
-            usage=usage,
-            topology=topology,
-            reservations=self._reservations,
-            configuration=self._configuration,
-            triggers=self._triggers,
-            pending=self._pending,
-            assumed=self._assumed,
-            backoff=self._backoff,
-            retries=self._retries,
-            limits=self._limits,
-            claims=self._claims,
-            guard=self._guard,
-            previous=self._previous,
-            shares=self._shares,
-            partial_gangs=self._partial_gangs,
-            detector=detector,
-            faults=self._faults,
-            fault_nodes=fault_nodes,
-            fault_times=fault_times,
-            drains=self._drains,
-            inventory=inventory,
-            rescheduling=self._rescheduling,
-            reporter=self._reporter,
-            tor_share=self._tor_share,
-            containment=self._containment,
+            state,
+            self._book,
+            topology,
+            self._containment,
+            notify,
+            (
+                NodeEvents(state, self._book, topology, self._triggers, notify).handlers(),
+                PodEvents(
+                    state,
+                    self._book,
+                    usage,
+                    self._reservations,
+                    self._pending,
+                    self._triggers,
+                    self._assumed,
+                    notify,
+                ).handlers(),
+                QueueEvents(
+                    state, self._book, self._configuration, self._pending, self._triggers, notify
+                ).handlers(),
+            ),
+        )
+        # In the order in which they hear, are asked and contribute.
+        self._components.hold(
+            (
+                ReservationExpiry(self._reservations, self._triggers),
+                self._previous,
+                self._shares,
+                self._backoff,
+                self._retries,
+                self._limits,
+                self._claims,
+                self._reporter,
+                self._guard,
+                DrainEvents(state, notify),
+                LinkDownNodes(state, self._triggers),
+                self._faults,
+                fault_nodes,
+                fault_times,
+                inventory,
+                gangs,
+                TorSharePublisher(state, self._book.jobs, topology, self._configuration),
+                self._rescheduling,
+            )
         )
         self._history = History(set_aside=self._backoff.set_aside)
         self.view = SchedulerView(
@@ -204,7 +219,7 @@ class Scheduler:
             scheduler_names=names,
             previous=self._previous,
             publisher=self._rescheduling,
-            detector=detector,
+            detector=self._faults.detector,
             fault_times=fault_times,
             fault_jobs=self._faults.jobs,
             waiting_restarts=self._faults.restarts.waiting,
@@ -252,75 +267,44 @@ class Scheduler:
             self._reporter.job_changed(job)
         if decide is Decide.NOTHING:
             return []
-        self._contained("reservations", lambda: self._expire_reservations(now))
-        self._contained("previous placements", lambda: self._previous.review(now))
-        self._contained("kept shares", lambda: self._shares.review(now))
-        self._contained("backoff", lambda: self._backoff.wake(now))
-        self._contained("timed retries", lambda: self._retries.wake(now))
-        self._contained("admission limits", lambda: self._limits.review(now))
-        self._contained("awaited objects", lambda: self._review_awaited(now))
-        self._contained("starvation guard", lambda: self._guard.wake(self._triggers, now))
+        for part in self._components.reviewing:
+            self._contained(part.name, part.review, now)
         commands: list[Command] = []
         if decide is Decide.ALL:
-            commands += self._contained("drains", self._drains.changes)
-            commands += self._contained("faults", lambda: self._faults.review(now))
+            for part in self._components.acting:
+                commands += self._contained(part.name, part.act, now)
         self._wake()
         if decide is Decide.ONE_CYCLE:
-            commands += self._contained("cycle", lambda: self._cycle(now, reserve=False))
-            commands += self._contained("status", self._reporter.changes)
+            commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+            commands += self._contained(self._reporter.name, self._reporter.publish, now)
             return [*commands, *self._containment.commands()]
-        self._contained("admissions", self._limits.end_admissions)
+        self._contained("admissions", self._limits.end_admissions, now)
         while self._pending.active or self._limits.has_votes():
             # A cycle may lift reservations; then other jobs are tried once more.
-            commands += self._contained("cycle", lambda: self._cycle(now))
+            commands += self._contained("cycle", self._cycle, now)
             self._wake()
-        commands += self._contained("status", self._reporter.changes)
-        commands += self._contained("partial gangs", lambda: self._partial_gangs.evictions(now))
-        commands += self._contained("leaf switch states", self._tor_share.changes)
+        for part in self._components.publishing:
+            commands += self._contained(part.name, part.publish, now)
         # F1: first, so that what is deleted is known to the next leader.
-        records = self._contained("rescheduling record", self._rescheduling.changes)
+        records = self._contained(self._rescheduling.name, self._rescheduling.changes, now)
         return [*records, *commands, *self._containment.commands()]
 
-    def _delete_faulty(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
-        self._previous.leaving(uid, self._history.now)
-        self._shares.deleted(uid)
-        return self._assumed.delete(job, uid, why, grace)
-
-    def _evict_drained(self, job: Job, uid: str, why: str) -> DeletePod:
-        self._previous.leaving(uid, self._history.now)
-        self._shares.deleted(uid)
-        return self._assumed.evict_together(job, uid, why)
-
-    def _contained(self, step: str, run: Callable[[], Sequence[Command] | None]) -> Sequence[Command]:
+    def _contained(
+        self, step: str, run: Callable[[int], Sequence[Command] | None], now: int
+    ) -> Sequence[Command]:
         """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""
         try:
-            return run() or ()
+            return run(now) or ()
         except Exception as error:
             if self._state.undo_open():
                 self._book.recount()
             self._containment.failed("step", step, error)
             return ()
 
-    def _expire_reservations(self, now: int) -> None:
-        for reservation in self._reservations.expired(now):
-            self._reservations.lift(reservation.owner)
-            self._triggers.add(Trigger.CHIPS_FREED)
-
-    def _put_back(self, job: Job) -> None:
-        """What an admitted job was promised is free again."""
-        self._claims.note(job)
-        self._reporter.job_changed(job)
-
     def _is_kept(self, job: Job) -> bool:
         """Whether a job without pods keeps its place: it is being rescheduled, or its nodes are reserved."""
         moves = job.clock is not None or job.key in self._faults.jobs
         return moves or self._reservations.of(job.key) is not None
-
-    def _review_awaited(self, now: int) -> None:
-        for key in self._awaited.review(now):
-            job = self._book.jobs.get(key)
-            if job is not None:
-                self._reporter.job_changed(job)
 
     def _note_claim(self, job: Job) -> None:
         try:
@@ -347,11 +331,7 @@ class Scheduler:
 
     def next_deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
-        times = [reservation.expires for reservation in self._reservations]
-        times += [self._guard.deadline(), self._previous.deadline(), self._partial_gangs.deadline()]
-        times += [self._backoff.deadline(), self._retries.deadline(), self._faults.deadline()]
-        times += [self._limits.deadline(), self._awaited.deadline(), self._shares.deadline()]
-        return min((time for time in times if time is not None), default=None)
+        return self._components.deadline()
 
     # -- a cycle --------------------------------------------------------------------------------
 
@@ -383,7 +363,7 @@ class Scheduler:
         commands: list[Command] = [*binds]
         for gone in session.evicted:
             if gone.beneficiary is not None:
-                self._shares.evicted(gone.pod.uid)
+                self._notify(ie.PodEvicted(gone.pod.uid), now)
             commands.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why))
         for job in pending:
             try:
@@ -433,20 +413,13 @@ class Scheduler:
 
     def _settle(self, job: Job, now: int) -> None:
         since, pending = job.waiting_since, self._book.has_pending(job)
-        self._backoff.tried(job, now)
-        self._limits.check(job, now)
         self._pending.settle(job, pending, now)
         if not pending:
             job.drop_seniority()
             if not job.pods:
                 # It was admitted and its pods are being created: its wait for capacity goes on.
                 job.waiting_since = since
-        self._guard.note(job)
-        self._awaited.note(job, now)
-        if job.previous_nodes:
-            self._previous.settle(job)
-        if job.min_available > 1:
-            self._partial_gangs.check(job, now)
+        self._notify(ie.JobSettled(job), now)
 
     def _pop_pending(self) -> list[Job]:
         """The active jobs that have pods to place, or can be admitted; the others get their reason."""
@@ -522,10 +495,8 @@ class Scheduler:
         self._history.bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
         self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
-        if allocation.job.cooling:
-            self._faults.placed(allocation.job, node, allocation.chips)
         if allocation.job.started is None:
             allocation.job.started = self._history.now
-        self._tor_share.job_changed(allocation.job)
+        self._notify(ie.PodBound(allocation.job, node, allocation.chips), self._history.now)
         stray = tuple(key for key in pod.stray if key not in annotations)
         return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations, stray)

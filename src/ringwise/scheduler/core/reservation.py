@@ -20,15 +20,17 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.loads import Load
 from ringwise.state.model import Node
 from ringwise.state.node_health import NodeStatus
-from ringwise.state.reservations import Reservation
+from ringwise.state.reservations import Reservation, Reservations
 
 WHY = "waited long"
 _SECOND = 1_000_000_000
@@ -58,18 +60,41 @@ class RunningJob:
         return self.end is None, self.end or 0, self.started, self.job.key
 
 
-class StarvationGuard:
+class ReservationExpiry(Component):
+    """Reservations have an end."""
+
+    name = "reservations"
+
+    def __init__(self, reservations: Reservations, triggers: set[Trigger]) -> None:
+        self._reservations = reservations
+        self._triggers = triggers
+
+    def deadline(self) -> int | None:
+        times = (reservation.expires for reservation in self._reservations)
+        return min((time for time in times if time is not None), default=None)
+
+    def review(self, now: int) -> None:
+        for reservation in self._reservations.expired(now):
+            self._reservations.lift(reservation.owner)
+            self._triggers.add(Trigger.CHIPS_FREED)
+
+
+class StarvationGuard(Component):
+    name = "starvation guard"
+
     def __init__(
         self,
         state: ClusterState,
         book: JobBook,
         configuration: ActiveConfiguration,
         pending: PendingQueue,
+        triggers: set[Trigger],
     ) -> None:
         self._state = state
         self._book = book
         self._configuration = configuration
         self._pending = pending
+        self._triggers = triggers
         #: (waiting since, job), for those that have not waited long enough yet.
         self._waiting: list[tuple[int, str]] = []
         self._noted: dict[str, int] = {}
@@ -81,8 +106,12 @@ class StarvationGuard:
 
     # -- time ------------------------------------------------------------------------------
 
-    def note(self, job: Job) -> None:
-        """After a cycle: the job became pending, or is not pending any more."""
+    def hears(self) -> Handlers:
+        return {ie.JobSettled: self._note, ie.JobGone: self._forget}
+
+    def _note(self, event: ie.JobSettled, now: int) -> None:
+        """The job became pending, or is not pending any more."""
+        job = event.job
         since = job.waiting_since
         if since is None:
             self._noted.pop(job.key, None)
@@ -92,7 +121,8 @@ class StarvationGuard:
             self._due.pop(job.key, None)
             heappush(self._waiting, (since, job.key))
 
-    def forget(self, key: str) -> None:
+    def _forget(self, event: ie.JobGone, now: int) -> None:
+        key = event.job.key
         self._noted.pop(key, None)
         self._due.pop(key, None)
         self._too_large.pop(key, None)
@@ -114,9 +144,9 @@ class StarvationGuard:
     def _limit(self) -> int:
         return self._configuration.settings.reservation_after * _SECOND
 
-    def wake(self, triggers: set[Trigger], now: int) -> None:
+    def review(self, now: int) -> None:
         """Activate jobs whose wait has reached the limit."""
-        if triggers & _INVENTORY:
+        if self._triggers & _INVENTORY:
             self._too_large.clear()
             self._recheck = True
         while (first := self._first()) is not None and first[0] + self._limit <= now:

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable
 
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
+from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellJob, TellPod
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
@@ -19,8 +22,10 @@ from ringwise.state.reservations import Reservations
 CLASS_IGNORED = "PriorityClassIgnored"
 
 
-class StatusReporter:
+class StatusReporter(Component):
     """Writes status only when it changed, and once."""
+
+    name = "status"
 
     def __init__(
         self,
@@ -52,16 +57,41 @@ class StatusReporter:
         """The job's status may differ from what was reported."""
         self._changed[job.key] = None
 
-    def forget(self, key: str) -> None:
+    def hears(self) -> Handlers:
+        return {
+            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.AdmissionEnded), self._job_changed),
+            ie.JobSettled: lambda event, now: self._awaited.note(event.job, now),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
+            ev.QueueSeen: lambda event, now: self.queues.seen(event.queue.name),
+            ev.QueueGone: lambda event, now: self.queues.gone(event.name),
+        }
+
+    def _job_changed(self, event: ie.JobSeen | ie.JobChanged | ie.AdmissionEnded, now: int) -> None:
+        self.job_changed(event.job)
+
+    def _forget(self, key: str) -> None:
         self._changed.pop(key, None)
         self._groups.pop(key, None)
         self._refused.pop(key, None)
         self.queues.forget(key)
         self._awaited.forget(key)
 
-    def forget_pod(self, uid: str) -> None:
+    def _forget_pod(self, uid: str) -> None:
         self._pods.pop(uid, None)
         self._ungated.discard(uid)
+
+    def deadline(self) -> int | None:
+        return self._awaited.deadline()
+
+    def review(self, now: int) -> None:
+        for key in self._awaited.review(now):
+            job = self._book.jobs.get(key)
+            if job is not None:
+                self.job_changed(job)
+
+    def publish(self, now: int) -> list[Command]:
+        return self.changes()
 
     def changes(self, jobs: Iterable[Job] = ()) -> list[Command]:
         """Status that differs from what was reported: of these jobs and of those that changed."""

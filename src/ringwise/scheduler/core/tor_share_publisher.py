@@ -10,13 +10,17 @@ from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchFacts
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.switches import ResolvedTopology
 from ringwise.wellknown import TOR_AFFINITY, TOR_SHARE_CONFIG_MAP, TOR_SHARE_KEY, VOLCANO_SYSTEM
 
 
-class TorSharePublisher:
+class TorSharePublisher(Component):
+    name = "leaf switch states"
+
     def __init__(
         self,
         state: ClusterState,
@@ -31,16 +35,21 @@ class TorSharePublisher:
         self._stale = True
         self._published: str | None = None
 
-    def job_changed(self, job: Job | None) -> None:
+    def hears(self) -> Handlers:
+        of_jobs = dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed)
+        return {**of_jobs, **dict.fromkeys((ie.ClusterChanged, ie.StateRebuilt), self._cluster_changed)}
+
+    def _job_changed(
+        self, event: ie.JobSeen | ie.JobChanged | ie.PodBound | ie.BindingFailed, now: int
+    ) -> None:
         """Pods of this job came or went."""
-        if job is not None and job.labels.get(TOR_AFFINITY):
+        if event.job.labels.get(TOR_AFFINITY):
             self._stale = True
 
-    def cluster_changed(self) -> None:
-        """Nodes, switches or settings changed."""
+    def _cluster_changed(self, event: object, now: int) -> None:
         self._stale = True
 
-    def changes(self) -> list[Publish]:
+    def publish(self, now: int) -> list[Publish]:
         """The ConfigMap to write, where its content differs from what was written last."""
         if not self._stale:
             return []

@@ -18,6 +18,9 @@ class FaultJobs(dict[str, FaultJob]):
         self._book = book
         self._gangs = gangs
 
+    def was_complete(self, job: Job) -> bool:
+        return self._gangs.was_complete(job)
+
     def fault_of(self, key: str, uid: str) -> FaultType | None:
         """Why this pod of a job is restarted; None for pods that are restarted with it."""
         handled = self.get(key)
@@ -37,4 +40,4 @@ class FaultJobs(dict[str, FaultJob]):
         if job.group is None:
             return self._book.serves(job)
         # F5: where all have ended, its controller waits for an answer, whatever this scheduler saw of it.
-        return self._gangs.was_complete(job) or not any(pod.live for pod in job.pods.values())
+        return self.was_complete(job) or not any(pod.live for pod in job.pods.values())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.node_health import NodeStatus
@@ -16,7 +18,7 @@ LARGEST_DOCUMENT = 800 * 1024
 _SECOND = 1_000_000_000
 
 
-class FaultNodes:
+class FaultNodes(Component):
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         #: By node, as written.
@@ -24,8 +26,12 @@ class FaultNodes:
         #: Whether the document has to be written again.
         self.changed = False
 
-    def node_changed(self, name: str, now: int) -> None:
-        """Node, chips or reports: constant time, also for the many reports that change nothing."""
+    def hears(self) -> Handlers:
+        return {ie.NodeChanged: self._node_changed}
+
+    def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
+        """Constant time, also for the many reports that change nothing."""
+        name = event.name
         entry = self._entry(name)
         before = self._entries.get(name)
         if entry is None:

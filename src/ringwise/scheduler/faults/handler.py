@@ -6,16 +6,22 @@ that was recreated meanwhile is never hit. The states are those of `states.py`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
-from ringwise.messages.commands import Command, DeletePod, TellJob
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, TellJob
+from ringwise.messages.containment import Containment
 from ringwise.placement.racks.levels import Level
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.faults import external_marks, job_events, reset_config, retries, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
@@ -26,22 +32,22 @@ from ringwise.scheduler.faults.fault_job import (
     FaultJob,
     FaultyPod,
     broken_hardware,
+    group_owner,
     lost_parts,
     owner_of,
     positions,
 )
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
-from ringwise.scheduler.faults.link_down import LinkDownNodes
-from ringwise.scheduler.faults.partial_gangs import PartialGangs
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
+from ringwise.scheduler.faults.successors import owner_id
 from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import policies_come_first
-from ringwise.state.model import Pod, PodGroup
+from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
 
@@ -54,36 +60,30 @@ FOUND_NO_PLACE_AFTER = 1
 REVIEW_AGAIN_AFTER = 5
 
 
-class FaultHandler:
+class FaultHandler(Component):
+    name = "faults"
+
     def __init__(
         self,
         state: ClusterState,
         book: JobBook,
         configuration: ActiveConfiguration,
-        detector: FaultDetector,
-        delete: Callable[[Job, str, str, int | None], DeletePod],
-        evict: Callable[[Job, str, str], DeletePod],
         jobs: FaultJobs,
-        gangs: PartialGangs,
-        links_down: LinkDownNodes,
-        contain: Callable[[str, Exception], None],
-        hardware_broke: Callable[[Job], None],
-        activate: Callable[[str], None],
+        pending: PendingQueue,
+        assumed: AssumedPods,
+        containment: Containment,
+        notify: Notify,
     ) -> None:
         self._state = state
         self._book = book
         self._configuration = configuration
-        self._detector = detector
-        self._delete = delete
-        self._evict = evict
-        self._gangs = gangs
-        self.links_down = links_down
-        #: Reports a job that could not be looked at.
-        self._contain = contain
-        self._hardware_broke = hardware_broke
-        #: F2.
-        self.clocks = Clocks(state, configuration, activate)
         self.jobs = jobs
+        self._assumed = assumed
+        self._containment = containment
+        self._notify = notify
+        self.detector = FaultDetector(state)
+        #: F2.
+        self.clocks = Clocks(state, configuration, pending.activate)
         self.retries = RetryBudgets()
         self.restarts = Restarts()
         self.records = RescheduleRecords()
@@ -98,39 +98,82 @@ class FaultHandler:
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(book.job_of, book.is_ours)
-        detector.is_rejected_for_good = self.rejected.is_failed
+        self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
         self._told: list[TellJob] = []
 
+    def hears(self) -> Handlers:
+        return {
+            ev.NodeSeen: lambda event, now: self.detector.node_seen(event.node.name),
+            ev.NodeGone: lambda event, now: self.detector.node_gone(event.name),
+            ev.ReportSeen: self._report_seen,
+            ev.ReportGone: self._report_gone,
+            ie.NodeChanged: self._node_changed,
+            ie.PodChanged: self._pod_changed,
+            ie.PodRemoved: self._pod_removed,
+            ie.PlacementLost: lambda event, now: self._pod_lost(event.job, event.pod, now),
+            ie.PodDrained: lambda event, now: self._pod_drained(event.job, event.pod, now),
+            ie.PodBound: self._pod_bound,
+            ev.EvictFailed: self._deletion_failed,
+            ie.JobSeen: lambda event, now: self._attach(event.job),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            ie.GroupSeen: self._group_seen,
+            ev.PodGroupGone: self._group_gone,
+            ie.VcJobOver: self._vcjob_over,
+            ie.VcJobRemoved: lambda event, now: self._owner_gone(
+                owner_id(event.vcjob.namespace, event.vcjob.uid)
+            ),
+        }
+
     # -- facts ---------------------------------------------------------------------------------------
 
-    def node_changed(self, name: str) -> None:
-        """Node, chips or reports: the jobs with pods on it are looked at, and no others."""
+    def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
+        if event.report.aggregated:
+            self.clusterd.seen(event.report.node)
+        self.detector.report_seen(event.report.node, now)
+
+    def _report_gone(self, event: ev.ReportGone, now: int) -> None:
+        if event.aggregated:
+            self.clusterd.gone(event.node, now)
+        self.detector.report_seen(event.node, now)
+
+    def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
+        """The jobs with pods on it are looked at, and no others."""
+        name = event.name
         number = self._state.node_id.get(name)
         if number is None:
             return
-        suspect = self._detector.is_suspect(number)
+        suspect = self.detector.is_suspect(number)
         for uid in self._state.pods_on[number]:
             job = self._book.job_of(uid)
             if job is not None and (suspect or self._is_watched(job.key)):
                 self._dirty[job.key] = None
-        for uid in self._detector.failed_on(name):
+        for uid in self.detector.failed_on(name):
             job = self._book.job_of(uid)
             if job is not None:
                 self._dirty[job.key] = None
 
-    def pod_changed(self, job: Job, pod: Pod) -> None:
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        job = event.job
+        if job is None:
+            return
+        if not event.only_confirmed:
+            self.detector.pod_seen(event.pod, now)
+        pod = self._state.pods[event.pod.uid].pod
         self._unmarked.pod_seen(pod)
         self.rejected.pod_seen(pod)
-        if self._is_watched(job.key) or self._detector.may_be_faulty(pod):
+        if self._is_watched(job.key) or self.detector.may_be_faulty(pod):
             self._dirty[job.key] = None
 
-    def pod_gone(self, key: str, uid: str) -> None:
-        self._unmarked.drop(uid)
-        self.rejected.pod_gone(uid)
-        self.job_changed(key)
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        if event.node is not None:
+            self.detector.pod_gone(event.node, event.uid)
+        if event.job is not None:
+            self._unmarked.drop(event.uid)
+            self.rejected.pod_gone(event.uid)
+            self._job_changed(event.job.key)
 
-    def job_changed(self, key: str) -> None:
+    def _job_changed(self, key: str) -> None:
         """A job that is handled lost a pod, or is gone."""
         if self._is_watched(key):
             self._dirty[key] = None
@@ -138,13 +181,13 @@ class FaultHandler:
     def _is_watched(self, key: str) -> bool:
         return key in self.jobs or key in self.clocks.by_job
 
-    def pod_lost(self, job: Job, pod: Pod, now: int) -> None:
+    def _pod_lost(self, job: Job, pod: Pod, now: int) -> None:
         """A pod of the job is gone, whatever the reason: how far its replacement may go depends on time (F2).
 
         Only racks have levels of placement; other jobs have a clock while a fault of them is handled.
         """
-        if LOGICAL_RACK in pod.annotations and self._gangs.was_complete(job):
-            self.begin(job, now)
+        if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job):
+            self._begin(job, now)
 
     def find_lost_pods(self, now: int) -> None:
         """The next leader: jobs for racks may have lost pods while none looked."""
@@ -153,19 +196,19 @@ class FaultHandler:
                 placed = (pod for pod in job.pods.values() if pod.node is not None)
                 pod = next((pod for pod in placed if LOGICAL_RACK in pod.annotations), None)
                 if pod is not None:
-                    self.pod_lost(job, pod, now)
+                    self._pod_lost(job, pod, now)
 
-    def begin(self, job: Job, now: int) -> None:
+    def _begin(self, job: Job, now: int) -> None:
         """The clock of a job begins, without a fault. It ends at once where minAvailable pods are placed."""
         self.clocks.begin(job, now)
         self._dirty[job.key] = None
 
-    def policy_changed(self, job: Job) -> None:
+    def _policy_changed(self, job: Job) -> None:
         """Its PodGroup has other labels or annotations: a fault that was let be may count now."""
-        if self._is_watched(job.key) or any(map(self._detector.may_be_faulty, job.pods.values())):
+        if self._is_watched(job.key) or any(map(self.detector.may_be_faulty, job.pods.values())):
             self._dirty[job.key] = None
 
-    def pod_drained(self, job: Job, pod: Pod, now: int) -> None:
+    def _pod_drained(self, job: Job, pod: Pod, now: int) -> None:
         """F4: a pod goes because its node is drained. The clock runs where its replacement finds no place."""
         policy = self._policy(job, now)
         deletes = policy.mode in (Mode.GRACE, Mode.FORCE) and not policy.handled_elsewhere
@@ -179,8 +222,12 @@ class FaultHandler:
         self._dirty[job.key] = None
         self.changed = True
 
-    def deletion_failed(self, job: Job, uid: str, now: int, why: str) -> None:
+    def _deletion_failed(self, event: ev.EvictFailed, now: int) -> None:
         """The API server refused it: the pod stays, and is tried again a little later."""
+        uid, why = event.uid, event.why
+        job = self._book.job_of(uid)
+        if job is None:
+            return
         handled = self.jobs.get(job.key)
         deletion = None if handled is None else handled.deletions.get(uid)
         again = now + DELETE_AGAIN_AFTER * _SECOND
@@ -198,32 +245,42 @@ class FaultHandler:
                 handled.held_back = why
                 self._told.append(job_events.held_back(job, why))
 
-    def forget(self, key: str) -> None:
+    def _forget(self, key: str) -> None:
         """The job is gone. A lone pod that fault handling deletes keeps its record: it is the only trace."""
         self._unknown_modes.forget(key)
         self.restarts.forget(key)
         if key not in self.jobs:
             self.records.forget(key)
 
-    def group_gone(self, group: PodGroup) -> None:
-        """The job was deleted, unless the PodGroup is only that of a lone pod."""
-        if not group.ordinary:
-            self.records.forget(group.key)
+    def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
+        if event.relabelled:
+            self._policy_changed(event.job)
 
-    def owner_gone(self, owner: str) -> None:
+    def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
+        """The job was deleted, unless the PodGroup is only that of a lone pod."""
+        job, group = self._book.jobs.get(event.key), self._book.groups.get(event.key)
+        if group is not None and not group.ordinary:
+            self.records.forget(group.key)
+        self._owner_gone(event.key if job is None else group_owner(job))
+        self._job_changed(event.key)
+
+    def _vcjob_over(self, event: ie.VcJobOver, now: int) -> None:
+        if event.job is not None:
+            self._job_changed(event.job.key)
+
+    def _owner_gone(self, owner: str) -> None:
         self.changed |= self.retries.forget(owner) | self.restarts.forget_owner(owner)
 
     # -- time ------------------------------------------------------------------------------------------
 
     def deadline(self) -> int | None:
-        parts = (self._unmarked, self.links_down, self.clusterd, self.rejected)
+        parts = (self._unmarked, self.clusterd, self.rejected)
         return earliest(*self._due.values(), *(part.deadline() for part in parts))
 
-    def review(self, now: int) -> list[Command]:
+    def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
-        self.links_down.review(now)
         for job in self._book.jobs.values() if self.clusterd.ended(now) else ():
-            self.policy_changed(job)  # Faults that were left to it are ours.
+            self._policy_changed(job)  # Faults that were left to it are ours.
         for key in [key for key, due in self._due.items() if due <= now]:
             self._dirty[key] = None
         keys = list(self._dirty)
@@ -236,7 +293,7 @@ class FaultHandler:
                 commands += self._review(key, now)
             except Exception as error:
                 # The other jobs are looked at as without it, and it is tried again.
-                self._contain(key, error)
+                self._containment.failed("job", key, error)
                 if isinstance(error, UndefinedTransition):
                     # No event leads out of it. Faults that still exist are found again.
                     self.jobs.pop(key, None)
@@ -273,7 +330,7 @@ class FaultHandler:
             self.restarts.forget(key)
         if handled is None and policy.unknown_mode and self.jobs.would_handle(job):
             ours = filter(self._book.is_ours, job.pods.values())
-            faults = ((pod, self._detector.look(pod, policy, now).fault) for pod in ours)
+            faults = ((pod, self.detector.look(pod, policy, now).fault) for pod in ours)
             commands += self._unknown_modes.tell(job, policy, faults)
         elif looks:
             handled = handled or FaultJob(key, owner_of(job), now)
@@ -312,7 +369,7 @@ class FaultHandler:
         if handled.state is State.BLOCKED:
             commands += retries.record_refusal(handled, job)
         if handled.hardware_broke:
-            self._hardware_broke(job)
+            self._notify(ie.HardwareBroke(job), now)
         if handled.state is State.DELETING and handled.external:
             commands += self._unmark_healed(handled, job, policy, now)
         if handled.state is State.DELETING:
@@ -352,7 +409,7 @@ class FaultHandler:
             if over and not handled.faulty:
                 # The job has ended: whether its owner begins it again is no question of hardware.
                 continue
-            examined = self._detector.look(pod, policy, now)
+            examined = self.detector.look(pod, policy, now)
             if pod.deleting and not (examined.fault is not None and examined.fault.unreachable):
                 # It terminates by itself. On a node that is lost it never would.
                 continue
@@ -379,7 +436,7 @@ class FaultHandler:
             self._cool_down(job, new, now)
             for lost in new:
                 if lost.fault.type is FaultType.RELATION:
-                    self.links_down.relation_fault(lost.node, now)
+                    self._notify(ie.RelationFault(lost.node), now)
             handled.add_faults(found, now)
             self.changed = True
         elif handled.state is State.BLOCKED and found != handled.faulty:
@@ -394,7 +451,7 @@ class FaultHandler:
 
     def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
         """Pods that go already: a report that comes after the crash shows that hardware was the reason."""
-        late = handled.late_hardware(job, lambda pod: self._detector.look(pod, policy, now).fault)
+        late = handled.late_hardware(job, lambda pod: self.detector.look(pod, policy, now).fault)
         if not late:
             return
         self._told.append(job_events.fault_found(job, late))
@@ -425,16 +482,20 @@ class FaultHandler:
     def _runs_on(self, job: Job, pod: Pod) -> None:
         """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
         if pod.node is not None and pod.live and job.cooling:
-            self.placed(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
+            self._got(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
 
-    def attach(self, job: Job) -> None:
+    def _attach(self, job: Job) -> None:
         """The job was seen."""
         self.clocks.attach(job)
         if len(self.cool_downs):
             self.cool_downs.attach(job, owner_of(job))
 
-    def placed(self, job: Job, node: str, chips: Iterable[int]) -> None:
-        """A pod of the job got these chips."""
+    def _pod_bound(self, event: ie.PodBound, now: int) -> None:
+        if event.job.cooling:
+            self._got(event.job, event.node, event.chips)
+
+    def _got(self, job: Job, node: str, chips: Iterable[int]) -> None:
+        """A pod of the job has these chips."""
         self.cool_downs.used(job, owner_of(job), node, chips)
 
     # -- what is done -----------------------------------------------------------------------------------
@@ -504,7 +565,7 @@ class FaultHandler:
         commands: list[Command] = []
         for uid in list(handled.deletions):
             pod = job.pods[uid]
-            if pod.live and not pod.deleting and self._detector.look(pod, policy, now).fault is None:
+            if pod.live and not pod.deleting and self.detector.look(pod, policy, now).fault is None:
                 commands.append(external_marks.unmark(handled, job, uid))
                 self._unmarked.sent(uid)
                 self._runs_on(job, pod)
@@ -522,7 +583,7 @@ class FaultHandler:
     def _delete_rest(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> list[Command]:
         """Ask for the deletions that were not asked for yet; by force where the grace is over."""
         commands: list[Command] = []
-        for pod in handled.drop_needless(job, lambda pod: not self._detector.look(pod, policy, now).fault):
+        for pod in handled.drop_needless(job, lambda pod: not self.detector.look(pod, policy, now).fault):
             self._runs_on(job, pod)
             self.changed = True
         if handled.drained and self.clocks.is_complete(job):
@@ -540,7 +601,9 @@ class FaultHandler:
                 if not one.sent and now >= one.not_before:
                     one.sent = self.changed = True
                     if not pod.deleting:
-                        commands.append(self._evict(job, uid, handled.why(uid, self._level(job))))
+                        why = handled.why(uid, self._level(job))
+                        self._notify(ie.DeletingPod(uid), now)
+                        commands.append(self._assumed.evict_together(job, uid, why))
                 continue
             force = by_force or over or one.unreachable
             if one.forced or (one.sent and not force) or now < one.not_before:
@@ -554,9 +617,9 @@ class FaultHandler:
                 commands.append(external_marks.mark(handled, job, uid))
             else:
                 one.forced = force
-                commands.append(
-                    self._delete(job, uid, handled.why(uid, self._level(job)), 0 if force else None)
-                )
+                why = handled.why(uid, self._level(job))
+                self._notify(ie.DeletingPod(uid), now)
+                commands.append(self._assumed.delete(job, uid, why, 0 if force else None))
             self.changed = True
         if not handled.deletions:
             handled.happened(Happened.PODS_GONE)
@@ -639,17 +702,20 @@ class FaultHandler:
 
     # -- F1 --------------------------------------------------------------------------------------------
 
+    def read_records(self, records: str) -> None:
+        self.records.read(records, self._book.jobs)
+
     def restore(self, found: ReadDocument, cool_downs: str, now: int) -> None:
         """Jobs, used retries, tolerated faults and chips to avoid as the previous leader left them."""
         self.retries.owners.update(found.retries)
         self.restarts.owners.update(found.restarts)
-        self._detector.restore(found.tolerated, now)
+        self.detector.restore(found.tolerated, now)
         self.rejected.counts.update(found.rejections)
         self.cool_downs.read(cool_downs, now, now + self._configuration.settings.fault_cool_down * _SECOND)
         self.clocks.restore(found.clocks)
         self._dirty.update(dict.fromkeys(self.clocks.by_job))
         for job in self._book.jobs.values():
-            self.attach(job)
+            self._attach(job)
         for handled in found.jobs:
             self.jobs[handled.key] = handled
             self._dirty[handled.key] = None

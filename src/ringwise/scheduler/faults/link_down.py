@@ -6,26 +6,40 @@ For 20 s such chips of the node count as network-unhealthy, as with Huawei's plu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ringwise.messages.commands import Command
+from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 
 LINK_DOWN_CODE = "81078603"
 COUNTS_FOR = 20_000_000_000
 
 
-class LinkDownNodes:
+class LinkDownNodes(Component):
+    name = "links down"
+
     def __init__(self, state: ClusterState, triggers: set[Trigger]) -> None:
         self._state = state
         self._triggers = triggers
         #: Node to the end of its time, in nanoseconds.
         self._until: dict[str, int] = {}
 
-    def relation_fault(self, node: str, now: int) -> None:
-        """ClusterD separates a pod of this node."""
-        self._until[node] = now + COUNTS_FOR
-        self.report_seen(node)
+    def hears(self) -> Handlers:
+        return {
+            ie.RelationFault: self._relation_fault,
+            ReportSeen: lambda event, now: self._report_seen(event.report.node),
+            ReportGone: lambda event, now: self._report_seen(event.node),
+        }
 
-    def report_seen(self, node: str) -> None:
+    def _relation_fault(self, event: ie.RelationFault, now: int) -> None:
+        self._until[event.node] = now + COUNTS_FOR
+        self._report_seen(event.node)
+
+    def _report_seen(self, node: str) -> None:
         if node not in self._until:
             return
         for resource in self._state.fleets:
@@ -36,12 +50,13 @@ class LinkDownNodes:
                     mask |= 1 << fault.chip
             self._state.put_links_down(node, resource, mask)
 
-    def review(self, now: int) -> None:
+    def act(self, now: int) -> Sequence[Command]:
         for node in [node for node, until in self._until.items() if until <= now]:
             del self._until[node]
             for resource in self._state.fleets:
                 self._state.put_links_down(node, resource, 0)
             self._triggers.add(Trigger.HEALTH_CHANGED)
+        return ()
 
     def deadline(self) -> int | None:
         return min(self._until.values(), default=None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Evict
 from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import UINT64, whole_number
@@ -34,7 +35,7 @@ class PartialGang:
     confirmed: int
 
 
-class PartialGangs:
+class PartialGangs(Component):
     """Finds gangs that were never complete: some of their bindings succeeded, others did not.
 
     Whatever the missing pods are pending for (capacity, an API server that refuses them or does not
@@ -45,31 +46,34 @@ class PartialGangs:
     A gang that was complete and lost a pod is different: its pods keep running, the lost one is replaced.
     """
 
+    name = "partial gangs"
+
     def __init__(
-        self,
-        state: ClusterState,
-        book: JobBook,
-        configuration: ActiveConfiguration,
-        evict: Callable[[Job, str, str], Evict],
+        self, state: ClusterState, book: JobBook, configuration: ActiveConfiguration, assumed: AssumedPods
     ) -> None:
         self._state = state
         self._book = book
         self._configuration = configuration
-        self._evict = evict
+        self._assumed = assumed
         #: When this scheduler began to decide about gangs.
         self._began: int | None = None
         self._partial: dict[str, PartialGang] = {}
         #: Gangs that had all their pods at once.
         self._complete: set[str] = set()
 
-    def check(self, job: Job, now: int) -> None:
-        """After a cycle that tried to complete the job."""
+    def hears(self) -> Handlers:
+        return {ie.JobSettled: self._job_settled, ie.JobGone: self._job_gone}
+
+    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
+        job = event.job
+        if job.min_available < 2:
+            return
         if self._began is None:
             self._began = now
         confirmed = self._confirmed(job)
         if len(confirmed) >= job.min_available:
             self._complete.add(job.key)
-        if not confirmed or job.min_available < 2 or self.was_complete(job):
+        if not confirmed or self.was_complete(job):
             self._partial.pop(job.key, None)
             return
         partial = self._partial.get(job.key)
@@ -81,16 +85,16 @@ class PartialGangs:
             partial.since = now
         partial.confirmed = len(confirmed)
 
-    def forget(self, key: str) -> None:
-        self._complete.discard(key)
-        self._partial.pop(key, None)
+    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+        self._complete.discard(event.job.key)
+        self._partial.pop(event.job.key, None)
 
     def deadline(self) -> int | None:
         jobs = self._book.jobs
         times = [self._due(jobs[key], partial) for key, partial in self._partial.items() if key in jobs]
         return min(times, default=None)
 
-    def evictions(self, now: int) -> list[Evict]:
+    def publish(self, now: int) -> list[Evict]:
         """Evict the bound pods of gangs whose time is over."""
         commands: list[Evict] = []
         for key, partial in list(self._partial.items()):
@@ -100,7 +104,7 @@ class PartialGangs:
             elif self._due(job, partial) <= now:
                 del self._partial[key]
                 ours = [uid for uid in self._bound(job) if self._book.is_ours(job.pods[uid])]
-                commands += [self._evict(job, uid, WHY) for uid in ours]
+                commands += [self._assumed.evict(job, uid, WHY) for uid in ours]
         return commands
 
     def _due(self, job: Job, partial: PartialGang) -> int:

@@ -25,11 +25,14 @@ from typing import Any
 
 from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPod
 from ringwise.framework.ranks import ranks_of
+from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.faults.cool_downs import is_cooling
 from ringwise.scheduler.faults.detection import FaultType, is_unfit
 from ringwise.scheduler.faults.failed_pods import FailedPods
@@ -64,7 +67,9 @@ _SECOND = 1_000_000_000
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
 
-class PreviousPlacements:
+class PreviousPlacements(Component):
+    name = "previous placements"
+
     def __init__(
         self,
         state: ClusterState,
@@ -74,6 +79,7 @@ class PreviousPlacements:
         pending: PendingQueue,
         triggers: set[Trigger],
         jobs: FaultJobs,
+        notify: Notify,
     ) -> None:
         self._state = state
         self._book = book
@@ -82,6 +88,10 @@ class PreviousPlacements:
         self._pending = pending
         self._triggers = triggers
         self._jobs = jobs
+        self._notify = notify
+        #: The placement of a pod that is about to change, if it is remembered; and whether the pod failed.
+        self._held: HeldPlacement | None = None
+        self._has_failed = False
         #: Jobs placed as a whole, by owner.
         self._rescheduling: dict[str, Rescheduling] = {}
         #: Pods of such jobs that are being deleted, by uid.
@@ -106,9 +116,56 @@ class PreviousPlacements:
         """Of how many owners the previous nodes are kept without a reservation."""
         return len(self._preferred)
 
+    def hears(self) -> Handlers:
+        return {
+            ie.PodChanging: self._pod_changing,
+            ie.PodChanged: self._pod_changed,
+            ie.PodRemoved: self._pod_removed,
+            ie.DeletingPod: lambda event, now: self._leaves(event.uid, now),
+            ev.EvictFailed: lambda event, now: self._stays(event.uid),
+            ie.HardwareBroke: lambda event, now: self._hardware_broke(event.job, now),
+            ie.JobSeen: lambda event, now: self._attach(event.job),
+            ie.JobSettled: self._job_settled,
+            ie.JobGone: self._job_gone,
+            ev.PodGroupGone: lambda event, now: self._forget(event.key),
+            ie.VcJobOver: lambda event, now: self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid)),
+            ie.VcJobRemoved: lambda event, now: self._vcjob_gone(event.vcjob),
+        }
+
     # -- pods are lost ------------------------------------------------------------------------
 
-    def held_by(self, uid: str, *, failed: bool = False) -> HeldPlacement | None:
+    def _pod_changing(self, event: ie.PodChanging, now: int) -> None:
+        if event.pod is None:
+            self._held, self._has_failed = self._held_by(event.uid), False
+        else:
+            self._held, self._has_failed = self._held_until_end(event.pod)
+
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        uid, job = event.pod.uid, event.job
+        if event.lost:
+            self._placement_ended(now)
+            self._stays(uid, terminates=event.pod.deleting)
+        if job is not None and event.only_confirmed and job.previous_nodes:
+            self._settle(job)
+        elif job is not None and event.pod.deleting:
+            self._leaves(uid, now)
+
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._placement_ended(now)
+        if event.job is not None:
+            event.job.terminating.pop(event.uid, None)
+            if event.job.key in self._failed and not self._remembers(event.job.key):
+                # Else hardware may still turn out to be why it failed.
+                self._failed.gone(event.job.key, event.uid)
+        self._stays(event.uid)
+
+    def _placement_ended(self, now: int) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            self._lost(held, now, failed=self._has_failed)
+            self._notify(ie.PlacementLost(held.job, held.pod), now)
+
+    def _held_by(self, uid: str, *, failed: bool = False) -> HeldPlacement | None:
         """The pod's placement, if it has to be remembered when the pod is lost or has failed."""
         placement = self._state.pods.get(uid)
         if placement is None or placement.node < 0 or not placement.chips:
@@ -128,7 +185,7 @@ class PreviousPlacements:
             rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
         return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held)
 
-    def held_until_end(self, pod: Pod) -> tuple[HeldPlacement | None, bool]:
+    def _held_until_end(self, pod: Pod) -> tuple[HeldPlacement | None, bool]:
         """The placement of a pod whose phase says that it ended, if it is remembered; whether it failed.
 
         A pod that was being deleted did not fail (S9): a kubelet says Failed or Succeeded before it removes
@@ -139,7 +196,7 @@ class PreviousPlacements:
         before = self._state.pods.get(pod.uid)
         left = pod.deleting or pod.uid in self._leaving or (before is not None and before.pod.deleting)
         failed = pod.phase == "Failed" and not left
-        return (self.held_by(pod.uid, failed=failed) if left or failed else None), failed
+        return (self._held_by(pod.uid, failed=failed) if left or failed else None), failed
 
     def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
@@ -153,7 +210,7 @@ class PreviousPlacements:
         preferred = self._configuration.settings.prefer_previous_node
         return preferred and pod.owner is not None and bool(pod.owner.uid)
 
-    def lost(self, held: HeldPlacement, now: int, *, failed: bool = False) -> None:
+    def _lost(self, held: HeldPlacement, now: int, *, failed: bool) -> None:
         """The pod is gone or failed. Its placement is remembered only while its job continues."""
         if not self.continues(held.job, held.pod):
             return
@@ -207,10 +264,10 @@ class PreviousPlacements:
     def _hold(self) -> int:
         return self._configuration.settings.hold_healthy_nodes * _SECOND
 
-    def leaving(self, uid: str, now: int) -> None:
+    def _leaves(self, uid: str, now: int) -> None:
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
         self._terminates(uid, now)
-        held = self.held_by(uid) if uid not in self._leaving else None
+        held = self._held_by(uid) if uid not in self._leaving else None
         if held is None or not held.is_held:
             return
         if self.continues(held.job, held.pod):
@@ -235,7 +292,7 @@ class PreviousPlacements:
             since = pod.node.lost
             job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
-    def hardware_broke(self, job: Job, now: int) -> None:
+    def _hardware_broke(self, job: Job, now: int) -> None:
         """S9: its pods that failed because of it, not by themselves, return where theirs is healthy."""
         for uid, pod in self._failed.take(job.key, now).items():
             node, number = pod.node, self._state.node_id.get(pod.node.node)
@@ -250,7 +307,7 @@ class PreviousPlacements:
             job.previous_nodes = kept.nodes
             self._reserve(kept)
 
-    def stays(self, uid: str, *, terminates: bool = False) -> None:
+    def _stays(self, uid: str, *, terminates: bool = False) -> None:
         """The pod is gone and remembered, or its deletion failed; or it ended and is still being deleted."""
         job = self._book.job_of(uid)
         if job is not None and not terminates:
@@ -259,14 +316,6 @@ class PreviousPlacements:
         if pod is not None:
             self.changed = True
             self._await_no_more(uid, pod)
-
-    def gone(self, job: Job | None, uid: str) -> None:
-        if job is not None:
-            job.terminating.pop(uid, None)
-        if job is not None and job.key in self._failed and not self._remembers(job.key):
-            # Else hardware may still turn out to be why it failed.
-            self._failed.gone(job.key, uid)
-        self.stays(uid)
 
     def _await_no_more(self, uid: str, pod: LeavingPod) -> None:
         job = self._book.jobs.get(pod.job)
@@ -294,7 +343,7 @@ class PreviousPlacements:
 
     # -- jobs come back -----------------------------------------------------------------------
 
-    def attach(self, job: Job) -> None:
+    def _attach(self, job: Job) -> None:
         """The job was seen: it gets the previous nodes of its owner."""
         self._preferred.attach(job)
         if not self._rescheduling or job.previous_nodes:
@@ -319,11 +368,11 @@ class PreviousPlacements:
         if taken is not None:
             self._rescheduling[owner] = self._rescheduling.pop(taken)
 
-    def forget(self, owner: str) -> None:
+    def _forget(self, owner: str) -> None:
         """The job has ended: nothing of it comes back."""
         self._preferred.forget(owner)
         for uid in [uid for uid, pod in self._leaving.items() if pod.owner == owner]:
-            self.stays(uid)
+            self._stays(uid)
         self._end(owner)
 
     def _end(self, owner: str) -> None:
@@ -339,19 +388,21 @@ class PreviousPlacements:
         if job is not None:
             job.previous_nodes = {}
 
-    def vcjob_gone(self, vcjob: VcJob) -> None:
+    def _vcjob_gone(self, vcjob: VcJob) -> None:
         """Its pods will not be created again."""
-        self.forget(owner_id(vcjob.namespace, vcjob.uid))
+        self._forget(owner_id(vcjob.namespace, vcjob.uid))
         for name in (group_name(vcjob), vcjob.name):
             key = f"{vcjob.namespace}/{name}"
             if key in self._book.jobs:
                 self._ended.add(key)
 
-    def keeps(self, job: Job) -> bool:
-        """Asked when the job has no objects left: whether its chips stay reserved until it comes back."""
-        self._ended.discard(job.key)
-        self._failed.forget(job.key)
-        return self._remembers(job.key)
+    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+        """Its chips stay reserved where it comes back."""
+        key = event.job.key
+        self._ended.discard(key)
+        self._failed.forget(key)
+        if not self._remembers(key):
+            self._reservations.lift(key)
 
     def _remembers(self, job: str) -> bool:
         return any(kept.job == job for kept in self._rescheduling.values())
@@ -392,7 +443,11 @@ class PreviousPlacements:
                     job.terminating[uid] = job.terminating[uid]._replace(faulty=True)
                 self.changed = True
 
-    def settle(self, job: Job) -> None:
+    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
+        if event.job.previous_nodes:
+            self._settle(event.job)
+
+    def _settle(self, job: Job) -> None:
         """After a cycle: a job that is complete again is forgotten, any other keeps its reservation."""
         placed = self._placed_ranks(job)
         self._preferred.settle(job, placed)
@@ -459,7 +514,7 @@ class PreviousPlacements:
                 self._pending.activate(job.key)
         if self._successors:
             for job in self._book.jobs.values():
-                self.attach(job)
+                self._attach(job)
 
     def _may_go_on(self, pod: LeavingPod) -> bool:
         """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import ReschedulingRead
-from ringwise.scheduler.faults.detection import FaultDetector
-from ringwise.scheduler.faults.document import write
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
@@ -31,17 +31,17 @@ from ringwise.wellknown import (
 )
 
 
-class ReschedulingPublisher:
+class ReschedulingPublisher(Component):
+    name = "rescheduling record"
+
     def __init__(
         self,
         faults: FaultHandler,
-        detector: FaultDetector,
         previous: PreviousPlacements,
         shares: ShareRecords,
         nodes: FaultNodes,
     ) -> None:
         self._faults = faults
-        self._detector = detector
         self._previous = previous
         self._shares = shares
         self._nodes = nodes
@@ -50,19 +50,31 @@ class ReschedulingPublisher:
         #: What was written last, by data key. A cluster without faults writes nothing.
         self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, {}, ()).text, FAULT_NODE_KEY: "[]"}
 
-    def was_written(self, event: ReschedulingRead) -> None:
-        """By the previous leader."""
+    def hears(self) -> Handlers:
+        return {ReschedulingRead: self._read}
+
+    def _read(self, event: ReschedulingRead, now: int) -> None:
+        """What the previous leader wrote. What cannot be read is as if it were not there; faults that still
+        exist are found again.
+        """
+        self._faults.read_records(event.records)
         if event.fault_nodes:
             self._written[FAULT_NODE_KEY] = event.fault_nodes
             self._nodes.changed = True
+        if event.document or event.cool_downs:
+            found = read(event.document)
+            self._faults.restore(found, event.cool_downs, now)
+            self._previous.restore(found.placements, now)
+            self._shares.restore(found.shares, now)
+        self._faults.find_lost_pods(now)
 
-    def changes(self) -> list[Publish]:
+    def changes(self, now: int) -> list[Publish]:
         faults, previous, shares = self._faults, self._previous, self._shares
         own: dict[str, str] = {}
         shown: dict[str, str] = {}
         records: dict[str, str] = {}
         clocks = faults.clocks
-        changing = (faults, clocks, previous, shares, self._detector, faults.rejected)
+        changing = (faults, clocks, previous, shares, faults.detector, faults.rejected)
         if any(part.changed for part in changing):
             for part in changing:
                 part.changed = False
@@ -71,7 +83,7 @@ class ReschedulingPublisher:
                 clocks.by_job,
                 faults.retries.owners,
                 previous.plain(),
-                self._detector.plain_tolerated(),
+                faults.detector.plain_tolerated(),
                 faults.rejected.counts.items(),
                 shares.plain(),
                 faults.restarts.owners,

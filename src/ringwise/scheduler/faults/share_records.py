@@ -17,10 +17,13 @@ from ringwise.framework.kept_shares import KeptShare
 from ringwise.framework.placed_pods import is_placed, needed_pods
 from ringwise.framework.ranks import ranks_of
 from ringwise.framework.usage import ResourceUsage
+from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key
@@ -50,7 +53,9 @@ class EndingPod:
     rank: int
 
 
-class ShareRecords:
+class ShareRecords(Component):
+    name = "kept shares"
+
     def __init__(
         self,
         state: ClusterState,
@@ -68,6 +73,8 @@ class ShareRecords:
         self._triggers = triggers
         self._jobs = jobs
         self._previous = previous
+        #: The pod that is about to change, if that begins or ends its end.
+        self._changing: EndingPod | None = None
         #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
         self._shares: dict[str, KeptShare] = {}
         #: Records of pods without a PodGroup that no new pod has taken yet.
@@ -85,7 +92,43 @@ class ShareRecords:
 
     # -- pods are lost -----------------------------------------------------------------------
 
-    def before(self, pod: Pod) -> EndingPod | None:
+    def hears(self) -> Handlers:
+        return {
+            ie.PodChanging: self._pod_changing,
+            ie.PodChanged: self._pod_changed,
+            ie.PodRemoved: self._pod_removed,
+            ie.DeletingPod: lambda event, now: self._leaves(self._before_gone(event.uid)),
+            # The other job is to have its share.
+            ie.PodEvicted: lambda event, now: self._given_up.add(event.uid),
+            ev.EvictFailed: lambda event, now: self._stays(event.uid),
+            ie.GroupSeen: lambda event, now: self._job_seen(event.job),
+            ev.PodGroupGone: lambda event, now: self._forget(event.key),
+            ie.VcJobOver: self._vcjob_ended,
+            ie.VcJobRemoved: self._vcjob_ended,
+        }
+
+    def _vcjob_ended(self, event: ie.VcJobOver | ie.VcJobRemoved, now: int) -> None:
+        self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid))
+
+    def _pod_changing(self, event: ie.PodChanging, now: int) -> None:
+        pod = event.pod
+        self._changing = self._before_gone(event.uid) if pod is None else self._before(pod)
+
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        ending, self._changing = self._changing, None
+        if event.lost:
+            self._gone(ending, now)
+        if event.pod.deleting and event.node >= 0:
+            self._leaves(ending)
+        if event.job is not None:
+            self._job_seen(event.job)
+
+    def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
+        ending, self._changing = self._changing, None
+        self._gone(ending, now)
+        self._given_up.discard(event.uid)
+
+    def _before(self, pod: Pod) -> EndingPod | None:
         """The pod as it is now, if this report of it begins its end or ends it."""
         known = self._state.pods.get(pod.uid)
         if known is None or known.node < 0:
@@ -98,7 +141,7 @@ class ShareRecords:
         failed = pod.phase == "Failed" and not left
         return self._ending(pod.uid, failed=failed, rejected=failed and bool(pod.rejected))
 
-    def before_gone(self, uid: str) -> EndingPod | None:
+    def _before_gone(self, uid: str) -> EndingPod | None:
         known = self._state.pods.get(uid)
         return self._ending(uid) if known is not None and known.node >= 0 else None
 
@@ -139,20 +182,12 @@ class ShareRecords:
             return 0
         return pod.rank if pod.rank is not None else ranks_of(job)[pod.uid]
 
-    def leaving(self, ending: EndingPod | None) -> None:
+    def _leaves(self, ending: EndingPod | None) -> None:
         """The pod begins to terminate: until it is gone it uses its share itself."""
         if ending is not None:
             self._note(ending).leaving[ending.pod.uid] = ending.rank
 
-    def deleted(self, uid: str) -> None:
-        """The scheduler deletes the pod because of a fault."""
-        self.leaving(self.before_gone(uid))
-
-    def evicted(self, uid: str) -> None:
-        """The scheduler evicts the pod for another job, which is to have its share."""
-        self._given_up.add(uid)
-
-    def stays(self, uid: str) -> None:
+    def _stays(self, uid: str) -> None:
         """Its deletion failed."""
         self._given_up.discard(uid)
         for owner, share in self._shares.items():
@@ -160,7 +195,7 @@ class ShareRecords:
                 self._touched[owner] = None
                 self.changed = True
 
-    def gone(self, ending: EndingPod | None, now: int) -> None:
+    def _gone(self, ending: EndingPod | None, now: int) -> None:
         """The pod is gone, or failed, and uses nothing any more."""
         if ending is None:
             return
@@ -169,9 +204,6 @@ class ShareRecords:
         share.until = now + self._hold
         share.counts = True
         self._successors.leave(share.pods_owner, owner_key(ending.job, ending.pod))
-
-    def forget_pod(self, uid: str) -> None:
-        self._given_up.discard(uid)
 
     def _note(self, ending: EndingPod) -> KeptShare:
         """The record of the job, with this rank in it."""
@@ -245,7 +277,7 @@ class ShareRecords:
 
     # -- jobs come back ----------------------------------------------------------------------
 
-    def job_seen(self, job: Job) -> None:
+    def _job_seen(self, job: Job) -> None:
         """One of its objects changed."""
         if not self._shares:
             return
@@ -267,7 +299,7 @@ class ShareRecords:
             self.changed = True
         self._usage.kept.touch(job.key)
 
-    def forget(self, owner: str) -> None:
+    def _forget(self, owner: str) -> None:
         """The job is complete or over."""
         share = self._shares.pop(owner, None)
         self._touched.pop(owner, None)
@@ -301,11 +333,11 @@ class ShareRecords:
                 self._triggers.add(Trigger.CLAIM_FELL)
                 self.changed = True
             if job is not None and self._is_complete(share, job):
-                self.forget(owner)
+                self._forget(owner)
         for owner, share in list(self._shares.items()):
             if share.counts and share.until is not None and share.until <= now:
                 if share.job not in self._book.jobs:
-                    self.forget(owner)
+                    self._forget(owner)
                     continue
                 if self._usage.kept.of(share.job):
                     self._triggers.add(Trigger.CLAIM_FELL)
@@ -387,7 +419,7 @@ class ShareRecords:
                 self._successors.leave(share.pods_owner, owner)
         if self._shares:
             for job in list(self._book.jobs.values()):
-                self.job_seen(job)
+                self._job_seen(job)
 
 
 def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 from ringwise.state.cluster import ClusterState
 
 
-class FaultTimes:
+class FaultTimes(Component):
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._since: dict[str, dict[NodeFault, int]] = {}
         #: When the first fault was told: how old those are that were there before is not known.
         self._began: int | None = None
 
-    def node_changed(self, name: str, now: int) -> None:
-        """Node, chips or reports."""
+    def hears(self) -> Handlers:
+        return {ie.NodeChanged: self._node_changed}
+
+    def _node_changed(self, event: ie.NodeChanged, now: int) -> None:
+        name = event.name
         if self._began is None:
             self._began = now
         number = self._state.node_id.get(name)

@@ -1,0 +1,77 @@
+"""What the scheduler is made of, and how its components hear of each other.
+
+A component declares what it hears, by type: events of the cluster, and those that follow from them for jobs,
+pods and nodes (`internal_events`). It says when it wants to be asked again, and contributes to a turn: what
+time alone changes, and commands before and after the cycles. The scheduler holds a list of components; they
+hear and contribute in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ringwise.messages.commands import Command
+
+#: Announces an event to all components that hear it, with the time.
+Notify = Callable[[object, int], None]
+#: What is called with each event of a type.
+Handlers = Mapping[type, Callable[[Any, int], object]]
+
+
+class Component:
+    #: By what a failure of its part of a turn is reported.
+    name = ""
+
+    def hears(self) -> Handlers:
+        return {}
+
+    def deadline(self) -> int | None:
+        """When time alone changes something, in nanoseconds; None when only events can."""
+        return None
+
+    def review(self, now: int) -> None:
+        """Before the cycles of every turn that decides anything."""
+
+    def act(self, now: int) -> Sequence[Command]:
+        """Commands before the cycles, where everything is decided."""
+        return ()
+
+    def publish(self, now: int) -> Sequence[Command]:
+        """Commands after the cycles, where everything is decided."""
+        return ()
+
+
+class Components:
+    """The list. Empty until `hold`: components are given `notify` before all of them exist."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
+        self._timed: list[Component] = []
+        #: Those that contribute to a part of the turn.
+        self.reviewing: list[Component] = []
+        self.acting: list[Component] = []
+        self.publishing: list[Component] = []
+
+    def hold(self, components: Sequence[Component]) -> None:
+        for component in components:
+            kind = type(component)
+            for heard, handler in component.hears().items():
+                self._handlers.setdefault(heard, []).append(handler)
+            if kind.deadline is not Component.deadline:
+                self._timed.append(component)
+            if kind.review is not Component.review:
+                self.reviewing.append(component)
+            if kind.act is not Component.act:
+                self.acting.append(component)
+            if kind.publish is not Component.publish:
+                self.publishing.append(component)
+
+    def notify(self, event: object, now: int) -> None:
+        for handler in self._handlers.get(type(event), ()):
+            handler(event, now)
+
+    def deadline(self) -> int | None:
+        """When the first of them wants to be asked again."""
+        times = [component.deadline() for component in self._timed]
+        return min((time for time in times if time is not None), default=None)

@@ -1,0 +1,90 @@
+"""What events about nodes, their chips and the topology change."""
+
+from __future__ import annotations
+
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.messages import events as ev
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.component import Handlers, Notify
+from ringwise.state.cluster import ClusterState
+
+
+class NodeEvents:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        topology: TopologyCache,
+        triggers: set[Trigger],
+        notify: Notify,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._topology = topology
+        self._triggers = triggers
+        self._notify = notify
+
+    def handlers(self) -> Handlers:
+        return {
+            ev.NodeSeen: self._node_seen,
+            ev.NodeGone: self._node_gone,
+            ev.ReportSeen: self._report_seen,
+            ev.ReportGone: self._report_gone,
+            ev.NodeReportSeen: self._node_report_seen,
+            ev.NodeReportGone: self._node_report_gone,
+            ev.IsolationsSeen: self._isolations_seen,
+            ev.TopologySeen: self._topology_seen,
+        }
+
+    def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
+        known = event.node.name in self._state.node_id
+        self._state.put_node(event.node)
+        self._notify(event, now)
+        self._health_changed(event.node.name, Trigger.NODE_CHANGED if known else Trigger.NODE_ADDED, now)
+
+    def _node_gone(self, event: ev.NodeGone, now: int) -> None:
+        self._state.drop_node(event.name)
+        self._notify(event, now)
+        self._health_changed(event.name, Trigger.NODE_CHANGED, now)
+
+    def _report_seen(self, event: ev.ReportSeen, now: int) -> None:
+        self._state.put_report(event.report)
+        self._notify(event, now)
+        self._health_changed(event.report.node, Trigger.HEALTH_CHANGED, now)
+
+    def _report_gone(self, event: ev.ReportGone, now: int) -> None:
+        self._state.drop_report(event.node, event.aggregated)
+        self._notify(event, now)
+        self._health_changed(event.node, Trigger.HEALTH_CHANGED, now)
+
+    def _node_report_seen(self, event: ev.NodeReportSeen, now: int) -> None:
+        if self._state.put_node_report(event.report):
+            self._health_changed(event.report.node, Trigger.HEALTH_CHANGED, now)
+
+    def _node_report_gone(self, event: ev.NodeReportGone, now: int) -> None:
+        if self._state.drop_node_report(event.node, event.source, event.aggregated):
+            self._health_changed(event.node, Trigger.HEALTH_CHANGED, now)
+
+    def _health_changed(self, node: str, trigger: Trigger, now: int) -> None:
+        self._notify(ie.NodeChanged(node), now)
+        self._cluster_changed(trigger, now)
+
+    def _isolations_seen(self, event: ev.IsolationsSeen, now: int) -> None:
+        self._state.put_isolations(event.isolations)
+        self._cluster_changed(Trigger.HEALTH_CHANGED, now)
+
+    def _cluster_changed(self, trigger: Trigger, now: int) -> None:
+        self._topology.nodes_changed()
+        self._notify(ie.ClusterChanged(), now)
+        self._triggers.add(trigger)
+
+    def _topology_seen(self, event: ev.TopologySeen, now: int) -> None:
+        self._topology.set_topology(event.topology, event.problem)
+        switches = event.topology.switches if event.topology is not None else ()
+        self._state.put_switches({server.server_ip: one.ip for one in switches for server in one.servers})
+        self._state.changes.the_topology()
+        self._book.revalidate()
+        self._notify(ie.ClusterChanged(), now)
+        self._triggers.add(Trigger.TOPOLOGY_CHANGED)

@@ -1,0 +1,177 @@
+"""What events about pods, PodGroups and vcjobs change, and which pending jobs they activate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.framework.job import Job, differs_for_job
+from ringwise.framework.usage import ResourceUsage
+from ringwise.messages import events as ev
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.component import Handlers, Notify
+from ringwise.state.cluster import ClusterState
+from ringwise.state.owned_annotations import without_stray
+from ringwise.state.reservations import Reservations
+
+#: Node and chips of a pod that has none.
+_NOT_PLACED = (-1, 0)
+
+
+class PodEvents:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        reservations: Reservations,
+        pending: PendingQueue,
+        triggers: set[Trigger],
+        assumed: AssumedPods,
+        notify: Notify,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._usage = usage
+        self._reservations = reservations
+        self._pending = pending
+        self._triggers = triggers
+        self._assumed = assumed
+        self._notify = notify
+
+    def handlers(self) -> Handlers:
+        return {
+            ev.PodSeen: self._pod_seen,
+            ev.PodGone: self._pod_gone,
+            ev.PodGroupSeen: self._group_seen,
+            ev.PodGroupGone: self._group_gone,
+            ev.VcJobSeen: self._vcjob_seen,
+            ev.VcJobGone: self._vcjob_gone,
+            ev.BindFailed: self._bind_failed,
+            ev.EvictFailed: self._evict_failed,
+        }
+
+    def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
+        pod = event.pod if event.pod.node is not None else without_stray(event.pod)
+        before = self._state.pods.get(pod.uid)
+        placed = (before.node, before.chips) if before is not None else _NOT_PLACED
+        assumed = before is not None and before.assumed
+        leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
+        self._notify(ie.PodChanging(pod.uid, pod), now)
+        job_before = self._book.job_of(pod.uid)
+        job = self._book.put_pod(pod)
+        if job is not None and (before is None or differs_for_job(before.pod, pod)):
+            self._notify(ie.JobSpecChanged(job.key), now)
+        if job_before is not None and job_before is not job:
+            # It got a PodGroup. No job ended, and what its own one held is held by the other.
+            self._left(job_before, now)
+        placement = self._state.pods[pod.uid]
+        if placement.pod is pod:
+            self._assumed.forget(pod.uid)
+        if placed[0] >= 0 and placement.node < 0:
+            self._placement_ended(job)
+        elif placed[0] >= 0 and placed != (placement.node, placement.chips):
+            # Another scheduler bound it elsewhere than we assumed.
+            self._triggers.add(Trigger.CHIPS_FREED)
+        is_bound = placement.node >= 0 and not placement.assumed and not pod.deleting
+        confirmed = assumed and job is not None and is_bound
+        changed = ie.PodChanged(job, pod, placed[0], placement.node, leaves, confirmed)
+        self._notify(changed, now)
+        if job is not None and not changed.only_confirmed:
+            self._job_seen(job, now)
+
+    def _pod_gone(self, event: ev.PodGone, now: int) -> None:
+        placement = self._state.pods.get(event.uid)
+        number = placement.node if placement is not None else -1
+        node = placement.pod.node if placement is not None else None
+        self._notify(ie.PodChanging(event.uid, None), now)
+        self._assumed.forget(event.uid)
+        job = self._book.drop_pod(event.uid)
+        if job is not None:
+            self._notify(ie.JobSpecChanged(job.key), now)
+        if number >= 0:
+            self._placement_ended(job)
+        self._notify(ie.PodRemoved(job, event.uid, node, number), now)
+        self._job_may_be_gone(job, now)
+
+    def _placement_ended(self, job: Job | None) -> None:
+        """A pod does not hold its chips any more."""
+        self._triggers.add(Trigger.CHIPS_FREED)
+        if job is not None:
+            job.ranks = None
+            if not self._usage.used_by_job(job.key):
+                job.started = None
+
+    def _job_seen(self, job: Job, now: int) -> None:
+        self._notify(ie.JobSeen(job), now)
+        self._pending.activate(job.key)
+
+    def _group_seen(self, event: ev.PodGroupSeen, now: int) -> None:
+        old = self._book.groups.get(event.group.key)
+        if old is not None and replace(old, phase=event.group.phase) != event.group:
+            # Not its status: what we write there ourselves would end every backoff.
+            self._notify(ie.JobSpecChanged(event.group.key), now)
+        job = self._book.put_group(event.group)
+        labels = (event.group.labels, event.group.annotations)
+        self._notify(ie.GroupSeen(job, old is not None and (old.labels, old.annotations) != labels), now)
+        self._job_seen(job, now)
+
+    def _group_gone(self, event: ev.PodGroupGone, now: int) -> None:
+        # While the job still has it: the pods that stay are jobs of their own afterwards.
+        self._notify(event, now)
+        self._job_may_be_gone(self._book.drop_group(event.key), now)
+
+    def _job_may_be_gone(self, job: Job | None, now: int) -> None:
+        if job is not None and not self._left(job, now):
+            self._triggers.add(Trigger.JOB_ENDED)
+
+    def _left(self, job: Job, now: int) -> bool:
+        """A pod or the PodGroup left the job. Returns whether there is anything left of it."""
+        self._notify(ie.JobChanged(job), now)
+        if job.key in self._book.jobs:
+            self._pending.activate(job.key)
+            return True
+        self._pending.forget(job.key)
+        self._notify(ie.JobGone(job), now)
+        return False
+
+    def _vcjob_seen(self, event: ev.VcJobSeen, now: int) -> None:
+        job = self._book.put_vcjob(event.job)
+        if event.job.over:
+            self._notify(ie.VcJobOver(event.job, job), now)
+        if job is not None and job.key in self._book.jobs:
+            self._pending.activate(job.key)
+        else:
+            self._job_may_be_gone(job, now)
+
+    def _vcjob_gone(self, event: ev.VcJobGone, now: int) -> None:
+        vcjob = self._book.vcjobs.get(event.key)
+        if vcjob is not None:
+            self._notify(ie.VcJobRemoved(vcjob), now)
+        self._job_may_be_gone(self._book.drop_vcjob(event.key), now)
+
+    def _bind_failed(self, event: ev.BindFailed, now: int) -> None:
+        placement = self._state.pods.get(event.uid)
+        job = self._book.job_of(event.uid)
+        if placement is None or job is None or not placement.assumed:
+            return
+        number, chips = placement.node, placement.chips
+        node = self._state.names[number]
+        self._usage.remove_pod(job.key, job.queue, placement.pod.cls)
+        self._state.release(event.uid)
+        self._reservations.binding_failed(job.key, number, chips, placement.pod.cls, now)
+        self._assumed.bind_failed(job, event.uid)
+        self._placement_ended(job)
+        self._notify(ie.BindingFailed(job, placement.pod, node, event.why), now)
+        self._pending.activate(job.key)
+
+    def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
+        """The pod stays; a later cycle may evict it again."""
+        job = self._book.job_of(event.uid)
+        if job is not None:
+            self._notify(event, now)
+            if self._assumed.evict_failed(job, event.uid):
+                self._job_seen(job, now)
