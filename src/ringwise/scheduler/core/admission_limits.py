@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from ringwise.framework.job import Job, is_awaiting_pods
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
@@ -50,10 +51,10 @@ class AdmissionLimits(Component):
         self._configuration = configuration
         self._pending = pending
         self._notify = notify
-        #: Admitted jobs without pods, and since when; both tables are in order of time.
-        self._since: dict[str, int] = {}
+        #: Admitted jobs without pods, and since when. The limit is added when it is asked for: it may change.
+        self._since = Deadlines()
         #: Jobs that were put back to Pending, and when.
-        self._put_back: dict[str, int] = {}
+        self._put_back = Deadlines()
 
     def hears(self) -> Handlers:
         return {
@@ -66,10 +67,11 @@ class AdmissionLimits(Component):
         if job.pods or job.group is None:
             self._forget(job.key)
         elif is_awaiting_pods(job):
-            self._since.setdefault(job.key, now)
-            self._put_back.pop(job.key, None)
+            if job.key not in self._since:
+                self._since.put(job.key, now)
+            self._put_back.drop(job.key)
         else:
-            self._since.pop(job.key, None)
+            self._since.drop(job.key)
 
     def touch(self, job: Job) -> None:
         """One of the job's objects changed."""
@@ -77,8 +79,8 @@ class AdmissionLimits(Component):
             self._touched[job.key] = None
 
     def _forget(self, key: str) -> None:
-        self._since.pop(key, None)
-        self._put_back.pop(key, None)
+        self._since.drop(key)
+        self._put_back.drop(key)
 
     def end_admissions(self, now: int) -> None:
         """Of jobs that ran and have no pods any more."""
@@ -112,38 +114,28 @@ class AdmissionLimits(Component):
         limit = self._limit
         if not limit:
             return None
-        first = [next(iter(table.values())) for table in (self._since, self._put_back) if table]
-        return min(first) + limit if first else None
+        times = (self._since.first(), self._put_back.first())
+        first = min((time for time in times if time is not None), default=None)
+        return None if first is None else first + limit
 
     def review(self, now: int) -> None:
         """Put jobs back whose limit has passed, and try those again that were put back long enough ago."""
         limit = self._limit
-        for key in self._due(self._put_back, now - limit):
-            del self._put_back[key]
+        for key in self._put_back.take(now - limit):
             self._pending.activate(key)
         if not limit:
             return
-        for key in self._due(self._since, now - limit):
-            del self._since[key]
+        for key in self._since.take(now - limit):
             job = self._book.jobs.get(key)
             if job is None or not is_awaiting_pods(job):
                 continue
             job.inqueue = False
             job.reason = PODS_NEVER_CREATED(needed=job.min_available, seconds=limit // _SECOND)
             job.waiting_since = now
-            self._put_back[key] = now
+            self._put_back.put(key, now)
             self._pending.activate(key)
             self._notify(ie.AdmissionEnded(job), now)
 
     @property
     def _limit(self) -> int:
         return self._configuration.settings.pod_creation_timeout * _SECOND
-
-    @staticmethod
-    def _due(table: dict[str, int], until: int) -> list[str]:
-        found = []
-        for key, since in table.items():
-            if since > until:
-                break
-            found.append(key)
-        return found

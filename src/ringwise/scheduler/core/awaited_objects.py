@@ -11,6 +11,7 @@ from __future__ import annotations
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NO_PODS_YET
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS, NOT_ENOUGH_PODS_OF_TASK
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 
 #: Nanoseconds after which a job is told.
@@ -25,8 +26,9 @@ AWAITED = frozenset(
 
 class AwaitedObjects:
     def __init__(self) -> None:
-        #: Jobs that wait: how many pods they have, and since when, in order of time; and those that are told.
-        self._since: dict[str, tuple[int, int]] = {}
+        #: Jobs that wait: how many pods they have, and when they are told; and those that are told.
+        self._pods: dict[str, int] = {}
+        self._due = Deadlines()
         self._overdue: dict[str, int] = {}
 
     def note(self, job: Job, now: int) -> None:
@@ -37,13 +39,14 @@ class AwaitedObjects:
         pods = len(job.pods)
         if self._overdue.get(job.key) == pods:
             return
-        known = self._since.get(job.key)
-        if known is None or known[0] != pods:
+        if self._pods.get(job.key) != pods:
             self.forget(job.key)
-            self._since[job.key] = pods, now
+            self._pods[job.key] = pods
+            self._due.put(job.key, now + PATIENCE)
 
     def forget(self, key: str) -> None:
-        self._since.pop(key, None)
+        self._pods.pop(key, None)
+        self._due.drop(key)
         self._overdue.pop(key, None)
 
     def is_told(self, job: Job) -> bool:
@@ -51,17 +54,13 @@ class AwaitedObjects:
         return not _awaits(job) or job.key in self._overdue
 
     def deadline(self) -> int | None:
-        return next(iter(self._since.values()))[1] + PATIENCE if self._since else None
+        return self._due.first()
 
     def review(self, now: int) -> list[str]:
         """The jobs that are told from now on."""
-        due: list[str] = []
-        for key, (_, since) in self._since.items():
-            if since + PATIENCE > now:
-                break
-            due.append(key)
+        due = self._due.take(now)
         for key in due:
-            self._overdue[key] = self._since.pop(key)[0]
+            self._overdue[key] = self._pods.pop(key)
         return due
 
 

@@ -1,19 +1,22 @@
-"""Backoff of jobs whose next attempt would most likely end as the last one.
+"""Jobs that are tried again at a certain time, although nothing changes in the cluster.
 
-Whatever refuses a binding (an admission webhook, a policy) will refuse it again: a job whose bindings are
-retried as fast as the API server answers would slow down all others. A job that was too costly to place
-will be so again.
+A backoff is for jobs whose next attempt would most likely end as the last one. Whatever refuses a binding (an
+admission webhook, a policy) will refuse it again: a job whose bindings are retried as fast as the API server
+answers would slow down all others. A job that was too costly to place will be so again. Other times are named
+by plugins: what they say about the job is different then.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import TellJob
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.reasons import BIND_FAILED
@@ -37,8 +40,10 @@ class JobBackoff(Component):
         self._failures: dict[str, int] = {}
         self._too_costly: dict[str, int] = {}
         #: Jobs in backoff after failed bindings and after an attempt that was too costly, and until when.
-        self._until: dict[str, int] = {}
-        self._costly_until: dict[str, int] = {}
+        self._until = Deadlines()
+        self._costly_until = Deadlines()
+        #: The times that plugins named.
+        self._retries = Deadlines()
         #: Jobs that are set aside because their namespace has no steps left.
         self._crowded: set[str] = set()
         #: Events about jobs that were set aside, to be sent.
@@ -66,8 +71,8 @@ class JobBackoff(Component):
         failures = self._failures[uid] = self._failures.get(uid, 0) + 1
         if failures > AT_ONCE:
             pause = min(1 << (failures - AT_ONCE - 1), LONGEST)
-            self._until[job.key] = max(self._until.get(job.key, 0), now + pause * _SECOND)
-        return max(0, self._until.get(job.key, now) - now) // _SECOND
+            self._until.put(job.key, max(self._until.of(job.key) or 0, now + pause * _SECOND))
+        return max(0, (self._until.of(job.key) or now) - now) // _SECOND
 
     def _tried(self, job: Job, now: int) -> None:
         """A cycle decided about the job; its reason says how that ended."""
@@ -85,7 +90,7 @@ class JobBackoff(Component):
             return
         times = self._too_costly[job.key] = min(self._too_costly.get(job.key, 0) + 1, 16)
         pause = min(1 << times, LONGEST_AFTER_COST)
-        self._costly_until[job.key] = now + pause * _SECOND
+        self._costly_until.put(job.key, now + pause * _SECOND)
         self.set_aside[reason.code] += 1
         message = f"{reason.message}; it is tried again after {pause} s, or when it or the settings change"
         self._told.append(TellJob.about(job, SET_ASIDE, message, warning=True))
@@ -97,7 +102,7 @@ class JobBackoff(Component):
 
     def _changed(self, key: str) -> None:
         """The job itself changed: it may cost less. The next pause is longer all the same."""
-        self._costly_until.pop(key, None)
+        self._costly_until.drop(key)
 
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         if event.confirmed:
@@ -109,24 +114,31 @@ class JobBackoff(Component):
 
     def corrected(self, key: str) -> None:
         """The job gets a reason of another kind: its bindings are tried at once when that is cured."""
-        self._until.pop(key, None)
+        self._until.drop(key)
 
     def _forget(self, key: str) -> None:
         """The job is gone."""
-        self._until.pop(key, None)
+        self._until.drop(key)
         self._too_costly.pop(key, None)
-        self._costly_until.pop(key, None)
+        self._costly_until.drop(key)
         self._crowded.discard(key)
+        self._retries.drop(key)
+
+    def note_retries(self, jobs: Iterable[Job], times: Mapping[str, int]) -> None:
+        """A cycle tried these jobs, and plugins named times for some of them."""
+        for job in jobs:
+            self._retries.drop(job.key)
+        for key, time in times.items():
+            self._retries.put(key, time)
 
     def holds_back(self, key: str) -> bool:
         return key in self._until or key in self._costly_until
 
     def deadline(self) -> int | None:
-        return min((*self._until.values(), *self._costly_until.values()), default=None)
+        times = (self._until.first(), self._costly_until.first(), self._retries.first())
+        return min((time for time in times if time is not None), default=None)
 
     def review(self, now: int) -> None:
-        """Jobs whose backoff is over are tried again."""
-        for table in (self._until, self._costly_until):
-            for key in [key for key, until in table.items() if until <= now]:
-                del table[key]
+        for table in (self._until, self._costly_until, self._retries):
+            for key in table.take(now):
                 self._pending.activate(key)

@@ -43,7 +43,6 @@ from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.status_reporter import StatusReporter
-from ringwise.scheduler.core.timed_retries import TimedRetries
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
@@ -103,7 +102,6 @@ class Scheduler:
         self._components = Components()
         notify = self._notify = self._components.notify
         self._backoff = JobBackoff(self._pending)
-        self._retries = TimedRetries(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending, self._triggers)
         gangs = PartialGangs(state, self._book, self._configuration, self._assumed)
         fault_jobs = FaultJobs(self._book, gangs)
@@ -192,7 +190,6 @@ class Scheduler:
                 self._previous,
                 self._shares,
                 self._backoff,
-                self._retries,
                 self._limits,
                 self._claims,
                 self._reporter,
@@ -355,9 +352,7 @@ class Scheduler:
         self._steps.forget_idle(now)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
-        for job in pending:
-            self._retries.forget(job.key)
-        self._retries.note(session.retries)
+        self._backoff.note_retries(pending, session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
         commands: list[Command] = [*binds]

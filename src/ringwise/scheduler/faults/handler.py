@@ -18,6 +18,7 @@ from ringwise.messages.containment import Containment
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
@@ -94,7 +95,7 @@ class FaultHandler(Component):
         self.cool_downs = CoolDowns()
         #: Jobs to look at: now, and when time alone changes something.
         self._dirty: dict[str, None] = {}
-        self._due: dict[str, int] = {}
+        self._due = Deadlines()
         self._unknown_modes = UnknownModes()
         self._unmarked = external_marks.Removals()
         self.rejected = RejectedPods(book.job_of, book.is_ours)
@@ -233,7 +234,7 @@ class FaultHandler(Component):
         again = now + DELETE_AGAIN_AFTER * _SECOND
         if handled is not None and handled.refused_on == uid:
             handled.refused_on = ""
-            self._wake_at(job.key, (self._due.get(job.key), again))
+            self._wake_at(job.key, (self._due.of(job.key), again))
         if deletion is None:
             self._unmarked.refused(uid, again)
             self.rejected.refused(uid, again)
@@ -275,20 +276,20 @@ class FaultHandler(Component):
 
     def deadline(self) -> int | None:
         parts = (self._unmarked, self.clusterd, self.rejected)
-        return earliest(*self._due.values(), *(part.deadline() for part in parts))
+        return earliest(self._due.first(), *(part.deadline() for part in parts))
 
     def act(self, now: int) -> list[Command]:
         """Look at every job that changed or whose time has come."""
         for job in self._book.jobs.values() if self.clusterd.ended(now) else ():
             self._policy_changed(job)  # Faults that were left to it are ours.
-        for key in [key for key, due in self._due.items() if due <= now]:
+        for key in self._due.due(now):
             self._dirty[key] = None
         keys = list(self._dirty)
         self._dirty.clear()
         commands: list[Command] = self._unmarked.again(now, self._book.job_of, self.jobs)
         commands += self.rejected.review(now)
         for key in keys:
-            self._due.pop(key, None)
+            self._due.drop(key)
             try:
                 commands += self._review(key, now)
             except Exception as error:
@@ -298,7 +299,7 @@ class FaultHandler(Component):
                     # No event leads out of it. Faults that still exist are found again.
                     self.jobs.pop(key, None)
                     self.changed = True
-                self._due[key] = now + REVIEW_AGAIN_AFTER * _SECOND
+                self._due.put(key, now + REVIEW_AGAIN_AFTER * _SECOND)
             commands += self._told
             self._told.clear()
         return commands
@@ -306,7 +307,7 @@ class FaultHandler(Component):
     def _wake_at(self, key: str, times: Iterable[int | None]) -> None:
         due = earliest(*times)
         if due is not None:
-            self._due[key] = due
+            self._due.put(key, due)
 
     # -- one job ---------------------------------------------------------------------------------------
 
@@ -385,7 +386,7 @@ class FaultHandler(Component):
 
     def _end(self, handled: FaultJob) -> None:
         self.jobs.pop(handled.key, None)
-        self._due.pop(handled.key, None)
+        self._due.drop(handled.key)
         self.changed = True
 
     @property

@@ -12,6 +12,7 @@ from ringwise.messages.commands import Command
 from ringwise.messages.events import ReportGone, ReportSeen
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 
@@ -26,7 +27,7 @@ class LinkDownNodes(Component):
         self._state = state
         self._triggers = triggers
         #: Node to the end of its time, in nanoseconds.
-        self._until: dict[str, int] = {}
+        self._until = Deadlines()
 
     def hears(self) -> Handlers:
         return {
@@ -36,7 +37,7 @@ class LinkDownNodes(Component):
         }
 
     def _relation_fault(self, event: ie.RelationFault, now: int) -> None:
-        self._until[event.node] = now + COUNTS_FOR
+        self._until.put(event.node, now + COUNTS_FOR)
         self._report_seen(event.node)
 
     def _report_seen(self, node: str) -> None:
@@ -51,12 +52,11 @@ class LinkDownNodes(Component):
             self._state.put_links_down(node, resource, mask)
 
     def act(self, now: int) -> Sequence[Command]:
-        for node in [node for node, until in self._until.items() if until <= now]:
-            del self._until[node]
+        for node in self._until.take(now):
             for resource in self._state.fleets:
                 self._state.put_links_down(node, resource, 0)
             self._triggers.add(Trigger.HEALTH_CHANGED)
         return ()
 
     def deadline(self) -> int | None:
-        return min(self._until.values(), default=None)
+        return self._until.first()
