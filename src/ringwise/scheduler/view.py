@@ -7,7 +7,7 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
@@ -19,9 +19,7 @@ from ringwise.framework.job import Job, job_key
 from ringwise.framework.session import Incident
 from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
-from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
-from ringwise.messages.containment import Containment
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
@@ -31,14 +29,11 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.explain.what_if import WhatIf
-from ringwise.scheduler.faults.clocks import Clocks
-from ringwise.scheduler.faults.detection import FaultDetector, Tolerated
+from ringwise.scheduler.faults.detection import Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
+from ringwise.scheduler.faults.fault_view import FaultView
 from ringwise.scheduler.faults.policy import FaultPolicy
-from ringwise.scheduler.faults.previous_placements import PreviousPlacements
-from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.restarts import WaitingRestart
-from ringwise.scheduler.faults.times import FaultTimes
 from ringwise.scheduler.node_faults import NodeFault
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
@@ -80,43 +75,29 @@ class SchedulerView:
         *,
         state: ClusterState,
         book: JobBook,
-        usage: ResourceUsage,
         reservations: Reservations,
         topology: TopologyCache,
         configuration: ActiveConfiguration,
-        scheduler_names: frozenset[str],
-        previous: PreviousPlacements,
-        publisher: ReschedulingPublisher,
-        detector: FaultDetector,
-        fault_times: FaultTimes,
-        fault_jobs: dict[str, FaultJob],
-        waiting_restarts: dict[str, WaitingRestart],
-        clocks: Clocks,
-        clusterd_runs: Callable[[int], bool],
+        faults: FaultView,
         history: History,
         what_if: WhatIf,
-        containment: Containment,
     ) -> None:
-        self._containment = containment
+        self._containment = book.containment
         self._state = state
         self._book = book
-        self._usage = usage
+        self._usage = book.usage
         self._reservations = reservations
         self._topology = topology
         self._configuration = configuration
-        self._previous = previous
-        self._publisher = publisher
-        self._detector = detector
-        self._fault_times = fault_times
+        self._faults = faults
         #: Jobs that a fault hit, while they are handled.
-        self.fault_jobs: Mapping[str, FaultJob] = MappingProxyType(fault_jobs)
+        self.fault_jobs: Mapping[str, FaultJob] = faults.jobs
         #: By job: faulty pods that are not restarted yet because of the restarts before.
-        self.waiting_restarts: Mapping[str, WaitingRestart] = MappingProxyType(waiting_restarts)
-        self.clocks = clocks
-        self._clusterd_runs = clusterd_runs
+        self.waiting_restarts: Mapping[str, WaitingRestart] = faults.waiting_restarts
+        self.clocks = faults.clocks
         self._history = history
         #: Pods of these schedulers are ours.
-        self.scheduler_names = scheduler_names
+        self.scheduler_names = book.scheduler_names
         #: Whether pods with an owner wait for the PodGroups of a controller.
         self.awaits_groups = book.awaits_groups
         self.what_if = what_if
@@ -333,33 +314,33 @@ class SchedulerView:
     @property
     def rescheduling(self) -> int:
         """How many jobs that are placed as a whole are being rescheduled."""
-        return self._previous.rescheduling
+        return self._faults.rescheduling
 
     @property
     def rescheduling_left_out(self) -> int:
         """F1: entries about jobs that are being rescheduled that no other leader would know."""
-        return self._publisher.left_out
+        return self._faults.left_out
 
     def has_clusterd(self, now: int) -> bool:
         """Whether Huawei's ClusterD runs: it reports the chips of nodes."""
-        return self._clusterd_runs(now)
+        return self._faults.clusterd_runs(now)
 
     def tolerated_faults(self, pod: Pod, policy: FaultPolicy, now: int) -> list[Tolerated]:
         """Faults of the pod's chips that a mask of its job tolerates: of each chip what counts next."""
-        return self._detector.tolerated(pod, policy, now)
+        return self._faults.tolerated(pod, policy, now)
 
     def awaits_hot_switch(self, pod: Pod, policy: FaultPolicy) -> str:
         """Why the pod is sub-healthy, where ClusterD has to say first when it goes; else empty."""
-        return self._detector.awaits_hot_switch(pod, policy)
+        return self._faults.awaits_hot_switch(pod, policy)
 
     def fault_since(self, fault: NodeFault) -> int | None:
         """When a fault of a node was first seen, in nanoseconds; None: it was there at the start."""
-        return self._fault_times.since(fault)
+        return self._faults.since(fault)
 
     @property
     def preferred_nodes(self) -> int:
         """Of how many owners the previous nodes are kept without a reservation."""
-        return self._previous.preferred
+        return self._faults.preferred
 
     def objects_tell_all(self, namespace: str, name: str) -> bool:
         """Whether who knows the objects alone explains this job as this scheduler does.
@@ -370,8 +351,8 @@ class SchedulerView:
         return not (
             len(self._reservations)
             or len(self._usage.kept)
-            or self._previous.rescheduling
-            or self._previous.preferred
+            or self._faults.rescheduling
+            or self._faults.preferred
             or self.fault_jobs
             or self.waiting_restarts
             or self.clocks.by_job
@@ -385,7 +366,7 @@ class SchedulerView:
     def loses_by_restart(self) -> bool:
         """Whether a restart now would lose waiting times, reservations or previous placements."""
         return bool(
-            self._previous.rescheduling
+            self._faults.rescheduling
             or len(self._reservations)
             or any(
                 job.waiting_since is not None and self.has_pending_pods(job)

@@ -37,17 +37,17 @@ class JobBook:
     def __init__(
         self,
         state: ClusterState,
-        usage: ResourceUsage,
         scheduler_names: frozenset[str],
         containment: Containment,
         awaits_groups: bool = False,
     ) -> None:
         #: A controller creates the PodGroups of pods whose owner creates none; until then those pods wait.
         self.awaits_groups = awaits_groups
-        self._containment = containment
+        self.containment = containment
         self._state = state
-        self._usage = usage
-        self._names = scheduler_names
+        #: Of what is in use, by job and queue; it follows the pods of the book.
+        self.usage = ResourceUsage()
+        self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
         self._tree = QueueChildren(self.queues.values())
@@ -74,7 +74,7 @@ class JobBook:
         return None if key is None else self.jobs.get(key)
 
     def is_ours(self, pod: Pod) -> bool:
-        return pod.scheduler in self._names
+        return pod.scheduler in self.scheduler_names
 
     def serves(self, job: Job) -> bool:
         """Whether the job is ours: one of its pods is, or will be. Jobs of others are only counted."""
@@ -83,7 +83,7 @@ class JobBook:
         if job.prospective:
             return any(self.is_ours(pod) for pod in job.prospective)
         vcjob = self.vcjob_of(job)
-        return vcjob is None or any(name in self._names for name in vcjob.schedulers)
+        return vcjob is None or any(name in self.scheduler_names for name in vcjob.schedulers)
 
     def is_pending(self, pod: Pod) -> bool:
         """A pod of ours that has no node and may get one."""
@@ -140,7 +140,7 @@ class JobBook:
         return None
 
     def other_scheduler(self, name: str) -> Reason:
-        served = sorted(self._names)
+        served = sorted(self.scheduler_names)
         close = nearest(name, served)
         return OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1]).suggesting(close)
 
@@ -239,22 +239,22 @@ class JobBook:
     def _add_usage(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._usage.add_pod(key, queue, pod.cls)
+            self.usage.add_pod(key, queue, pod.cls)
 
     def _remove_usage(self, uid: str) -> None:
         placement = self._state.pods.get(uid)
         if placement is not None and placement.node >= 0:
             job = self.job_of(uid)
             key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self._usage.remove_pod(key, queue, placement.pod.cls)
+            self.usage.remove_pod(key, queue, placement.pod.cls)
             self._forget_usage(queue)
 
     def _forget_usage(self, queue: str) -> None:
         """Of a queue that is gone and has no pods left."""
-        if queue not in self.queues and not self._usage.used_by_queue(queue):
-            self._usage.by_queue.pop(queue, None)
-            if not self._usage.pods_by_queue.get(queue):
-                self._usage.pods_by_queue.pop(queue, None)
+        if queue not in self.queues and not self.usage.used_by_queue(queue):
+            self.usage.by_queue.pop(queue, None)
+            if not self.usage.pods_by_queue.get(queue):
+                self.usage.pods_by_queue.pop(queue, None)
 
     def revalidate(self) -> None:
         """Every job is checked again: the rules for it may be different."""
@@ -263,10 +263,10 @@ class JobBook:
 
     def recount(self) -> None:
         """Compute the usage again from the pods, after an action failed in the middle of a transaction."""
-        self._usage.by_job.clear()
-        self._usage.by_queue.clear()
-        self._usage.pods_by_queue.clear()
-        self._usage.kept.touch_all()
+        self.usage.by_job.clear()
+        self.usage.by_queue.clear()
+        self.usage.pods_by_queue.clear()
+        self.usage.kept.touch_all()
         for uid, placement in self._state.pods.items():
             self._add_usage(placement.pod, self.job_of(uid))
 
@@ -416,7 +416,7 @@ class JobBook:
                 self._read(job)
             except Exception as error:
                 # A job that cannot be read is refused with the reason; the others are read as without it.
-                self._containment.failed("PodGroup" if job.group is not None else "Pod", job.key, error)
+                self.containment.failed("PodGroup" if job.group is not None else "Pod", job.key, error)
                 job.defects = (MALFORMED_JOB(problem=f"it cannot be read ({describe(error)})"),)
         self._unread.clear()
         return jobs
@@ -479,8 +479,8 @@ class JobBook:
         """The usage of its running pods counts for its new queue."""
         for uid, pod in job.pods.items():
             if self._state.pods[uid].node >= 0:
-                self._usage.remove_pod(job.key, old_queue, pod.cls)
-                self._usage.add_pod(job.key, job.queue, pod.cls)
+                self.usage.remove_pod(job.key, old_queue, pod.cls)
+                self.usage.add_pod(job.key, job.queue, pod.cls)
 
     def _read_min_available(self, job: Job) -> None:
         text = job.annotations.get(SCHEDULE_MIN_AVAILABLE)

@@ -19,7 +19,6 @@ from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
-from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
@@ -48,6 +47,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
+from ringwise.scheduler.faults.fault_view import FaultView
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.link_down import LinkDownNodes
 from ringwise.scheduler.faults.partial_gangs import PartialGangs
@@ -90,12 +90,11 @@ class Scheduler:
         topology = TopologyCache(catalog or shipped_catalog())
         labels = (key for board in topology.catalog for key, _ in board.node_labels)
         state.watch_labels(labels, always=True)
-        usage = ResourceUsage()
-        names = frozenset(scheduler_names)
         self._triggers: set[Trigger] = set()
         self._reservations = Reservations(state)
         self._containment = Containment()
-        self._book = JobBook(state, usage, names, self._containment, awaits_groups)
+        self._book = JobBook(state, frozenset(scheduler_names), self._containment, awaits_groups)
+        usage = self._book.usage
         self._book.visible_devices = settings.visible_devices
         self._pending = PendingQueue()
         self._assumed = AssumedPods(state)
@@ -209,22 +208,12 @@ class Scheduler:
         self.view = SchedulerView(
             state=state,
             book=self._book,
-            usage=usage,
             reservations=self._reservations,
             topology=topology,
             configuration=self._configuration,
-            scheduler_names=names,
-            previous=self._previous,
-            publisher=self._rescheduling,
-            detector=self._faults.detector,
-            fault_times=fault_times,
-            fault_jobs=self._faults.jobs,
-            waiting_restarts=self._faults.restarts.waiting,
-            clocks=self._faults.clocks,
-            clusterd_runs=self._faults.clusterd.runs,
+            faults=FaultView(self._faults, self._previous, self._rescheduling, fault_times),
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions),
-            containment=self._containment,
         )
         #: Called for every job just before it is decided, with the state as the decision will see it.
         self.observer: Callable[[Session, Job], None] | None = None
