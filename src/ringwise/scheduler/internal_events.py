@@ -73,8 +73,8 @@ class VcJobRemoved(NamedTuple):
 # -- pods ---------------------------------------------------------------------------------------
 
 
-class PodChanging(NamedTuple):
-    """State and job still have the pod as it was. `pod` is as it will be; None: it is gone."""
+class PodEnding(NamedTuple):
+    """State and job have the pod as it was. `pod` is as it will be, ended or terminating; None: gone."""
 
     uid: str
     pod: Pod | None
@@ -86,20 +86,23 @@ class PodChanged(NamedTuple):
     #: The numbers of its node before and now; -1: none.
     before: int
     node: int
-    #: It was on a node and begins to be deleted.
-    leaves: bool
-    #: This is the first report of it since it was bound here.
-    confirmed: bool
+    #: It does not hold its chips any more.
+    lost: bool
+    #: A pod without a PodGroup was bound here, and that is confirmed: nothing else follows from it.
+    only_confirmed: bool
 
-    @property
-    def lost(self) -> bool:
-        """It does not hold its chips any more."""
-        return self.before >= 0 and self.node < 0
 
-    @property
-    def only_confirmed(self) -> bool:
-        """A pod without a PodGroup has no status to write: nothing else follows from its confirmation."""
-        return self.confirmed and self.job is not None and self.job.group is None
+class PodConfirmed(NamedTuple):
+    """The first report of it since it was bound here."""
+
+    uid: str
+
+
+class PodLeaving(NamedTuple):
+    """It is on a node and begins to be deleted."""
+
+    job: Job
+    pod: Pod
 
 
 class PodRemoved(NamedTuple):

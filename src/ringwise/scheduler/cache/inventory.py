@@ -52,8 +52,9 @@ class Inventory(Component):
             self._changed.add(number)
 
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        self._pods_changed(event.before)
-        self._pods_changed(event.node)
+        if self._exceeded:
+            self._pods_changed(event.before)
+            self._pods_changed(event.node)
 
     def _pods_changed(self, number: int) -> None:
         """A pod came to the node, or left it."""

@@ -32,12 +32,12 @@ class DrainEvents(Component):
         self._jobs: dict[str, Job] = {}
 
     def hears(self) -> Handlers:
-        return {ie.PodChanged: self._pod_changed}
+        return {ie.PodLeaving: self._pod_leaving}
 
-    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        job, pod = event.job, event.pod
-        cause = self._cause(pod) if event.leaves and job is not None else ""
-        if cause and job is not None:
+    def _pod_leaving(self, event: ie.PodLeaving, now: int) -> None:
+        job, pod = event
+        cause = self._cause(pod)
+        if cause:
             self._leaving.setdefault((job.key, cause), []).append(pod)
             self._jobs[job.key] = job
             self._notify(ie.PodDrained(job, pod), now)

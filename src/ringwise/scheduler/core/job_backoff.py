@@ -54,7 +54,7 @@ class JobBackoff(Component):
     def hears(self) -> Handlers:
         return {
             ie.BindingFailed: self._binding_failed,
-            ie.PodChanged: self._pod_changed,
+            ie.PodConfirmed: lambda event, now: self._forget_pod(event.uid),
             ie.PodRemoved: lambda event, now: self._forget_pod(event.uid),
             ie.JobSpecChanged: lambda event, now: self._changed(event.key),
             ie.JobSettled: lambda event, now: self._tried(event.job, now),
@@ -103,10 +103,6 @@ class JobBackoff(Component):
     def _changed(self, key: str) -> None:
         """The job itself changed: it may cost less. The next pause is longer all the same."""
         self._costly_until.drop(key)
-
-    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        if event.confirmed:
-            self._forget_pod(event.pod.uid)
 
     def _forget_pod(self, uid: str) -> None:
         """The pod is bound, or it is gone."""

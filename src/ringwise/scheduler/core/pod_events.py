@@ -60,7 +60,8 @@ class PodEvents:
         placed = (before.node, before.chips) if before is not None else _NOT_PLACED
         assumed = before is not None and before.assumed
         leaves = pod.deleting and before is not None and before.node >= 0 and not before.pod.deleting
-        self._notify(ie.PodChanging(pod.uid, pod), now)
+        if pod.deleting or not pod.live:
+            self._notify(ie.PodEnding(pod.uid, pod), now)
         job_before = self._book.job_of(pod.uid)
         job = self._book.put_pod(pod)
         if job is not None and (before is None or differs_for_job(before.pod, pod)):
@@ -71,23 +72,28 @@ class PodEvents:
         placement = self._state.pods[pod.uid]
         if placement.pod is pod:
             self._assumed.forget(pod.uid)
-        if placed[0] >= 0 and placement.node < 0:
+        lost = placed[0] >= 0 and placement.node < 0
+        if lost:
             self._placement_ended(job)
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
             # Another scheduler bound it elsewhere than we assumed.
             self._triggers.add(Trigger.CHIPS_FREED)
         is_bound = placement.node >= 0 and not placement.assumed and not pod.deleting
         confirmed = assumed and job is not None and is_bound
-        changed = ie.PodChanged(job, pod, placed[0], placement.node, leaves, confirmed)
-        self._notify(changed, now)
-        if job is not None and not changed.only_confirmed:
+        if confirmed:
+            self._notify(ie.PodConfirmed(pod.uid), now)
+        only = confirmed and job is not None and job.group is None
+        self._notify(ie.PodChanged(job, pod, placed[0], placement.node, lost, only), now)
+        if job is not None and leaves:
+            self._notify(ie.PodLeaving(job, pod), now)
+        if job is not None and not only:
             self._job_seen(job, now)
 
     def _pod_gone(self, event: ev.PodGone, now: int) -> None:
         placement = self._state.pods.get(event.uid)
         number = placement.node if placement is not None else -1
         node = placement.pod.node if placement is not None else None
-        self._notify(ie.PodChanging(event.uid, None), now)
+        self._notify(ie.PodEnding(event.uid, None), now)
         self._assumed.forget(event.uid)
         job = self._book.drop_pod(event.uid)
         if job is not None:

@@ -116,7 +116,7 @@ class FaultHandler(Component):
             ie.PodDrained: lambda event, now: self._pod_drained(event.job, event.pod, now),
             ie.PodBound: self._pod_bound,
             ev.EvictFailed: self._deletion_failed,
-            ie.JobSeen: lambda event, now: self._attach(event.job),
+            ie.JobSeen: self._job_seen,
             ie.JobGone: lambda event, now: self._forget(event.job.key),
             ie.GroupSeen: self._group_seen,
             ev.PodGroupGone: self._group_gone,
@@ -484,6 +484,9 @@ class FaultHandler(Component):
         """F3: a pod that was never deleted runs on hardware that healed: it may return there (S9)."""
         if pod.node is not None and pod.live and job.cooling:
             self._got(job, pod.node, chips_of(self._state.pods[pod.uid].chips))
+
+    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
+        self._attach(event.job)
 
     def _attach(self, job: Job) -> None:
         """The job was seen."""

@@ -89,7 +89,7 @@ class PreviousPlacements(Component):
         self._triggers = triggers
         self._jobs = jobs
         self._notify = notify
-        #: The placement of a pod that is about to change, if it is remembered; and whether the pod failed.
+        #: The placement of a pod that is about to end, if it is remembered; and whether the pod failed.
         self._held: HeldPlacement | None = None
         self._has_failed = False
         #: Jobs placed as a whole, by owner.
@@ -118,13 +118,14 @@ class PreviousPlacements(Component):
 
     def hears(self) -> Handlers:
         return {
-            ie.PodChanging: self._pod_changing,
+            ie.PodEnding: self._pod_ending,
+            ie.StateRebuilt: self._state_rebuilt,
             ie.PodChanged: self._pod_changed,
             ie.PodRemoved: self._pod_removed,
             ie.DeletingPod: lambda event, now: self._leaves(event.uid, now),
             ev.EvictFailed: lambda event, now: self._stays(event.uid),
             ie.HardwareBroke: lambda event, now: self._hardware_broke(event.job, now),
-            ie.JobSeen: lambda event, now: self._attach(event.job),
+            ie.JobSeen: self._job_seen,
             ie.JobSettled: self._job_settled,
             ie.JobGone: self._job_gone,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
@@ -134,7 +135,11 @@ class PreviousPlacements(Component):
 
     # -- pods are lost ------------------------------------------------------------------------
 
-    def _pod_changing(self, event: ie.PodChanging, now: int) -> None:
+    def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
+        """What was to be said about a pod was not said to the end."""
+        self._held = None
+
+    def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         if event.pod is None:
             self._held, self._has_failed = self._held_by(event.uid), False
         else:
@@ -342,6 +347,9 @@ class PreviousPlacements(Component):
         return job.group is not None or pod.owner is not None or not placed_as_a_whole(job, pod)
 
     # -- jobs come back -----------------------------------------------------------------------
+
+    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
+        self._attach(event.job)
 
     def _attach(self, job: Job) -> None:
         """The job was seen: it gets the previous nodes of its owner."""

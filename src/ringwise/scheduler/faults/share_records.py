@@ -73,8 +73,8 @@ class ShareRecords(Component):
         self._triggers = triggers
         self._jobs = jobs
         self._previous = previous
-        #: The pod that is about to change, if that begins or ends its end.
-        self._changing: EndingPod | None = None
+        #: The pod that is about to end or to begin to, if its share may be kept.
+        self._ending_pod: EndingPod | None = None
         #: By owner: the vcjob, whatever its PodGroup is called; for other jobs their key.
         self._shares: dict[str, KeptShare] = {}
         #: Records of pods without a PodGroup that no new pod has taken yet.
@@ -94,7 +94,8 @@ class ShareRecords(Component):
 
     def hears(self) -> Handlers:
         return {
-            ie.PodChanging: self._pod_changing,
+            ie.PodEnding: self._pod_ending,
+            ie.StateRebuilt: self._state_rebuilt,
             ie.PodChanged: self._pod_changed,
             ie.PodRemoved: self._pod_removed,
             ie.DeletingPod: lambda event, now: self._leaves(self._before_gone(event.uid)),
@@ -110,12 +111,16 @@ class ShareRecords(Component):
     def _vcjob_ended(self, event: ie.VcJobOver | ie.VcJobRemoved, now: int) -> None:
         self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid))
 
-    def _pod_changing(self, event: ie.PodChanging, now: int) -> None:
+    def _state_rebuilt(self, event: ie.StateRebuilt, now: int) -> None:
+        """What was to be said about a pod was not said to the end."""
+        self._ending_pod = None
+
+    def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
-        self._changing = self._before_gone(event.uid) if pod is None else self._before(pod)
+        self._ending_pod = self._before_gone(event.uid) if pod is None else self._before(pod)
 
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
-        ending, self._changing = self._changing, None
+        ending, self._ending_pod = self._ending_pod, None
         if event.lost:
             self._gone(ending, now)
         if event.pod.deleting and event.node >= 0:
@@ -124,7 +129,7 @@ class ShareRecords(Component):
             self._job_seen(event.job)
 
     def _pod_removed(self, event: ie.PodRemoved, now: int) -> None:
-        ending, self._changing = self._changing, None
+        ending, self._ending_pod = self._ending_pod, None
         self._gone(ending, now)
         self._given_up.discard(event.uid)
 
