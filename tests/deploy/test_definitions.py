@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from ringwise.apps.install.deployment import definitions
-from ringwise.kube.write.executor import job_status
-from ringwise.kube.write.pod_group_objects import group_body
+from ringwise.kube.write.executor import group_body, job_status
 from ringwise.messages.commands import SetJobStatus
 from ringwise.state.model import PodGroup
 from tests.deploy.schemas import misfits, not_structural

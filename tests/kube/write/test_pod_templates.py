@@ -9,8 +9,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from ringwise.kube.watch.job_templates import JobTemplates
-from ringwise.kube.write.executor import job_status
-from ringwise.kube.write.pod_group_objects import group_body
+from ringwise.kube.write.executor import group_body, job_status
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.ssh_keys import key_pair, public_key_of
 from ringwise.messages.commands import ContainerPort, CreatePod, InitContainer, PodAdditions, SetJobStatus

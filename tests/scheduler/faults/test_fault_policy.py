@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ringwise.placement.racks.levels import Level, LevelTimes
-from ringwise.scheduler.faults.masks import FaultMasks, read_masks
 from ringwise.scheduler.faults.policy import (
+    FaultMasks,
     FaultPolicy,
     Mode,
     ProcessRecovery,
     SubHealth,
     read_fault_policy,
+    read_masks,
 )
 from ringwise.scheduler.faults.scope import (
     LostParts,

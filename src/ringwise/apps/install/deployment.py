@@ -28,7 +28,6 @@ from ringwise.apps.install.boards import Boards, board_config_map, give_boards
 from ringwise.apps.install.dashboard import NAME as DASHBOARD
 from ringwise.apps.install.dashboard import REPLICAS as DASHBOARD_REPLICAS
 from ringwise.apps.install.dashboard import Dashboard, dashboard_service, replicas_service
-from ringwise.apps.install.policies import policy_objects
 from ringwise.device.control_groups import CONTROL_GROUPS
 from ringwise.records import dataclass
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
@@ -52,7 +51,29 @@ from ringwise.wellknown import (
     SYSTEM_NODE_CRITICAL,
     VOLCANO_SCHEDULER_DEPLOYMENT,
     VOLCANO_SYSTEM,
+    WEBHOOK_API,
 )
+
+
+def policy_objects(meta: dict[str, Any], rules: Mapping[str, Any], action: str) -> Iterator[dict[str, Any]]:
+    """A policy with the rules of a file of the chart, and its binding."""
+    yield {
+        "apiVersion": WEBHOOK_API,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": meta,
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": rules["resourceRules"]},
+            **{key: rules[key] for key in ("matchConditions", "variables", "validations") if key in rules},
+        },
+    }
+    yield {
+        "apiVersion": WEBHOOK_API,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": meta,
+        "spec": {"policyName": meta["name"], "validationActions": [action]},
+    }
+
 
 Object = dict[str, Any]
 

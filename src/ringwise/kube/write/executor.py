@@ -27,7 +27,6 @@ from ringwise.kube.write.ownership import (
     owned_by_named_owner,
     ownership,
 )
-from ringwise.kube.write.pod_group_objects import group_body
 from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kube.write.status import StatusWriter
@@ -37,7 +36,7 @@ from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, POD_GROUPS, PODS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.quantities import rfc3339, written
 from ringwise.manifests.rejections import write_rejections
 from ringwise.messages.commands import (
     AnnotatePod,
@@ -77,6 +76,38 @@ from ringwise.wellknown import (
     RESTART_REFUSED,
     VOLCANO_SYSTEM,
 )
+
+
+def group_body(group: PodGroup) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "minMember": group.min_member,
+        "minTaskMember": dict(group.min_task_member),
+        "queue": group.queue,
+        "minResources": {name: written(name, count) for name, count in group.min_resources.items()},
+    }
+    if group.priority_class:
+        spec["priorityClassName"] = group.priority_class
+    meta: dict[str, Any] = {
+        "name": group.name,
+        "namespace": group.namespace,
+        "labels": dict(group.labels),
+        "annotations": dict(group.annotations),
+    }
+    owner = group.owner
+    if owner is not None:
+        reference: dict[str, Any] = {
+            "apiVersion": owner.api or VCJOBS.version,
+            "kind": owner.kind,
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+        }
+        if owner.is_vcjob:
+            # API servers that check owner references ask for a permission on each such kind.
+            reference["blockOwnerDeletion"] = True
+        meta["ownerReferences"] = [reference]
+    return {"apiVersion": POD_GROUPS.version, "kind": POD_GROUPS.kind, "metadata": meta, "spec": spec}
+
 
 _LOG = Logger()
 

@@ -14,19 +14,57 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
-from ringwise.scheduler.explain.fault_checks import fault_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
+from ringwise.scheduler.faults.policy import read_fault_policy
+from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
+    FAULT_SCHEDULING,
     HOST_ARCH,
     HOST_ARCH_ARM,
     HOST_ARCH_X86,
     SCHEDULER_CONFIG_KEY,
 )
+
+
+def _where(job: Job) -> str:
+    """By the name that `why` takes: the PodGroup of a vcjob has a longer one."""
+    return f"job {job.namespace}/{job.name}"
+
+
+def fault_findings(view: SchedulerView) -> Iterator[Finding]:
+    for job in view.jobs.values():
+        if FAULT_SCHEDULING in job.labels:
+            for note in read_fault_policy(job.labels, job.annotations).notes:
+                yield Finding(
+                    NOTE, "fault-policy", _where(job), note, "correct the value, see docs/faults.md"
+                )
+    for key, handled in view.fault_jobs.items():
+        found = view.jobs.get(key)
+        where = f"job {key}" if found is None else _where(found)
+        if handled.state is State.BLOCKED:
+            yield Finding(
+                WARNING,
+                "rescheduling-blocked",
+                where,
+                f"a fault hit it, and no pod is restarted: {handled.blocked}",
+                "delete its faulty pods or the job, or change what forbids it",
+            )
+        going = handled.deletions.values() if handled.state is State.DELETING and not handled.external else ()
+        for name in (*handled.given_up.values(), *(one.name for one in going if one.forced)):
+            yield Finding(
+                WARNING,
+                "pod-does-not-end",
+                where,
+                f"pod {name} was deleted by force because of a fault and is still there; "
+                "it keeps its chips until it is gone",
+                "remove what keeps it: a finalizer, or an API server that refuses the deletion",
+            )
+
 
 __all__ = ["ERROR", "NOTE", "WARNING", "Diagnosis", "Finding", "diagnose"]
 

@@ -23,7 +23,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers, Notify
-from ringwise.scheduler.faults import external_marks, job_events, reset_config, retries, scope
+from ringwise.scheduler.faults import external_marks, job_events, reset_config, scope
 from ringwise.scheduler.faults.clocks import Clocks
 from ringwise.scheduler.faults.clusterd import ClusterDPresence
 from ringwise.scheduler.faults.cool_downs import CoolDowns, covering
@@ -39,13 +39,13 @@ from ringwise.scheduler.faults.fault_job import (
     positions,
 )
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
+from ringwise.scheduler.faults.job_events import UnknownModes
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, read_fault_policy
 from ringwise.scheduler.faults.records import RescheduleRecords, RetryBudgets
 from ringwise.scheduler.faults.rejected_pods import RejectedPods
 from ringwise.scheduler.faults.restarts import Restarts
 from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTransition
 from ringwise.scheduler.faults.successors import owner_id
-from ringwise.scheduler.faults.unknown_modes import UnknownModes
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import policies_come_first
 from ringwise.state.model import Pod
@@ -368,7 +368,7 @@ class FaultHandler(Component):
         if handled.state is State.FAULTY:
             commands += self._react(handled, job, policy, now)
         if handled.state is State.BLOCKED:
-            commands += retries.record_refusal(handled, job)
+            commands += job_events.record_refusal(handled, job)
         if handled.hardware_broke:
             self._notify(ie.HardwareBroke(job), now)
         if handled.state is State.DELETING and handled.external:

@@ -2,14 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
-from ringwise.messages.commands import TellJob
+from ringwise.messages.commands import AnnotatePod, Command, TellJob
 from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
+from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.restarts import WaitingRestart
+from ringwise.state.model import Pod
+from ringwise.wellknown import RESTART_REFUSED
+
+
+class UnknownModes:
+    def __init__(self) -> None:
+        #: By job: what was told already. It is told once, not at each report of the hardware.
+        self._told: dict[str, str] = {}
+
+    def tell(
+        self, job: Job, policy: FaultPolicy, faults: Iterable[tuple[Pod, PodFault | None]]
+    ) -> list[Command]:
+        """An event for the first of its pods that is faulty."""
+        note = policy.unknown_mode
+        if self._told.get(job.key) == note:
+            return []
+        found = next((f"{pod.name}: {fault.why}" for pod, fault in faults if fault is not None), "")
+        if not found:
+            return []
+        self._told[job.key] = note
+        return [policy_note(job, f"{found}; no pod is restarted: {note}")]
+
+    def forget(self, job: str) -> None:
+        self._told.pop(job, None)
+
+
+def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:
+    """Write it to the first failed pod, which has it until it is gone. Once for each pod and leader."""
+    owner = job.group.owner if job.group is not None else None
+    if owner is None or not owner.is_vcjob:
+        return
+    failed = [pod for pod in handled.faulty.values() if pod.fault.type is FaultType.POD]
+    if not failed or any(
+        pod.uid == handled.refused_on or RESTART_REFUSED in job.pods[pod.uid].annotations for pod in failed
+    ):
+        return
+    first = min(failed, key=lambda pod: pod.position.rank)
+    handled.refused_on = first.uid
+    yield AnnotatePod(first.uid, job.namespace, first.name, {RESTART_REFUSED: handled.blocked})
+
 
 #: Pods that one sentence names.
 _NAMED = 3

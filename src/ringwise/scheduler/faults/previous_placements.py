@@ -34,8 +34,7 @@ from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.faults.cool_downs import is_cooling
-from ringwise.scheduler.faults.detection import FaultType, is_unfit
-from ringwise.scheduler.faults.failed_pods import FailedPods
+from ringwise.scheduler.faults.detection import BROKE_THE_POD_WITHIN, FaultType, is_unfit
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.remembered_nodes import RememberedNodes
 from ringwise.scheduler.faults.rescheduling import (
@@ -61,6 +60,33 @@ from ringwise.wellknown import (
     SUPER_POD_ID,
     SUPER_POD_RANK,
 )
+
+
+class FailedPods:
+    def __init__(self) -> None:
+        #: Job to uid to the placement that ended.
+        self._jobs: dict[str, dict[str, LeavingPod]] = {}
+
+    def __contains__(self, job: str) -> bool:
+        return job in self._jobs
+
+    def add(self, uid: str, pod: LeavingPod) -> None:
+        self._jobs.setdefault(pod.job, {})[uid] = pod
+
+    def gone(self, job: str, uid: str) -> None:
+        """The pod does not exist any more, and its job goes on as if it never had."""
+        failed = self._jobs.get(job)
+        if failed is not None and failed.pop(uid, None) is not None and not failed:
+            del self._jobs[job]
+
+    def forget(self, job: str) -> None:
+        self._jobs.pop(job, None)
+
+    def take(self, job: str, now: int) -> dict[str, LeavingPod]:
+        """Hardware of the job broke: its pods that failed lately, by uid, each once."""
+        failed = self._jobs.pop(job, {})
+        return {uid: pod for uid, pod in failed.items() if now < pod.node.lost + BROKE_THE_POD_WITHIN}
+
 
 WHY = "being rescheduled"
 _SECOND = 1_000_000_000
