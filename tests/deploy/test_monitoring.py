@@ -102,7 +102,7 @@ def test_states_of_chips_are_those_that_are_counted() -> None:
     from ringwise.scheduler.node_states import CHIP_STATES
 
     made = Metrics()
-    made.chips("huawei.com/Ascend910", dict.fromkeys(CHIP_STATES, 1))
+    made.chips("huawei.com/Ascend910", dict.fromkeys(CHIP_STATES, 1), 1)
     counted = set(re.findall(r'ringwise_chips\{.*?state="(\w+)"', made.text().decode()))
     named = {state for _, text, _ in expressions() for state in re.findall(r'state="(\w+)"', text)}
     assert named <= counted

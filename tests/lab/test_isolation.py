@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.durations import time_text
 from ringwise.wellknown import ASCEND910
 from tests.lab.rig import Terminal, job, nodes, running
 
@@ -114,6 +115,34 @@ def test_jobs_that_would_not_end_before_a_drain_are_kept_off(tmp_path: Path) -> 
         terminal.ok("uncordon node-0")
         terminal.ok("advance 1m")
         assert terminal.seats()["lab/silent-worker-0"][0] == "node-0"
+
+
+def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_drain(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2, leaf_size=2)) as server:
+        terminal.ok("drain node-0 --at 1h")
+        time = time_text(server.live.now + 60 * 60 * 10**9)
+
+        def words(command: str) -> str:
+            return " ".join(terminal.ok(command).split())
+
+        assert f"draining from {time} on; takes jobs that end before" in words("get nodes")
+        assert f"node-0 is drained at {time}, and takes jobs that end before" in words("describe node node-0")
+        assert f"isolated from {time} on, before for jobs that end by then: node-0" in words("topology show")
+        assert "2 of 2 free" in words("topology show")
+        assert "0 of 16 chips in use, 8 free only until a drain" in words("top --once")
+        (sums,) = terminal.json("top --once")["status"]["resources"].values()
+        assert (sums["free"], sums["before_drain"]) == (16, 8)
+        counted = words("capacity")
+        assert "2 nodes with 16 chips: 0 used, 16 free" in counted
+        assert f"8 of the free ones only for jobs that say they end before {time}: node-0 is" in counted
+        (board,) = terminal.json("capacity")["boards"]
+        assert [(one["node"], one["chips"]) for one in board["drains"]] == [("node-0", 8)]
+        assert {one["form"]: one["jobs"] for one in board["shapes"]}["1 chip"] == 8
+        terminal.ok("advance 1h")
+        assert "0 of 16 chips in use, 8 closed" in words("top --once")
+        assert "only" not in words("capacity")
+        assert "1 of 2 free" in words("topology show")
 
 
 def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from io import StringIO
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
+from ringwise.cli.drawing.explain import print_capacity
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.node_states import (
     CHIP_STATES,
@@ -22,11 +28,13 @@ from ringwise.scheduler.node_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
-from ringwise.state.model import Isolation, Isolations, NodeReport, Taint
+from ringwise.state.model import Device, Isolation, Isolations, Node, NodeReport, Taint
 from ringwise.views.cluster import ClusterObjects, chip_totals, node_documents
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import cluster_totals
-from tests.scheduler.clusters import CHIP, NOW, node, pod, report, told
+from ringwise.views.explain import capacity_document
+from ringwise.wellknown import EXPECTED_DURATION
+from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
 
 SECOND = 1_000_000_000
 
@@ -208,22 +216,93 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
         assert sums["chips"] == 8 * len(drawn)
     (board,) = capacity(view, NOW)
     assert {name: getattr(board.chips, name) for name in CHIP_STATES} == counts
+    # Of the free ones all views count the same to nodes that are drained later.
+    later = {
+        row["name"]: len(row["chips"][0]["free"])
+        for row in rows
+        if any(one["state"] == "draining" for one in row["states"]) and row["chips"][0]["free"]
+    }
+    assert {one.name: one.chips for one in board.drains} == later
+    assert board.chips.before_drain == sum(later.values())
+    assert [one[CHIP]["before_drain"] for one in totals] == [sum(later.values())] * len(totals)
     letters = "".join(row["states"] for row in shown.nodes())
     assert letters.count(".") == counts["free"]
     assert letters.count("c") == counts["closed"]
     assert [row["state"] for row in rows] == [row["state"] for row in shown.nodes()]
 
 
-@given(_NODES)
-def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any]) -> None:
-    """On one node: a pod of one chip starts if and only if a chip is free."""
+#: Nodes whose chips are free for some job, more often than not.
+_OPEN_NODES = st.fixed_dictionaries(
+    {
+        "ready": st.just(True),
+        "unschedulable": st.just(False),
+        "broken": st.integers(0, 255),
+        "held": st.integers(0, 255),
+        "isolated": st.integers(0, 255),
+        "isolation": st.sampled_from(["", "ahead", "due"]),
+        "health": st.sampled_from(["", "SubHealthy"]),
+        "taint": st.just(""),
+    }
+)
+
+
+@given(st.one_of(_NODES, _OPEN_NODES), st.booleans())
+def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_off: bool) -> None:
+    """On one node: as many pods of one chip start as chips are free.
+
+    Those of a node that is drained later are for pods that say that they end before.
+    """
+    usual = default_configuration()
+    settings = replace(usual.settings, keep_off_without_duration=keeps_off)
     tolerating = {"taint": "" if drawn["taint"] == "tenant" else drawn["taint"]}
-    view = told(_events([drawn | tolerating, drawn | {"ready": False}]))
-    free = chip_counts(view.cluster, NOW)[CHIP]["free"]
-    # A pod that does not say how long it runs may come before a drain that lies ahead.
+    events = _events([drawn | tolerating, drawn | {"ready": False}])
+    for notes in ({}, {EXPECTED_DURATION: "1s"}):
+        scheduler = scheduler_told(events, configuration=replace(usual, settings=settings))
+        counts = chip_totals(scheduler.view, NOW)[CHIP]
+        usable = counts["free"] - (0 if notes else counts["before_drain"])
+        if not notes:
+            (board,) = capacity(scheduler.view, NOW)
+            (shape,) = (shape for shape in board.shapes if shape.form == "1 chip")
+            assert (shape.jobs, shape.most, shape.stranded) == (usable, usable, 0)
+        asked = [pod(f"new{number}", 1, annotations=notes) for number in range(9)]
+        assert sum(isinstance(one, Bind) for one in scheduler.handle(asked, NOW)) == usable
+
+
+def test_capacity_says_where_chips_wait_for_a_drain() -> None:
+    view = told(node("n1"), node("n2"), node("n10"), isolations(*_drained("n10", "n2")))
     (board,) = capacity(view, NOW)
-    jobs = {shape.form: shape.jobs for shape in board.shapes}
-    assert jobs["1 chip"] == free
+    assert (board.chips.free, board.chips.before_drain) == (24, 16)
+    drawn = StringIO()
+    print_capacity(Console(file=drawn, width=200), capacity_document([board]))
+    assert (
+        "  16 of the free ones only for jobs that say they end before 1970-01-01T00:16:41Z: "
+        "n2, n10 are drained then\n"
+    ) in drawn.getvalue()
+    # At that time they are closed.
+    (board,) = capacity(view, NOW + SECOND)
+    assert (board.chips.free, board.chips.closed, board.chips.before_drain) == (8, 16, 0)
+
+
+def test_blocks_are_counted_without_nodes_that_are_drained_later() -> None:
+    nodes = [
+        Node(
+            f"n{number}",
+            chips_allocatable={CHIP: 16},
+            chips_capacity={CHIP: 16},
+            devices=tuple(Device(chip) for chip in range(16)),
+            labels={"accelerator-type": "module-a3-16-super-pod"},
+            superpod=0,
+        )
+        for number in range(4)
+    ]
+    view = told([ev.NodeSeen(one) for one in nodes], isolations(*_drained("n3")))
+    (board,) = capacity(view, NOW)
+    blocks = {shape.form: (shape.jobs, shape.most) for shape in board.shapes if shape.kind == "block"}
+    assert blocks["blocks of 2 nodes"] == (1, 1)
+
+
+def _drained(*names: str) -> Iterator[Isolation]:
+    return (Isolation(name, start=NOW + SECOND) for name in names)
 
 
 def test_every_state_has_a_severity_of_its_own() -> None:

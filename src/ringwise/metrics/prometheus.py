@@ -51,6 +51,11 @@ class Metrics(MetricSet):
             "resource",
             "state",
         )
+        self._before_drain = gauge(
+            "ringwise_chips_before_drain",
+            "Of the free chips: on nodes that are drained later, only for jobs that end before",
+            "resource",
+        )
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
         self._journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
@@ -110,7 +115,8 @@ class Metrics(MetricSet):
     def jobs_set_aside(self, reason: str, times: int) -> None:
         self._set_aside.inc(reason, by=times)
 
-    def chips(self, resource: str, counts: Mapping[str, int]) -> None:
+    def chips(self, resource: str, counts: Mapping[str, int], before_drain: int) -> None:
+        self._before_drain.set(before_drain, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)
 

@@ -1,7 +1,8 @@
 """What a node and its chips are, in one place: every table, document, picture and metric shows this.
 
 A node has a list of states; a chip counts in the first that applies of used, faulty, isolated, reserved,
-closed and free. Free means that a new pod may have it now.
+closed and free. Free means that a new pod may have it now. On a node that is drained later that is one of a
+job which ends before the drain (F4): these chips are counted as free and named beside them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.durations import time_text
+from ringwise.framework.configuration import Settings
 from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
@@ -140,6 +142,46 @@ def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTabl
             yield resource, fleet
 
 
+@dataclass(frozen=True, slots=True)
+class BeforeDrain:
+    """Free chips of one resource of a node that is drained later."""
+
+    node: int
+    name: str
+    resource: str
+    #: When the drain begins, in nanoseconds.
+    start: int
+    chips: int
+
+
+def before_drains(cluster: ClusterReader, settings: Settings, now: int) -> Iterator[BeforeDrain]:
+    """The free chips that only a job which says that it ends before a drain gets."""
+    for number in cluster.draining_nodes:
+        states = node_states(cluster, number, now)
+        start = drain_ahead(states, settings)
+        if start is not None:
+            for resource, fleet in offered(cluster, number):
+                free = chip_states(cluster, number, fleet, is_open=is_open(states)).free
+                if free:
+                    yield BeforeDrain(number, cluster.names[number], resource, start, free.bit_count())
+
+
+def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) -> dict[str, int]:
+    """Resource -> how many of its free chips are for jobs that end before a drain."""
+    found: dict[str, int] = {}
+    for one in before_drains(cluster, settings, now):
+        found[one.resource] = found.get(one.resource, 0) + one.chips
+    return found
+
+
+def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> int | None:
+    """Before when a job has to say that it ends, to get chips of the node (F4); None: no drain is ahead."""
+    if not settings.keep_off_without_duration:
+        return None
+    ahead = (one.start for one in states if one.state is NodeState.DRAINING and not one.closes)
+    return next(ahead, None)
+
+
 def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:
     """Resource -> state -> how many chips of the cluster are in it."""
     found: dict[str, dict[str, int]] = {}
@@ -217,7 +259,10 @@ def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> 
             yield StateOfNode(NodeState.DRAINING, f"{node.name} is drained, and pods with chips are left")
     if drain is not None and drain.start is not None:
         begun = drain.start <= now
-        why = f"{node.name} is drained {'since' if begun else 'at'} {time_text(drain.start)}"
+        time = time_text(drain.start)
+        why = f"{node.name} is drained " + (
+            f"since {time}" if begun else f"at {time}, and takes jobs that end before"
+        )
         yield StateOfNode(NodeState.DRAINING, why, begun, drain.start)
 
 

@@ -21,6 +21,7 @@ from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.node_states import (
     READY,
     StateOfNode,
+    before_drain_counts,
     chip_counts,
     is_open,
     listed_chips,
@@ -502,6 +503,7 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
 
 def chip_totals(view: SchedulerView, now: int) -> dict[str, ChipTotals]:
     """Resource -> its chips, each in the state that it counts in."""
+    drained = before_drain_counts(view.cluster, view.settings, now)
     return {
         resource: {
             "chips": sum(counts.values()),
@@ -511,6 +513,7 @@ def chip_totals(view: SchedulerView, now: int) -> dict[str, ChipTotals]:
             "reserved": counts["reserved"],
             "closed": counts["closed"],
             "free": counts["free"],
+            "before_drain": drained.get(resource, 0),
         }
         for resource, counts in sorted(chip_counts(view.cluster, now).items())
         if any(counts.values())

@@ -9,7 +9,14 @@ from ringwise.manifests.quantities import rfc3339
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.node_states import ChipStates, chip_states, is_open, node_states, offered
+from ringwise.scheduler.node_states import (
+    ChipStates,
+    chip_states,
+    drain_ahead,
+    is_open,
+    node_states,
+    offered,
+)
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node
 from ringwise.state.node_health import SUB_HEALTH_LEVEL
@@ -45,6 +52,8 @@ class NodeCounts:
     reserved: int = 0
     closed: int = 0
     free: int = 0
+    #: Of the free ones: on nodes that are drained later, for jobs that end before.
+    before_drain: int = 0
     #: Free chips on nodes with chips in use.
     beside_used: int = 0
 
@@ -56,6 +65,7 @@ class NodeCounts:
         self.reserved += sign * other.reserved
         self.closed += sign * other.closed
         self.free += sign * other.free
+        self.before_drain += sign * other.before_drain
         self.beside_used += sign * other.beside_used
 
 
@@ -100,6 +110,7 @@ class NodeRowReader:
         letters: list[str] = []
         board: int | None = None
         states, counts = node_states(state, number, now), CountsByResource()
+        drained = drain_ahead(states, self._view.settings) is not None
         for resource, fleet in sorted(offered(state, number)):
             if board is None:
                 board = self._boards.index(resource, node)
@@ -110,7 +121,7 @@ class NodeRowReader:
             health += self._health(number, node.name, fleet, resource, chips)
             masks = chip_states(state, number, fleet, is_open=is_open(states))
             letters += _letters(masks, chips)
-            counts[resource] = _counts(masks)
+            counts[resource] = _counts(masks, drained=drained)
         worst = states[0]
         row: DashboardNode = {
             "name": node.name,
@@ -167,8 +178,8 @@ def _letters(masks: ChipStates, chips: tuple[int, ...]) -> Iterable[str]:
     return (by_chip[chip] for chip in chips)
 
 
-def _counts(masks: ChipStates) -> NodeCounts:
-    """The chips of one resource of a node."""
+def _counts(masks: ChipStates, *, drained: bool) -> NodeCounts:
+    """The chips of one resource of a node. `drained`: later, so that not all jobs get the free ones."""
     free = masks.free.bit_count()
     return NodeCounts(
         masks.listed.bit_count(),
@@ -178,6 +189,7 @@ def _counts(masks: ChipStates) -> NodeCounts:
         masks.reserved.bit_count(),
         masks.closed.bit_count(),
         free,
+        free if drained else 0,
         free if masks.used else 0,
     )
 
@@ -186,10 +198,11 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
     state, sums = view.cluster, CountsByResource()
     for number in state.known_nodes():
-        opened = is_open(node_states(state, number, now))
+        states = node_states(state, number, now)
+        opened, drained = is_open(states), drain_ahead(states, view.settings) is not None
         for resource, fleet in offered(state, number):
-            counts = _counts(chip_states(state, number, fleet, is_open=opened))
-            add_counts(sums, {resource: counts}, 1)
+            masks = chip_states(state, number, fleet, is_open=opened)
+            add_counts(sums, {resource: _counts(masks, drained=drained)}, 1)
     waiting = sum(1 for job in view.jobs.values() if job.waiting_since is not None)
     running = sum(1 for job in view.jobs.values() if job.started is not None)
     return totals(sums, waiting, running)
@@ -209,6 +222,7 @@ def _chips(counts: NodeCounts) -> DashboardChips:
         "reserved": counts.reserved,
         "closed": counts.closed,
         "free": counts.free,
+        "before_drain": counts.before_drain,
         "fragmentation": round(counts.beside_used / counts.free, 4) if counts.free else 0.0,
     }
 

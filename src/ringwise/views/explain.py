@@ -171,6 +171,10 @@ def _board(board: BoardCapacity) -> BoardCapacityFields:
         "largest_gang": board.largest_gang,
         "shapes": [_shape(shape) for shape in board.shapes],
     }
+    if board.drains:
+        document["drains"] = [
+            {"node": one.name, "start": one.start, "chips": one.chips} for one in board.drains
+        ]
     if board.left_out:
         document["left_out"] = list(board.left_out)
     return document
@@ -187,6 +191,7 @@ def _chips(counts: ChipCounts) -> ChipCountFields:
         "closed": counts.closed,
         "free": counts.free,
         "network_faulty": counts.network_faulty,
+        "before_drain": counts.before_drain,
     }
 
 

@@ -107,12 +107,16 @@ def _top(document: Document) -> Document:
 def _capacity(document: Document) -> Document:
     return {
         **document,
-        "boards": [{**board, "chips": _counts(board["chips"])} for board in document["boards"]],
+        "boards": [
+            {name: value for name, value in board.items() if name != "drains"}
+            | {"chips": _counts(board["chips"])}
+            for board in document["boards"]
+        ],
     }
 
 
 def _counts(chips: Document) -> Document:
-    made = {name: value for name, value in chips.items() if name not in ("used", "isolated")}
+    made = {name: value for name, value in chips.items() if name not in ("used", "isolated", "before_drain")}
     # An isolated chip was counted as a faulty one.
     return made | {"held": chips["used"], "faulty": chips["faulty"] + chips["isolated"]}
 

@@ -86,8 +86,8 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        start = node["states"][0]["start"]
-        table.add(*row, note="" if start is None else f"{node['state']} from {time_text(start)} on")
+        start, until = node["states"][0]["start"], "; takes jobs that end before" if node["open"] else ""
+        table.add(*row, note="" if start is None else f"{node['state']} from {time_text(start)} on{until}")
     table.print(console, only)
 
 
@@ -292,7 +292,10 @@ def headline(status: StatusFields) -> str:
 
 
 def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
-    """How many chips of each resource are in use, and how many are in the `others` of its states."""
+    """How many chips of each resource are in use, and how many are in the `others` of its states.
+
+    With `others` also how many free ones are only for jobs that end before a drain.
+    """
     resources = status["resources"]
     if not resources:
         return "0 of 0 chips in use"
@@ -301,6 +304,8 @@ def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
         kind = f" {resource.rpartition('/')[2]}" if len(resources) > 1 else ""
         counts = {name: count for name, count in chips.items() if name in others and count}
         states = "".join(f", {counts[name]} {name}" for name in others if name in counts)
+        if others and chips["before_drain"]:
+            states += f", {chips['before_drain']} free only until a drain"
         parts.append(f"{chips['used']} of {counted(chips['chips'], 'chip')}{kind} in use{states}")
     return "; ".join(parts)
 

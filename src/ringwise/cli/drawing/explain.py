@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,10 +20,12 @@ from ringwise.cli.drawing.chips import (
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.grammar import counted
+from ringwise.durations import time_text
+from ringwise.grammar import agrees, counted
 from ringwise.scheduler.explain.cure_search import cure_sentence
 from ringwise.views.documents.cluster import NodeChipsFields
 from ringwise.views.documents.explain import (
+    BeforeDrainFields,
     BoardCapacityFields,
     CapacityDocument,
     DoctorDocument,
@@ -30,6 +34,8 @@ from ringwise.views.documents.explain import (
 from ringwise.views.pictures import WHY_PODS, first_and_last
 
 _COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}
+#: Nodes with a drain ahead that are named.
+_DRAINED_NODES = 3
 
 
 def print_explanation(console: Console, answer: WhyDocument) -> None:
@@ -150,6 +156,18 @@ def print_capacity(console: Console, document: CapacityDocument) -> None:
         console.print("no node offers a chip that a board serves")
 
 
+def _print_before_drain(console: Console, start: int, rows: Sequence[BeforeDrainFields]) -> None:
+    names = ", ".join(one["node"] for one in rows[:_DRAINED_NODES])
+    more = len(rows) - _DRAINED_NODES
+    rest = f" and {counted(more, 'more node')}" if more > 0 else ""
+    chips, verb = sum(one["chips"] for one in rows), agrees(len(rows), "is", "are")
+    print_line(
+        console,
+        f"  {chips} of the free ones only for jobs that say they end before {time_text(start)}: "
+        f"{escape(names)}{rest} {verb} drained then",
+    )
+
+
 def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     chips, selector = answer["chips"], answer["accelerator_type"]
     where = f" on nodes with accelerator-type {selector}" if selector else ""
@@ -169,6 +187,8 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     if chips["network_faulty"]:
         lack = counted(chips["network_faulty"], "of the free ones has", "of the free ones have")
         print_line(console, f"  {lack} no network: for one-pod jobs only")
+    for start, drained in groupby(answer.get("drains", ()), key=itemgetter("start")):
+        _print_before_drain(console, start, list(drained))
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
     table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
     for shape in answer["shapes"]:

@@ -59,7 +59,11 @@ def print_superpods(console: Console, superpods: Sequence[SuperPodFields]) -> No
 def print_isolations(console: Console, isolations: Iterable[IsolationFields]) -> None:
     """What operators took out of use, one line each."""
     for one in isolations:
-        start = "" if one["start"] is None else f" from {time_text(one['start'])} on"
+        start = (
+            ""
+            if one["start"] is None
+            else f" from {time_text(one['start'])} on, before for jobs that end by then"
+        )
         by = f" by {one['by']}" if one["by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"

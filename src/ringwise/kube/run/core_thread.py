@@ -19,7 +19,7 @@ from ringwise.log import Logger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.node_states import chip_counts
+from ringwise.scheduler.node_states import before_drain_counts, chip_counts
 
 _LOG = Logger()
 
@@ -158,8 +158,9 @@ class SchedulerAdapter:
                 entries=view.rescheduling_left_out,
             )
         self._left_out = view.rescheduling_left_out
+        drained = before_drain_counts(view.cluster, view.settings, view.now)
         for resource, counts in chip_counts(view.cluster, view.now).items():
-            observer.chips(resource, counts)
+            observer.chips(resource, counts, drained.get(resource, 0))
 
 
 class ControllerAdapter:

@@ -96,11 +96,12 @@ class Topology910:
             drain = nodes.get(number)
             if drain is None or drain.start is None:
                 return None
-            if ends <= drain.start and (expected is not None or not keeps_off):
+            ahead = session.now < drain.start
+            if ahead and ends <= drain.start and (expected is not None or not keeps_off):
                 return None
             return NODE_DRAINS(
                 node=session.state.names[number],
-                when="at" if session.now < drain.start else "since",
+                when="at" if ahead else "since",
                 time=time_text(drain.start),
                 length="does not say how long it runs"
                 if expected is None

@@ -19,7 +19,9 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present
 from ringwise.scheduler.node_states import (
     CHIP_STATES,
+    BeforeDrain,
     ChipStates,
+    before_drains,
     chip_states,
     dedicating_taints,
     is_open,
@@ -28,6 +30,7 @@ from ringwise.scheduler.node_states import (
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup, Toleration
 from ringwise.topology.board import Board
+from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
 from ringwise.wellknown import ACCELERATOR_TYPE, SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY
 
@@ -68,6 +71,8 @@ class ChipCounts:
     free: int
     #: Of the free ones: with a broken network port, for one-pod jobs only.
     network_faulty: int
+    #: Of the free ones: on nodes that are drained later, for jobs that end before. Shapes give no duration.
+    before_drain: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,8 @@ class BoardCapacity:
     #: Whole nodes that one gang could have.
     largest_gang: int
     shapes: tuple[JobShape, ...]
+    #: Where the `before_drain` chips are, by time.
+    drains: tuple[BeforeDrain, ...] = ()
     #: What was not counted to the end because the budget was used up, as sentences.
     left_out: tuple[str, ...] = ()
 
@@ -121,6 +128,12 @@ class _Counting:
         #: The chips of nodes, whatever they are used for: few different ones.
         self._listed = {self._fleet.listed[number] for number in self._nodes}
         self._node_chips = max((listed.bit_count() for listed in self._listed), default=0)
+        meant = set(self._nodes)
+        self._drains = {
+            one.node: one
+            for one in before_drains(self._state, view.settings, now)
+            if one.resource == resource and one.node in meant
+        }
         self._classes: dict[int, PodClass] = {}
         self._session = view.what_if.open_session(now)
 
@@ -132,23 +145,32 @@ class _Counting:
 
     def answer(self) -> BoardCapacity:
         chips = self._chips()
-        shapes = list(self._one_pod(chips.free))
+        # What a job that does not say how long it runs may have.
+        free = chips.free - chips.before_drain
+        shapes = list(self._one_pod(free))
         whole, largest = self._whole(), 0
         if self._board.superpod and whole:
             # Without sp-block a job is one block, so a gang stays inside one SuperPoD.
             open_nodes = self._open_by_superpod(whole)
             largest = min(max(open_nodes.values(), default=0), self._view.settings.super_pod_size)
-            shapes.extend(self._blocks(whole, chips.free, open_nodes))
+            shapes.extend(self._blocks(whole, free, open_nodes))
         elif whole:
             # Where a ring or card limits a pod, several pods have place on one node.
             shared = 2 * whole <= self._node_chips
-            pods = self._gang_pods(whole, chips.free // whole if shared else len(self._nodes))
+            pods = self._gang_pods(whole, free // whole if shared else len(self._nodes))
             largest = 0 if shared else pods
-            shapes.extend(self._gangs(whole, pods, chips.free, shared=shared))
+            shapes.extend(self._gangs(whole, pods, free, shared=shared))
             shapes.extend(self._switched(whole, pods))
         left_out = ("some numbers are too low: the count has used its steps",) if self._cut_short else ()
         return BoardCapacity(
-            self._board.name, self._resource, self._selector, chips, largest, tuple(shapes), left_out
+            self._board.name,
+            self._resource,
+            self._selector,
+            chips,
+            largest,
+            tuple(shapes),
+            tuple(sorted(self._drains.values(), key=lambda one: (one.start, natural_key(one.name)))),
+            left_out,
         )
 
     # -- where the chips are ----------------------------------------------------------------
@@ -159,7 +181,10 @@ class _Counting:
             for name, mask in states.by_state():
                 counts[name] += mask.bit_count()
             network += (states.free & max(self._fleet.network[number], 0)).bit_count()
-        return ChipCounts(len(self._nodes), sum(counts.values()), network_faulty=network, **counts)
+        drained = sum(one.chips for one in self._drains.values())
+        return ChipCounts(
+            len(self._nodes), sum(counts.values()), network_faulty=network, before_drain=drained, **counts
+        )
 
     def _states(self, number: int) -> ChipStates:
         opened = is_open(node_states(self._state, number, self._now))
@@ -229,7 +254,7 @@ class _Counting:
         counts: dict[object, int] = {}
         for number in self._nodes:
             superpod = self._superpod_of(number)
-            if superpod is not None:
+            if superpod is not None and number not in self._drains:
                 usable = self._states(number).free.bit_count()
                 counts[superpod] = counts.get(superpod, 0) + (usable >= whole)
         return counts

@@ -274,6 +274,9 @@ class ChipTotals(TypedDict):
     reserved: int
     closed: int
     free: int
+    before_drain: Annotated[
+        int, Meta(description="Of the free ones: on nodes that are drained later, for jobs that end before.")
+    ]
 
 
 class StatusFields(TypedDict):

@@ -137,6 +137,9 @@ class ChipCountFields(TypedDict):
     closed: Annotated[int, Meta(description="On nodes that take no new pods.")]
     free: Annotated[int, Meta(description="A new pod may have them now.")]
     network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
+    before_drain: Annotated[
+        int, Meta(description="Of the free ones: on nodes that are drained later, for jobs that end before.")
+    ]
 
 
 class ShapeFields(TypedDict):
@@ -151,6 +154,14 @@ class ShapeFields(TypedDict):
     stranded_chips: int
 
 
+class BeforeDrainFields(TypedDict):
+    """Free chips of a node that is drained later."""
+
+    node: str
+    start: Nanoseconds
+    chips: int
+
+
 class BoardCapacityFields(TypedDict):
     """The capacity of the nodes with one board."""
 
@@ -160,6 +171,9 @@ class BoardCapacityFields(TypedDict):
     chips: ChipCountFields
     largest_gang: int
     shapes: list[ShapeFields]
+    drains: NotRequired[
+        Annotated[list[BeforeDrainFields], Meta(description="Where the `before_drain` chips are.")]
+    ]
     left_out: NotRequired[LeftOut]
 
 

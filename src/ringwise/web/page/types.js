@@ -69,6 +69,7 @@
  * @property {number} reserved
  * @property {number} closed
  * @property {number} free
+ * @property {number} before_drain of the free ones: on nodes that are drained later, for jobs that end before
  * @property {number} fragmentation from 0 to 1
  */
 
