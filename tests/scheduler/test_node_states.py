@@ -268,6 +268,14 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
         assert sum(isinstance(one, Bind) for one in scheduler.handle(asked, NOW)) == usable
 
 
+def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() -> None:
+    usual = default_configuration()
+    settings = replace(usual.settings, keep_off_without_duration=False)
+    events = [node("n1"), isolations(Isolation("n1", start=NOW))]
+    scheduler = scheduler_told(*events, configuration=replace(usual, settings=settings))
+    assert not any(isinstance(one, Bind) for one in scheduler.handle([pod("a", 1)], NOW))
+
+
 def test_capacity_says_where_chips_wait_for_a_drain() -> None:
     view = told(node("n1"), node("n2"), node("n10"), isolations(*_drained("n10", "n2")))
     (board,) = capacity(view, NOW)
