@@ -6,7 +6,7 @@ They are made from the objects of a cluster and the scheduler that knows them, w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from ringwise.framework.amounts import lacking
 from ringwise.framework.job import Job
@@ -200,6 +200,31 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
         )
     found.sort(key=lambda view: view.created)
     return found
+
+
+def views_of_pods(objects: ClusterObjects, pods: Iterable[Pod]) -> list[JobView]:
+    """The jobs of these pods as `job_views` has them; the others are not looked at."""
+    chosen = list(pods)
+    groups = {f"{pod.namespace}/{pod.group}" for pod in chosen if pod.group is not None}
+    alone = {pod.uid for pod in chosen if pod.group is None}
+    pod_groups = [group for group in objects.pod_groups if group.key in groups]
+    owners = {group.owner.uid for group in pod_groups if group.owner is not None}
+    return job_views(
+        replace(
+            objects,
+            pods=[
+                pod
+                for pod in objects.pods
+                if (pod.uid in alone if pod.group is None else f"{pod.namespace}/{pod.group}" in groups)
+            ],
+            pod_groups=pod_groups,
+            vcjobs=[
+                vcjob
+                for vcjob in objects.vcjobs
+                if vcjob.uid in owners or f"{vcjob.namespace}/{group_name(vcjob)}" in groups
+            ],
+        )
+    )
 
 
 def with_reasons(objects: ClusterObjects, views: Iterable[JobView]) -> list[JobView]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ringwise.framework.session import Session
+from ringwise.scheduler.core.reservation import RunningJob, StarvationGuard
 from ringwise.state.reservations import Reservation
 from tests.scheduler.rig import SECOND, Rig
 
@@ -306,3 +309,29 @@ def test_a_reservation_that_did_not_suffice_is_made_again() -> None:
     kept = kept_for(rig, "big")
     assert kept is not None
     assert rig.machine.view.cluster.names[kept.nodes[0]] != first
+
+
+def test_what_runs_is_not_read_for_jobs_that_were_placed_in_the_same_cycle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    running = StarvationGuard._running
+
+    def counting(guard: StarvationGuard, session: Session) -> list[RunningJob]:
+        read.append(session.now)
+        return running(guard, session)
+
+    monkeypatch.setattr(StarvationGuard, "_running", counting)
+    rig = rig_of(2)
+    rig.submit("old", pods=2, chips=8)
+    rig.run()
+    for name in ("one", "two"):
+        rig.submit(name, chips=8)
+    rig.run()
+    rig.step(600)
+    assert kept_for(rig, "one") is not None
+    assert len(read) == 1
+    rig.end("old")
+    rig.run()
+    assert len(rig.nodes_of("one")) == len(rig.nodes_of("two")) == 1
+    assert len(read) == 1

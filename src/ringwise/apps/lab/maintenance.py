@@ -28,7 +28,7 @@ from ringwise.state.model import Isolation, Pod, PodGroup
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
-from ringwise.views.cluster import ClusterObjects, JobView, job_views
+from ringwise.views.cluster import ClusterObjects, JobView, job_views, views_of_pods
 from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
 
 #: How long a job may take to be placed again before the next one is asked to go.
@@ -100,9 +100,7 @@ def goes_in_cluster(pod: Pod) -> bool:
 def affected_jobs(objects: ClusterObjects, nodes: Iterable[str], goes: Goes = goes_in_lab) -> list[JobView]:
     """The jobs with pods on these nodes that have to go, in the order in which they are asked to."""
     wanted = set(nodes)
-    views = [
-        view for view in job_views(objects) if any(pod.node in wanted and goes(pod) for pod in view.pods)
-    ]
+    views = views_of_pods(objects, (pod for pod in objects.pods if pod.node in wanted and goes(pod)))
     return sorted(views, key=lambda view: (-view.priority, view.created, natural_key(view.key)))
 
 
@@ -337,14 +335,16 @@ class _Planner:
             asked.append(self._ask(view))
             self._advance(asked, asked[-1:], PATIENCE)
         self._advance(asked, asked, HORIZON)
-        reasons = {view.key: view.reason for view in job_views(copy.objects)}
         for one in asked:
             self._finish(one)
-            reason = reasons.get(f"{one.job.namespace}/{one.job.name}")
-            if one.job.outcome == WAITS and one.job.waits is None and reason is not None:
-                one.job.reason = reason.message
+        left = [one.job for one in asked if one.job.outcome == WAITS and one.job.waits is None]
+        reasons = {view.key: view.reason for view in job_views(copy.objects)} if left else {}
+        for job in left:
+            reason = reasons.get(f"{job.namespace}/{job.name}")
+            if reason is not None:
+                job.reason = reason.message
         plan = DrainPlan(self._nodes, [one.job for one in asked])
-        if self.steps_left <= 0 and any(one.job.outcome == WAITS and one.job.waits is None for one in asked):
+        if self.steps_left <= 0 and left:
             plan.left_out.append(
                 f"what happens after {time_text(copy.now)}: the plan has used its steps; a job that waits "
                 "may start later"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.eviction import awaited_pods
@@ -236,16 +237,20 @@ class StarvationGuard(Component):
         """Reserve for the job, or admit it so that its pods are created. False if it would not fit."""
         if session.job_valid(job) is not None:
             return False
+        is_admitted = job.inqueue or "enqueue" not in session.configuration.actions
+        if is_admitted and not _needs_nodes(session, job):
+            # Most were placed in this very cycle; all running jobs need not be read for them.
+            return False
         runs = self._running(session)
-        if "enqueue" in session.configuration.actions and not job.inqueue:
+        if not is_admitted:
             if not self._admitted(session, job, runs):
                 return False
             job.inqueue = True
             job.reason = None
             if not job.pods:
                 return True
-        if not pending_pods(session, job) or not missing_pods(session, job):
-            return False
+            if not _needs_nodes(session, job):
+                return False
         found = self._earliest(session, job, runs)
         if found is None:
             return False
@@ -281,17 +286,23 @@ class StarvationGuard(Component):
         placements = session.state.pods
         runs: list[RunningJob] = []
         for job in session.jobs.values():
-            holding = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
-            if not holding:
+            # None: no pod of it has a node. One that stays settles it, and most jobs have only such pods.
+            ends: bool | None = None
+            for uid, pod in job.pods.items():
+                if placements[uid].node >= 0:
+                    ends = pod.deleting
+                    if not ends:
+                        break
+            if ends is None:
                 continue
             started = job.started if job.started is not None else job.created
-            if all(pod.deleting for pod in holding):
+            if ends:
                 runs.append(RunningJob(job, session.now, started))
             elif job.expected is None:
                 runs.append(RunningJob(job, None, started))
             else:
                 runs.append(RunningJob(job, max(session.now, started + job.expected), started))
-        runs.sort(key=lambda run: run.order)
+        runs.sort(key=attrgetter("order"))
         return runs
 
     def _admitted(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> bool:
@@ -361,3 +372,8 @@ def _holds(node: Node, load: Load | None) -> bool:
         and (not node.max_pods or load.pods <= node.max_pods)
         and all(amount <= extended.get(name, 0) for name, amount in load.extended)
     )
+
+
+def _needs_nodes(session: Session, job: Job) -> bool:
+    """Whether pods of it wait that it cannot do without."""
+    return bool(pending_pods(session, job)) and bool(missing_pods(session, job))
