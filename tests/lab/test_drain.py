@@ -13,6 +13,7 @@ from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.maintenance import left_by_drain
 from ringwise.embed.objects import ObjectChange
 from ringwise.state.model import Pod
+from ringwise.views.cluster import job_views, views_of_pods
 from ringwise.wellknown import ASCEND910
 from tests.lab.rig import Terminal, job, nodes, pod, queue, running
 
@@ -241,3 +242,28 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
         terminal.ok(f"uncordon {where}")
         terminal.ok("advance 5s")
         assert terminal.json("describe queue capped")["kept"] == {}
+
+
+def test_the_jobs_of_some_pods_are_those_of_the_list_of_all(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4)) as server:
+        terminal.submit(job("one", 2, 8), job("two", 1, 4), pod("alone", 1), pod("other", 1))
+        terminal.submit(
+            "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"
+            "metadata: {name: team, namespace: lab}\nspec: {minMember: 1}\n"
+        )
+        for name, group in (("member", "team"), ("lost", "missing")):
+            note = f"annotations: {{scheduling.k8s.io/group-name: {group}}}"
+            terminal.submit(pod(name, 1).replace("labels: {}", note))
+        terminal.ok("advance 10s")
+        objects = server.live.objects
+        every = job_views(objects)
+        assert {view.name: view.kind for view in every} == {
+            **dict.fromkeys(("one", "two"), "vcjob"),
+            **dict.fromkeys(("team", "missing"), "PodGroup"),
+            **dict.fromkeys(("alone", "other"), "Pod"),
+        }
+        for view in every:
+            assert views_of_pods(objects, view.pods[:1]) == [view]
+        assert views_of_pods(objects, objects.pods) == every
+        assert views_of_pods(objects, ()) == []
