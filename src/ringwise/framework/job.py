@@ -328,12 +328,14 @@ def pod_order(pod: Pod) -> tuple[object, ...]:
 
 def differs_for_job(old: Pod, new: Pod) -> bool:
     """Whether anything of a pod changed that its job is read from."""
+    # Of most reports nothing did: each comparison is the cheapest there is.
     return (
-        old.cls != new.cls
+        (old.cls is not new.cls and old.cls != new.cls)
         or old.labels != new.labels
         or old.annotations != new.annotations
         or old.rank != new.rank
-        or (old.gated, old.queue_gated) != (new.gated, new.queue_gated)
+        or old.gated != new.gated
+        or old.queue_gated != new.queue_gated
         or old.priority != new.priority
         or old.never_preempts != new.never_preempts
         or old.chip_containers != new.chip_containers

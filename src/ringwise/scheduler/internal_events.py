@@ -1,70 +1,83 @@
-"""What follows from the events of the cluster, and from decisions: components hear these, too."""
+"""What follows from the events of the cluster, and from decisions: components hear these, too.
+
+Nobody changes one. They are not frozen, and no tuples: several follow from every report of a pod, and to make
+such an object would take twice as long.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ringwise.framework.job import Job
+from ringwise.records import dataclass
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
 
 # -- jobs ---------------------------------------------------------------------------------------
 
 
-class JobSeen(NamedTuple):
+@dataclass(slots=True)
+class JobSeen:
     """One of its objects was seen, and it is there."""
 
     job: Job
 
 
-class JobChanged(NamedTuple):
+@dataclass(slots=True)
+class JobChanged:
     """Its pods came, went or got other nodes, or it lost an object."""
 
     job: Job
 
 
-class JobSpecChanged(NamedTuple):
+@dataclass(slots=True)
+class JobSpecChanged:
     """What it asks for is different."""
 
     key: str
 
 
-class JobSettled(NamedTuple):
+@dataclass(slots=True)
+class JobSettled:
     """A cycle decided about it."""
 
     job: Job
 
 
-class JobGone(NamedTuple):
+@dataclass(slots=True)
+class JobGone:
     """It has no objects left."""
 
     job: Job
 
 
-class AdmissionEnded(NamedTuple):
+@dataclass(slots=True)
+class AdmissionEnded:
     """It was admitted and is Pending again: what it was promised is free."""
 
     job: Job
 
 
-class HardwareBroke(NamedTuple):
+@dataclass(slots=True)
+class HardwareBroke:
     """Hardware, not the job itself, is why pods of it failed."""
 
     job: Job
 
 
-class GroupSeen(NamedTuple):
+@dataclass(slots=True)
+class GroupSeen:
     job: Job
     #: It has other labels or annotations than before.
     relabelled: bool
 
 
-class VcJobOver(NamedTuple):
+@dataclass(slots=True)
+class VcJobOver:
     vcjob: VcJob
     job: Job | None
 
 
-class VcJobRemoved(NamedTuple):
+@dataclass(slots=True)
+class VcJobRemoved:
     """It is about to be forgotten."""
 
     vcjob: VcJob
@@ -73,14 +86,16 @@ class VcJobRemoved(NamedTuple):
 # -- pods ---------------------------------------------------------------------------------------
 
 
-class PodEnding(NamedTuple):
+@dataclass(slots=True)
+class PodEnding:
     """State and job have the pod as it was. `pod` is as it will be, ended or terminating; None: gone."""
 
     uid: str
     pod: Pod | None
 
 
-class PodChanged(NamedTuple):
+@dataclass(slots=True)
+class PodChanged:
     job: Job | None
     pod: Pod
     #: The numbers of its node before and now; -1: none.
@@ -92,20 +107,23 @@ class PodChanged(NamedTuple):
     only_confirmed: bool
 
 
-class PodConfirmed(NamedTuple):
+@dataclass(slots=True)
+class PodConfirmed:
     """The first report of it since it was bound here."""
 
     uid: str
 
 
-class PodLeaving(NamedTuple):
+@dataclass(slots=True)
+class PodLeaving:
     """It is on a node and begins to be deleted."""
 
     job: Job
     pod: Pod
 
 
-class PodRemoved(NamedTuple):
+@dataclass(slots=True)
+class PodRemoved:
     """State and job do not have the pod any more."""
 
     job: Job | None
@@ -115,40 +133,46 @@ class PodRemoved(NamedTuple):
     number: int
 
 
-class PlacementLost(NamedTuple):
+@dataclass(slots=True)
+class PlacementLost:
     """A pod whose placement is remembered is gone or has ended."""
 
     job: Job
     pod: Pod
 
 
-class PodDrained(NamedTuple):
+@dataclass(slots=True)
+class PodDrained:
     """It begins to be deleted because its node is drained."""
 
     job: Job
     pod: Pod
 
 
-class PodBound(NamedTuple):
+@dataclass(slots=True)
+class PodBound:
     job: Job
     node: str
     chips: tuple[int, ...]
 
 
-class BindingFailed(NamedTuple):
+@dataclass(slots=True)
+class BindingFailed:
     job: Job
     pod: Pod
     node: str
     why: str
 
 
-class DeletingPod(NamedTuple):
+@dataclass(slots=True)
+class DeletingPod:
     """The pod is about to be deleted because of a fault."""
 
     uid: str
 
 
-class PodEvicted(NamedTuple):
+@dataclass(slots=True)
+class PodEvicted:
     """It has to make room for another job."""
 
     uid: str
@@ -157,21 +181,25 @@ class PodEvicted(NamedTuple):
 # -- the cluster --------------------------------------------------------------------------------
 
 
-class NodeChanged(NamedTuple):
+@dataclass(slots=True)
+class NodeChanged:
     """The node, its chips or reports about it."""
 
     name: str
 
 
-class ClusterChanged(NamedTuple):
+@dataclass(slots=True)
+class ClusterChanged:
     """Nodes, switches or settings."""
 
 
-class StateRebuilt(NamedTuple):
+@dataclass(slots=True)
+class StateRebuilt:
     """Everything that follows from objects is computed again."""
 
 
-class RelationFault(NamedTuple):
+@dataclass(slots=True)
+class RelationFault:
     """ClusterD separates a pod of this node."""
 
     node: str

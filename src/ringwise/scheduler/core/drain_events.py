@@ -35,7 +35,7 @@ class DrainEvents(Component):
         return {ie.PodLeaving: self._pod_leaving}
 
     def _pod_leaving(self, event: ie.PodLeaving, now: int) -> None:
-        job, pod = event
+        job, pod = event.job, event.pod
         cause = self._cause(pod)
         if cause:
             self._leaving.setdefault((job.key, cause), []).append(pod)
