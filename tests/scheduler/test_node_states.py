@@ -271,7 +271,7 @@ def test_free_chips_are_those_that_a_new_pod_gets(drawn: dict[str, Any], keeps_o
 def test_at_the_time_of_a_drain_no_pod_comes_any_more_whatever_the_setting_is() -> None:
     usual = default_configuration()
     settings = replace(usual.settings, keep_off_without_duration=False)
-    events = [node("n1"), isolations(Isolation("n1", start=NOW))]
+    events: list[ev.Event] = [node("n1"), isolations(Isolation("n1", start=NOW))]
     scheduler = scheduler_told(*events, configuration=replace(usual, settings=settings))
     assert not any(isinstance(one, Bind) for one in scheduler.handle([pod("a", 1)], NOW))
 

@@ -210,21 +210,28 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
     yield at_most("the estimate of why, in placements of that job", max(estimated), "", MOST_ESTIMATE)
 
 
-def drain(live: LiveLab, unit: float, times: int) -> Iterator[Measured]:
+def usual_placement(live: LiveLab) -> float:
+    return median(placement(live, f"wait-{number}") for number in range(4))
+
+
+def drain(live: LiveLab, times: int) -> Iterator[Measured]:
     target = find_target(live.view, f"switch/{_third_switch(live)}")
-    copies, plans, moving = [], [], 0
+    copies, each, moving = [], [], 0
     for _ in range(times):
         started = time.process_time()
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
             copied = time.process_time()
             moving = len(plan_drain(copy, target.nodes, without=without).jobs)
-            plans.append(time.process_time() - copied)
+            planned = time.process_time() - copied
         copies.append(copied - started)
+        # Beside each plan: a processor that others use, too, is faster or slower for both.
+        each.append(planned / max(moving, 1) / usual_placement(live))
     yield shown("one copy of the state for drain --plan", median(copies), "s")
     yield shown("jobs that move in it", moving, "")
-    each = median(plans) / max(moving, 1) / unit
-    yield at_most("drain --plan beyond that copy, in placements for each of them", each, "", MOST_DRAIN)
+    yield at_most(
+        "drain --plan beyond that copy, in placements for each of them", median(each), "", MOST_DRAIN
+    )
 
 
 def _third_switch(live: LiveLab) -> str:
@@ -377,14 +384,13 @@ def run(
         submit(live, "wait", waiting, _WAITING)
         with frozen():
             small = placement(live, "wait-2")
-            unit = median(placement(live, f"wait-{number}") for number in range(4))
-            results.append(shown("a placement", unit * 1e6, "us"))
+            results.append(shown("a placement", usual_placement(live) * 1e6, "us"))
             results.append(shown(f"placing a gang of {GANG}", gang * 1e3, "ms"))
             # First: memory that other measurements have left would be copied with the rest.
             about_readers = list(reading(live, gang, _PAIRS * 3 if full else _PAIRS))
             results += lists(live, times)
             results += why(live, waiting, times)
-            results += drain(live, unit, times)
+            results += drain(live, times)
             counted = cost(lambda: count_capacity(live.view, live.now), times) / small
             results.append(at_most("capacity, in placements of a small job", counted, "", MOST_CAPACITY))
     return [*results, *about_readers]
