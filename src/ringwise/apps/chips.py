@@ -10,9 +10,9 @@ from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target, replaces
 from ringwise.device.reporter import StoredMap
-from ringwise.kube.watch.readers import raw_page
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.list_watch import raw_page
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.manifests.isolation import entry_of, read_isolations
 from ringwise.state.model import Isolation

@@ -18,8 +18,8 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
 from ringwise.kube.watch.malformed import UNNAMED
 from ringwise.kube.watch.objects import NodeReports, WatchedObject
-from ringwise.kube.watch.readers import name_of, raw_page
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.device_info import RawConfigMap

@@ -16,10 +16,10 @@ from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger_file import LedgerFile
 from ringwise.device.pods import NodePod
 from ringwise.device.rpc import KubeletError, PodResources
-from ringwise.device.watch import number_of
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
+from ringwise.kubeclient.list_watch import version_number
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
 from ringwise.manifests.wire import WireStruct
@@ -277,7 +277,7 @@ def _version_in(answer: bytes) -> int:
         meta = msgspec.json.decode(answer, type=_Answer).metadata
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return 0
-    return number_of(meta.resource_version) if meta is not None else 0
+    return version_number(meta.resource_version) if meta is not None else 0
 
 
 def _is_gone(error: Exception) -> bool:

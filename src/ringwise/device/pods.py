@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
+from ringwise.kubeclient.list_watch import version_number
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
 from ringwise.manifests.wire import Quantities, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
-from ringwise.topology.numbers import UINT64, whole_number
 from ringwise.wellknown import VISIBLE_DEVICES
 
 _ENDED = frozenset({"Failed", "Succeeded"})
@@ -182,7 +182,7 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
         name=meta.name,
         uid=meta.uid or "",
         phase=status.phase or "Pending",
-        version=_version(meta.resource_version),
+        version=version_number(meta.resource_version),
         created=meta.creation_timestamp or "",
         annotations={key: value or "" for key, value in (meta.annotations or {}).items()},
         limits=tuple(_limits(one.resources) for one in containers),
@@ -210,10 +210,6 @@ def pod_from_wire(wire: NodePodWire) -> NodePod | None:
 def _stopped(status: _Status) -> bool:
     states = [one.state for one in status.container_statuses or ()]
     return bool(states) and all(one is not None and one.terminated is not None for one in states)
-
-
-def _version(text: str | None) -> int:
-    return whole_number(text or "", 0, UINT64) or 0
 
 
 def _field_path(variable: _Variable) -> str:

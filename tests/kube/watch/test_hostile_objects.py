@@ -13,8 +13,9 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
 from ringwise.kube.watch.objects import change_events, deletion_events
-from ringwise.kube.watch.readers import PodReader, name_of
+from ringwise.kube.watch.readers import PodReader
 from ringwise.kubeclient.client import UnreachableError
+from ringwise.kubeclient.list_watch import name_of
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.manifests.switches import tor_config_map

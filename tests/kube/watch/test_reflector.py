@@ -21,13 +21,9 @@ from ringwise.kube.watch.readers import (
     NodeReader,
     PodReader,
 )
-from ringwise.kube.watch.reflector import (
-    HEALTHY_WATCH_SECONDS,
-    MAX_PROBLEMS,
-    UNKNOWN_KIND_PAUSE,
-    Reflector,
-)
+from ringwise.kube.watch.reflector import MAX_PROBLEMS, UNKNOWN_KIND_PAUSE, Reflector
 from ringwise.kubeclient.client import Client, LineSplitter, UnreachableError
+from ringwise.kubeclient.list_watch import HEALTHY_WATCH_SECONDS
 from ringwise.kubeclient.resources import CONFIG_MAPS as CONFIG_MAP_KIND
 from ringwise.kubeclient.resources import NODES as NODE_KIND
 from ringwise.kubeclient.resources import PODS as POD_KIND

@@ -16,7 +16,8 @@ import msgspec
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects, WatchedObject
 from ringwise.kube.watch.unreadable_pods import chip_holder, last_good
-from ringwise.kubeclient.client import Page, UnreachableError
+from ringwise.kubeclient.client import Page
+from ringwise.kubeclient.list_watch import UNREADABLE, WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.groups import (
@@ -54,70 +55,10 @@ from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
 
 Wire = TypeVar("Wire")
-Object = TypeVar("Object")
-
-
-class WatchEvent(msgspec.Struct, Generic[Object]):
-    """One line of a watch."""
-
-    type: str
-    object: Object
 
 
 class VersionedMeta(MetaWire):
     resource_version: str | None = None
-
-
-class ObjectName(WireStruct):
-    """The part of the metadata that identifies an object and its version."""
-
-    name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
-
-
-class _NameOnly(WireStruct):
-    """For an object that does not fit its struct: its name may still be readable."""
-
-    metadata: ObjectName | None = None
-
-
-_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
-_RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
-_METADATA = msgspec.json.Decoder(_NameOnly)
-_UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-
-
-def raw_page(answer: bytes) -> Page[Any]:
-    """A page whose items are not decoded yet, so that one bad item does not affect the others."""
-    try:
-        page: Page[Any] = decode_nested(_RAW_PAGE, answer)
-        return page
-    except _UNREADABLE as problem:
-        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
-
-
-def raw_watch_event(line: bytes) -> WatchEvent[Any]:
-    """A line of a watch whose object is not decoded yet."""
-    try:
-        event: WatchEvent[Any] = decode_nested(_RAW_EVENT, line)
-        return event
-    except _UNREADABLE as problem:
-        message = f"a line of the watch cannot be decoded: {problem}"
-        raise UnreachableError(message, maybe_done=False) from None
-
-
-def name_of(received: object) -> ObjectName | VersionedMeta | None:
-    """Name and version of an object, decoded or raw; None when they cannot be read."""
-    if not isinstance(received, msgspec.Raw):
-        found: VersionedMeta | None = getattr(received, "metadata", None)
-        return found
-    try:
-        named: _NameOnly = decode_nested(_METADATA, received)
-    except _UNREADABLE:
-        return None
-    return named.metadata
 
 
 class ObjectReader(ABC, Generic[Wire]):
@@ -137,7 +78,7 @@ class ObjectReader(ABC, Generic[Wire]):
             return self.objects(cast(Wire, received), found)
         try:
             wire: Wire = decode_nested(self._decoder, received)
-        except _UNREADABLE as problem:
+        except UNREADABLE as problem:
             found.wrong("", str(problem).replace("`", ""))
             return None
         return self.objects(wire, found)
@@ -166,13 +107,13 @@ class BatchObjectReader(ObjectReader[Wire]):
     def page(self, answer: bytes) -> Page[Any]:
         try:
             return self._pages.decode(answer)
-        except _UNREADABLE:
+        except UNREADABLE:
             return raw_page(answer)
 
     def watch_event(self, line: bytes) -> WatchEvent[Any]:
         try:
             return self._events.decode(line)
-        except _UNREADABLE:
+        except UNREADABLE:
             return raw_watch_event(line)
 
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
 
 import msgspec
 
 from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kube.watch.readers import WatchEvent, raw_page, raw_watch_event
+from ringwise.kube.watch.readers import ObjectReader
 from ringwise.kube.write.ordered_work import OrderedWork
-from ringwise.kubeclient.client import Client, Page
+from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import JOB_COMMANDS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import Findings
@@ -39,10 +38,11 @@ class _Command(msgspec.Struct):
     target: _Target | None = None
 
 
-class JobCommands:
+class JobCommands(ObjectReader[_Command]):
     """Reads the commands, and passes them to the controller while this replica leads."""
 
     def __init__(self, client: Client, retrier: Retrier, sink: Callable[[list[Event]], None]) -> None:
+        super().__init__(_Command)
         self._client = client
         self._retrier = retrier
         self._sink = sink
@@ -50,26 +50,11 @@ class JobCommands:
         self._waiting: dict[str, _Command] = {}
         self._work = OrderedWork(4)
 
-    def page(self, answer: bytes) -> Page[Any]:
-        return raw_page(answer)
-
-    def watch_event(self, line: bytes) -> WatchEvent[Any]:
-        return raw_watch_event(line)
-
-    def read(self, received: object, found: Findings) -> KeyedObjects | None:
-        try:
-            command = msgspec.json.decode(cast(msgspec.Raw, received), type=_Command)
-        except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-            found.wrong("", str(problem))
-            return None
-        if command.target is None or command.target.kind not in (VCJOBS.kind, QUEUES.kind):
-            return ()
-        self._waiting[f"{command.metadata.namespace}/{command.metadata.name}"] = command
-        self._start_waiting()
+    def objects(self, wire: _Command, found: Findings) -> KeyedObjects | None:
+        if wire.target is not None and wire.target.kind in (VCJOBS.kind, QUEUES.kind):
+            self._waiting[f"{wire.metadata.namespace}/{wire.metadata.name}"] = wire
+            self._start_waiting()
         return ()
-
-    def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
-        return before
 
     def forget(self, key: str) -> None:
         self._waiting.pop(key, None)
