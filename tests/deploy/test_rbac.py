@@ -19,7 +19,7 @@ from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.readers import ObservedQueue
 from ringwise.kube.write.binder import Binder
-from ringwise.kube.write.default_queues import DefaultQueues
+from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
@@ -142,9 +142,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 ],
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason", "records")
-            queues = DefaultQueues(client, Retrier(InstantClock()))
-            queues.lead()
-            await queues.finish()
+            await create_default_queues(client, Retrier(InstantClock()))
             await elected(client, "ringwise-scheduler")
             reads = ("reader", "reports", "configuration")
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")

@@ -191,7 +191,7 @@ HOURS = integer("night.hours", 8, "length of the night", minimum=1, maximum=23)
         ("{night.hours: 24}", "night.hours: '24' is not allowed; allowed: a whole number, 1 to 23"),
         (
             "{night.hour: 9}",
-            "unknown argument 'night.hour'; allowed: night.hours; did you mean 'night.hours'?",
+            "unknown argument 'night.hour'; allowed: night.hours (did you mean 'night.hours'?)",
         ),
         ("[9]", "arguments: is a list; allowed: a map"),
     ],
@@ -219,7 +219,7 @@ def test_n2_field_is_read_as_vendor() -> None:
         ).settings
         assert settings.multi_pod_requests == "vendor"
     (problem,) = problems(with_settings({"multi-pod-requests": "vendors"}))
-    assert "allowed: document or vendor; did you mean 'vendor'?" in problem
+    assert "allowed: document or vendor (did you mean 'vendor'?)" in problem
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_n2_field_is_read_as_vendor() -> None:
             "actions: enqueue, alocate",
             "line 1: actions: unknown action 'alocate'; allowed: enqueue, allocate",
         ),
-        ("actions: enqueue, alocate", "; did you mean 'allocate'?"),
+        ("actions: enqueue, alocate", " (did you mean 'allocate'?)"),
         ("actions: enqueue,,allocate", "actions: unknown action ''"),
         ("actions: elect", "actions: names no action that runs; allowed: enqueue, allocate"),
         ("actions: ''", "actions: has no value"),

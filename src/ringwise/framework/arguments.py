@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from ringwise.durations import go_duration
 from ringwise.records import dataclass
-from ringwise.topology.nearest import nearest
+from ringwise.topology.nearest import did_you_mean
 
 Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Mapping[str, Value] | None"
 T = TypeVar("T", bound=Value)
@@ -23,8 +23,6 @@ C = TypeVar("C", str, int)
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
-#: No similar word is searched for a longer one.
-_LONGEST_GUESS = 80
 
 
 class InvalidArgument(ValueError):
@@ -255,14 +253,6 @@ def _check_level(place: str, content: Any) -> None:
             raise ValueError(f"{place} takes label and reservedNode, not {quoted(key)}")
     if "label" not in content:
         raise ValueError(f"{place} has no label")
-
-
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """The end of an error message: `; did you mean 'gang'?`, or nothing."""
-    if not word or len(word) > _LONGEST_GUESS:
-        return ""
-    choice = nearest(word, choices)
-    return f"; did you mean {choice!r}?" if choice is not None else ""
 
 
 def quoted(text: str, longest: int = 60) -> str:

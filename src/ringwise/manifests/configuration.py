@@ -21,7 +21,6 @@ from ringwise.framework.arguments import (
     InvalidArgument,
     Value,
     boolean,
-    did_you_mean,
     find_argument,
     quoted,
 )
@@ -42,6 +41,7 @@ from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.manifests.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
+from ringwise.topology.nearest import did_you_mean
 
 __all__ = [
     "CheckedLine",

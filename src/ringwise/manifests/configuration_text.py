@@ -11,10 +11,11 @@ from typing import Any
 
 import yaml
 
-from ringwise.framework.arguments import Value, did_you_mean, quoted
+from ringwise.framework.arguments import Value, quoted
 from ringwise.grammar import counted
 from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
 from ringwise.records import dataclass
+from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
 
 MAX_BYTES = 1024 * 1024

@@ -15,6 +15,7 @@ from ringwise.wellknown import BATCH_API, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDUL
 
 #: The queue of jobs that name none, and the queue above all others, which takes no jobs. Both always exist.
 DEFAULT_QUEUE = "default"
+_CPU_MEMORY = ("cpu", "memory")
 ROOT_QUEUE = "root"
 
 _VCJOB_GROUP = BATCH_API.partition("/")[0]
@@ -525,6 +526,13 @@ class Queue:
     node_group_problem: str = ""
     #: `state` and `parent`, where the object on the API server leaves them out: the controller writes them.
     missing: tuple[str, ...] = ()
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """The most it may use: cpu and memory of 0, and what is not named, have no limit."""
+        return {
+            name: amount for name, amount in self.capability.items() if amount > 0 or name not in _CPU_MEMORY
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,6 @@ QUEUE_COMMAND_NAMESPACES = (DEFAULT_NAMESPACE, KUBE_SYSTEM, VOLCANO_SYSTEM)
 ANY_NAMESPACE = "*"
 #: Queues below each other, without the root.
 MOST_LEVELS = 5
-#: A capability of 0 means no limit for these two.
-_UNLIMITED_WHEN_ZERO = ("cpu", "memory")
 _NONE: Mapping[str, int] = {}
 #: Fields of a Queue that its children share, and their names in the manifest.
 _SHARED = {"guarantee": "spec.guarantee.resource", "deserved": "spec.deserved"}
@@ -132,7 +130,7 @@ def _own_problems(queue: Queue) -> dict[str, str]:
                 f"deserved[{name}] must be >= guarantee[{name}]: it is guaranteed {_of(name, amount)} and "
                 f"deserves {amount_text(name, deserved)}"
             )
-    limits = _capability(queue)
+    limits = queue.limits
     for field, path in _SHARED.items():
         for name, amount in _amounts(queue, field).items():
             if name in limits and amount > limits[name]:
@@ -237,27 +235,27 @@ def _tree_problems(table: QueueTable) -> dict[str, str]:
     """Limits of queues above and below each other."""
     queue = table.wanted
     found = {}
-    limits = _capability(queue)
+    limits = queue.limits
     above = list(table.above(queue))
     for name, amount in limits.items():
-        upper = next((one for one in above if name in _capability(one)), None)
-        if upper is not None and amount > _capability(upper)[name]:
+        upper = next((one for one in above if name in one.limits), None)
+        if upper is not None and amount > upper.limits[name]:
             found[f"capability above {name}"] = (
                 f"capability[{name}] exceeds its ancestor's capability: its capability is "
                 f"{_of(name, amount)} and that of queue {upper.name} above it "
-                f"{amount_text(name, _capability(upper)[name])}"
+                f"{amount_text(name, upper.limits[name])}"
             )
     largest: dict[str, Queue] = {}
     for lower in table.below(queue):
-        for name, amount in _capability(lower).items():
-            if name not in largest or amount > _capability(largest[name])[name]:
+        for name, amount in lower.limits.items():
+            if name not in largest or amount > largest[name].limits[name]:
                 largest[name] = lower
     for name, lower in largest.items():
-        if name in limits and limits[name] < _capability(lower)[name]:
+        if name in limits and limits[name] < lower.limits[name]:
             found[f"capability below {name}"] = (
                 f"capability[{name}] is smaller than its descendants' max capability: its capability is "
                 f"{_of(name, limits[name])} and that of queue {lower.name} below it "
-                f"{amount_text(name, _capability(lower)[name])}"
+                f"{amount_text(name, lower.limits[name])}"
             )
     for field, path in _SHARED.items():
         if above:
@@ -282,14 +280,6 @@ def _sum_problems(
         f"{parent.name} itself has {amount_text(name, own.get(name, 0))}"
         for name, total in sums.items()
         if total > own.get(name, 0) and (only is None or only.get(name))
-    }
-
-
-def _capability(queue: Queue) -> Mapping[str, int]:
-    return {
-        name: amount
-        for name, amount in queue.capability.items()
-        if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
     }
 
 

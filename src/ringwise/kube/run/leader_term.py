@@ -20,10 +20,11 @@ from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
-from ringwise.kube.write.default_queues import DefaultQueues
+from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Creations, Executor
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.job_commands import JobCommands
+from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence
@@ -152,9 +153,8 @@ class LeaderTerm:
         if settings.job_commands:
             self._job_commands = JobCommands(self._writer, self._retrier, self.core.put)
             kinds.insert(0, (WatchTarget(JOB_COMMANDS, optional=True), self._job_commands))
-        self._default_queues: DefaultQueues | None = None
-        if not settings.jobs_only and not settings.read_only:
-            self._default_queues = DefaultQueues(self._writer, self._retrier)
+        #: What is done once, when this replica starts to lead.
+        self._first_work = OrderedWork()
         self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
         self._pods = next(one for one in self._reflectors if one.target.resource is PODS)
 
@@ -205,16 +205,17 @@ class LeaderTerm:
             self.malformed.listen(self._status.events.malformed)
         if self._job_commands is not None:
             self._job_commands.lead()
-        if self._default_queues is not None:
-            self._default_queues.lead()
+        if not self._settings.jobs_only and not self._settings.read_only:
+            self._first_work.add(
+                "default queues", [partial(create_default_queues, self._writer, self._retrier)]
+            )
 
     async def stop(self) -> None:
         await asyncio.to_thread(self.core.stop)
         await asyncio.gather(*(reflector.stop() for reflector in self._reflectors))
         if self._job_commands is not None:
             await self._job_commands.stop()
-        if self._default_queues is not None:
-            await self._default_queues.stop()
+        await self._first_work.stop()
         await self._sink.stop()
 
     def _execute(self, commands: list[Command]) -> None:

@@ -6,7 +6,6 @@ Huawei's operator refuses jobs for a queue without an object.
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -40,30 +39,10 @@ async def create_if_missing(client: Client, queue: dict[str, Any]) -> bool:
     return True
 
 
-class DefaultQueues:
-    """Creates them when a replica starts to lead."""
-
-    def __init__(self, client: Client, retrier: Retrier) -> None:
-        self._client = client
-        self._retrier = retrier
-        self._task: asyncio.Task[None] | None = None
-
-    def lead(self) -> None:
-        self._task = asyncio.create_task(self._create(), name="default queues")
-
-    async def _create(self) -> None:
-        for queue in default_queues():
-            try:
-                await self._retrier.run(partial(create_if_missing, self._client, queue))
-            except GivenUpError as error:
-                # Jobs of the queue `default` run without an object, too.
-                _LOG.warning("queue not created", queue=queue["metadata"]["name"], why=str(error))
-
-    async def finish(self) -> None:
-        if self._task is not None:
-            await self._task
-
-    async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+async def create_default_queues(client: Client, retrier: Retrier) -> None:
+    for queue in default_queues():
+        try:
+            await retrier.run(partial(create_if_missing, client, queue))
+        except GivenUpError as error:
+            # Jobs of the queue `default` run without an object, too.
+            _LOG.warning("queue not created", queue=queue["metadata"]["name"], why=str(error))

@@ -18,9 +18,6 @@ from ringwise.framework.session import Session
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 
-#: A capability of 0 means no limit for these two.
-_UNLIMITED_WHEN_ZERO = ("cpu", "memory")
-
 
 @dataclass(slots=True, eq=False)
 class QueueNode:
@@ -120,12 +117,12 @@ class QueueTree:
                 name: max(0, amount - guaranteed.get(name, 0) + node.guarantee.get(name, 0))
                 for name, amount in total.items()
             }
-            node.limit = smaller(_capability(node.queue), free)
+            node.limit = smaller(node.queue.limits, free)
             node.deserved = _deserved(node)
 
     def _share_tree(self, root: QueueNode) -> None:
         """Limits from the root downwards; without a capability the root has none."""
-        root.limit = _capability(root.queue)
+        root.limit = root.queue.limits
         self._share_below(root)
         guarantee: Amounts = {}
         for child in root.children:
@@ -146,7 +143,7 @@ class QueueTree:
                     name: max(0, amount - guaranteed.get(name, 0) + child.guarantee.get(name, 0))
                     for name, amount in node.limit.items()
                 }
-                child.limit = smaller(_capability(child.queue), free)
+                child.limit = smaller(child.queue.limits, free)
                 child.deserved = _deserved(child)
                 waiting.append(child)
 
@@ -202,14 +199,6 @@ class QueueTree:
             if id(upper) in theirs:
                 return steps
         return len(node.above) + 1
-
-
-def _capability(queue: Queue) -> Amounts:
-    return {
-        name: amount
-        for name, amount in queue.capability.items()
-        if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
-    }
 
 
 def _deserved(node: QueueNode) -> Amounts:

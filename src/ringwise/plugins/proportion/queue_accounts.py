@@ -14,9 +14,6 @@ from ringwise.state.model import Queue
 
 _NOTHING: Mapping[str, Amounts] = {}
 
-#: A capability of 0 means no limit for these two: queues that limit only chips have it.
-_UNLIMITED_WHEN_ZERO = ("cpu", "memory")
-
 
 class QueueAccounts:
     def __init__(self, session: Session) -> None:
@@ -32,14 +29,9 @@ class QueueAccounts:
     # -- limits --------------------------------------------------------------------------
 
     def capability(self, queue: Queue) -> Amounts:
-        """The most the queue may use; a resource that it does not name has no limit."""
         found = self._capabilities.get(queue.name)
         if found is None:
-            found = self._capabilities[queue.name] = {
-                name: amount
-                for name, amount in queue.capability.items()
-                if amount > 0 or name not in _UNLIMITED_WHEN_ZERO
-            }
+            found = self._capabilities[queue.name] = queue.limits
         return found
 
     def limit(self, queue: Queue) -> Amounts:

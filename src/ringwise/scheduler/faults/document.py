@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
 from ringwise.scheduler.faults.records import RetryBudget
@@ -78,23 +79,21 @@ def write(
     largest: int = LARGEST_DOCUMENT,
 ) -> WrittenDocument:
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
-    parts = [_Part("placements", _compact(one), int(one.get("until", 0))) for one in placements]
-    parts += [_Part("shares", _compact(one), _time(one.get("until"))) for one in shares]
-    parts += [_Part("jobs", _compact(_job(one)), one.since) for one in jobs]
-    parts += [_Part("clocks", _compact(_clock(*one)), one[1].since) for one in clocks.items()]
+    parts = [_Part("placements", compact(one), int(one.get("until", 0))) for one in placements]
+    parts += [_Part("shares", compact(one), _time(one.get("until"))) for one in shares]
+    parts += [_Part("jobs", compact(_job(one)), one.since) for one in jobs]
+    parts += [_Part("clocks", compact(_clock(*one)), one[1].since) for one in clocks.items()]
+    parts += [_Part("tolerated", compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()]
+    parts += [_Part("rejections", compact([place, *last]), 0) for place, last in rejections]
     parts += [
-        _Part("tolerated", _compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()
-    ]
-    parts += [_Part("rejections", _compact([place, *last]), 0) for place, last in rejections]
-    parts += [
-        _Part("restarts", _compact([owner, one.first, one.last, one.again]), one.last)
+        _Part("restarts", compact([owner, one.first, one.last, one.again]), one.last)
         for owner, one in restarts.items()
     ]
     # Newest first: the oldest do not fit.
     parts.sort(key=lambda part: part.time, reverse=True)
     # After them, the one that was used last first: a lost one costs a restart too much, and moves no pod.
     parts += [
-        _Part("retries", f"{_compact(owner)}:{_compact([one.job, one.used, one.allowed])}", 0)
+        _Part("retries", f"{compact(owner)}:{compact([one.job, one.used, one.allowed])}", 0)
         for owner, one in reversed(tuple(retries.items()))
     ]
     text = _joined(parts, 0)
@@ -374,7 +373,3 @@ def _number(given: Any) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         raise TypeError("must be a whole number")
     return given
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
