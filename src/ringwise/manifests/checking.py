@@ -6,7 +6,7 @@ value is compared with the types of the struct here, to report every wrong field
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import GenericAlias
 from typing import Any, TypeVar
 
@@ -16,8 +16,11 @@ import msgspec.inspect as shapes
 from ringwise.grammar import agrees
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.json_stream import TOO_DEEP
+from ringwise.topology.nearest import did_you_mean
 
 Kind = TypeVar("Kind")
+#: A value of a type that msgspec does not know, from what was written. Raises ValueError: what it must be.
+Hook = Callable[[type, object], object]
 
 #: Wrong entries of one map that are named: to explain one takes much longer than to read one.
 MOST_EXPLAINED = 100
@@ -38,26 +41,62 @@ def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
     return _misfits(value, shapes.type_info(kind), "")
 
 
-def _misfits(value: object, shape: shapes.Type, field: str) -> Iterator[tuple[str, str]]:
+def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: Hook) -> Kind | None:
+    """A part of a file that people write, where a field that is null is as if it were not there.
+
+    None, with all errors, if it does not fit; fields that are missing or unknown are errors, too.
+    """
+    before = len(found.errors)
+    for field, message in _misfits(value, shapes.type_info(kind), path, hook):
+        found.wrong(field, message)
+    if len(found.errors) > before:
+        return None
+    return msgspec.convert(without_misfits(value, kind), kind, dec_hook=hook, str_keys=True)
+
+
+def _misfits(
+    value: object, shape: shapes.Type, field: str, hook: Hook | None = None
+) -> Iterator[tuple[str, str]]:
+    """With a hook also what is missing, unknown or not accepted by the hook."""
     if isinstance(shape, shapes.UnionType):
         fitting = next((one for one in shape.types if _fits(value, one)), None)
         if fitting is None:
             yield field, _message(value, [one for one in shape.types if not isinstance(one, shapes.NoneType)])
         else:
-            yield from _misfits(value, fitting, field)
+            yield from _misfits(value, fitting, field, hook)
     elif not _fits(value, shape):
         yield field, _message(value, [shape])
     elif isinstance(shape, shapes.StructType) and isinstance(value, dict):
-        for inner in shape.fields:
-            if inner.encode_name in value:
-                path = f"{field}.{inner.encode_name}" if field else inner.encode_name
-                yield from _misfits(value[inner.encode_name], inner.type, path)
+        known = {inner.encode_name: inner for inner in shape.fields}
+        if hook is not None:
+            for key in value:
+                if key not in known and shape.forbid_unknown_fields:
+                    near = did_you_mean(str(key), known)
+                    yield _inside(field, str(key)), f"is unknown{near}; allowed are {', '.join(known)}"
+        for name, inner in known.items():
+            path = _inside(field, name)
+            if hook is not None and value.get(name) is None:
+                if inner.required:
+                    yield path, "is missing"
+            elif name in value:
+                yield from _misfits(value[name], inner.type, path, hook)
     elif isinstance(shape, shapes.DictType) and isinstance(value, dict):
         for key, entry in value.items():
-            yield from _misfits(entry, shape.value_type, keyed(field, str(key)))
+            if isinstance(shape.key_type, shapes.IntType) and not str(key).isdecimal():
+                yield field, f"must have whole numbers as keys, got {shown(key)}"
+            yield from _misfits(entry, shape.value_type, keyed(field, str(key)), hook)
     elif isinstance(shape, shapes.ListType) and isinstance(value, list):
         for position, entry in enumerate(value):
-            yield from _misfits(entry, shape.item_type, f"{field}[{position}]")
+            yield from _misfits(entry, shape.item_type, f"{field}[{position}]", hook)
+    elif isinstance(shape, shapes.CustomType) and hook is not None:
+        try:
+            hook(shape.cls, value)
+        except ValueError as problem:
+            yield field, f"{problem}, got {shown(value)}"
+
+
+def _inside(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
 
 
 def without_misfits(value: object, kind: object) -> Any:
@@ -109,33 +148,51 @@ def keyed(field: str, key: str) -> str:
 
 def _fits(value: object, shape: shapes.Type) -> bool:
     match shape:
-        case shapes.AnyType() | shapes.RawType():
+        case shapes.AnyType() | shapes.RawType() | shapes.CustomType():
             return True
+        case shapes.LiteralType():
+            return value in shape.values
         case shapes.NoneType():
             return value is None
         case shapes.BoolType():
             return isinstance(value, bool)
         case shapes.IntType():
-            return isinstance(value, int) and not isinstance(value, bool)
+            return (
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and (shape.ge is None or value >= shape.ge)
+                and (shape.le is None or value <= shape.le)
+            )
         case shapes.FloatType():
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case shapes.StrType():
             return isinstance(value, str)
         case shapes.ListType():
-            return isinstance(value, list)
+            return isinstance(value, list) and (shape.max_length is None or len(value) <= shape.max_length)
         case shapes.DictType() | shapes.StructType():
             return isinstance(value, dict)
     return False
 
 
 def _message(value: object, allowed: list[shapes.Type]) -> str:
-    words = list(dict.fromkeys(_TYPE_NAMES.get(type(shape), "something else") for shape in allowed))
+    words = list(dict.fromkeys(_type_name(shape, value) for shape in allowed))
     if words == ["text", "a whole number", "a number"]:
         words = ["a quantity"]
     message = f"must be {' or '.join(words)}, got {shown(value)}"
     if words == ["text"] and isinstance(value, (int, float, bool)):
         message += "; put it in quotes"
     return message
+
+
+def _type_name(shape: shapes.Type, value: object) -> str:
+    match shape:
+        case shapes.LiteralType():
+            return " or ".join(map(str, shape.values))
+        case shapes.IntType() if shape.ge is not None and shape.le is not None:
+            return f"a whole number from {shape.ge} to {shape.le}"
+        case shapes.ListType() if isinstance(value, list):
+            return f"a list of at most {shape.max_length} entries"
+    return _TYPE_NAMES.get(type(shape), "something else")
 
 
 # -- JSON in annotations and ConfigMaps

@@ -528,7 +528,7 @@ class Queue:
     missing: tuple[str, ...] = ()
 
     @property
-    def limits(self) -> Mapping[str, int]:
+    def limits(self) -> dict[str, int]:
         """The most it may use: cpu and memory of 0, and what is not named, have no limit."""
         return {
             name: amount for name, amount in self.capability.items() if amount > 0 or name not in _CPU_MEMORY

@@ -10,18 +10,19 @@ from tempfile import TemporaryDirectory
 
 from ringwise.apps.drill.expectations import Before, Checked, job_named, places_of, problems_of
 from ringwise.apps.drill.file import (
-    Advance,
+    ALL,
+    Clear,
+    Component,
     Delete,
     Drill,
+    DrillTarget,
     Expect,
-    Fault,
+    Inject,
     NewJob,
-    NodeAction,
     PodOf,
     Report,
-    Restart,
+    Span,
     Step,
-    Submit,
 )
 from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
@@ -49,6 +50,8 @@ START = 1_767_225_600 * SECOND
 #: Moments at which something happens that one step may pass.
 MOST_MOMENTS = 100_000
 
+#: Kinds of steps in documents, where they are not called as in the file.
+_KINDS = {"clear": "fault", "cordon": "nodeaction", "uncordon": "nodeaction", "drain": "nodeaction"}
 STEP, HOLDS, FAILS, MALFORMED = "step", "holds", "FAILS", "malformed"
 #: Problems of one report that are shown.
 MOST_PROBLEMS = 5
@@ -151,9 +154,11 @@ class _Run:
     def run(self) -> DrillResult:
         self._live.turn()
         for number, step in enumerate(self._drill.steps):
-            result = StepResult(number, type(step).__name__.lower(), step_text(step), self._live.now)
+            what = step.what
+            kind = _KINDS.get(step.action, step.action)
+            result = StepResult(number, kind, step_text(step), self._live.now)
             self._result.steps.append(result)
-            if not isinstance(step, Expect) and not (isinstance(step, Report) and step.refused is not None):
+            if not isinstance(what, Expect) and not (isinstance(what, Report) and what.refused is not None):
                 self._result.timeline.append(_entry(result.at, STEP, result.text))
             try:
                 self._carry_out(step, result)
@@ -185,45 +190,48 @@ class _Run:
 
     def _carry_out(self, step: Step, result: StepResult) -> None:
         live = self._live
-        match step:
-            case Submit():
-                self._submit(step)
-            case Advance():
-                self._pass(step.nanoseconds)
-            case Fault():
+        match step.what:
+            case Span() as nanoseconds:
+                self._pass(nanoseconds)
+            case Report() as report:
+                self._report(report, result)
+            case Delete() as deleted:
                 self._remember()
-                self._fault(step)
-            case Report():
-                self._report(step, result)
-            case Restart("scheduler"):
+                kind, name = deleted.named
+                live.delete([(kind, find_name(live.objects, kind, name))])
+            case Expect() as expected:
+                result.problems = self._expect(expected)
+                result.holds = not result.problems
+            case Component("scheduler"):
                 live.restart_scheduler()
                 self._book.scheduler_started(live.now)
                 self._follow()
                 live.turn()
-            case Restart():
+            case Component():
                 live.lab.replace_controller(Controller())
                 live.turn()
-            case NodeAction():
+            case (str() | NewJob()) as job if step.action == "submit":
+                self._submit(job)
+            case "all" if step.action == "clear":
                 self._remember()
-                nodes = self._nodes(step.target).nodes
+                live.clear_faults(None, ())
+            case Clear() as fault:
+                self._remember()
+                self._fault(fault)
+            case (str() | int() | PodOf()) as target:
+                self._remember()
+                nodes = self._nodes(target).nodes
                 for node in nodes:
                     live.change_node(node, "uncordon" if step.action == "uncordon" else "cordon")
                 if step.action == "drain":
                     live.evict([pod.key for pod in live.cluster.all(Pod) if pod.node in nodes and pod.live])
-            case Delete():
-                self._remember()
-                live.delete([(step.kind, find_name(live.objects, step.kind, step.name))])
-            case Expect():
-                result.problems = self._expect(step)
-                result.holds = not result.problems
 
-    def _submit(self, step: Submit) -> None:
-        if step.job is not None:
-            text = json.dumps(vcjob_manifest(step.job)).encode()
-            bundle = read_bundle(["-"], stdin=text)
+    def _submit(self, job: str | NewJob) -> None:
+        if isinstance(job, NewJob):
+            bundle = read_bundle(["-"], stdin=json.dumps(vcjob_manifest(job)).encode())
         else:
-            path = self._drill.path.parent / (step.file or "")
-            bundle = read_bundle([str(path)])
+            # Relative to the drill.
+            bundle = read_bundle([str(self._drill.path.parent / job)])
         submission, problems = submission_of(bundle)
         problems = [*map(str, bundle.errors), *problems]
         if problems:
@@ -249,29 +257,25 @@ class _Run:
             yield
         raise ObjectRefusedError(f"more than {MOST_MOMENTS} things happen within one step")
 
-    def _fault(self, step: Fault) -> None:
+    def _fault(self, step: Clear) -> None:
         live = self._live
-        if step.kind is None:
-            live.clear_faults(None, ())
-            return
         text = step.target
-        if step.kind == "superpod" and isinstance(text, str) and not text.startswith("superpod/"):
+        if step.kind == "superpod" and not isinstance(text, PodOf) and not str(text).startswith("superpod/"):
             text = f"superpod/{text}"
         nodes = self._nodes(text).nodes
-        chips = step.chips
-        if chips is None:
-            own = self._pod_chips(step.target) if isinstance(step.target, PodOf) else ()
-            chips = own[:1] if step.kind == "chip" and step.action == "inject" else ()
-        if step.action == "clear":
-            live.clear_faults(step.kind, nodes, chips=chips, code=step.code)
-        else:
+        chips: tuple[int, ...] = step.chips or ()
+        if isinstance(step, Inject):
+            if step.chips in (None, ALL) and step.kind == "chip" and isinstance(step.target, PodOf):
+                chips = self._pod_chips(step.target)[:1]
             live.inject_fault(
                 step.kind, nodes, chips=chips, level=step.level, code=step.code, status=step.status
             )
+        else:
+            live.clear_faults(step.kind, nodes, chips=chips, code=step.code)
 
     def _report(self, step: Report, result: StepResult) -> None:
         """No hardware fails: the next expectations compare with the state before the last fault."""
-        node = step.target if isinstance(step.target, str) else self._place(step.target).node
+        node = self._place(step.target).node if isinstance(step.target, PodOf) else str(step.target)
         told = self._live.put_report(node, step.kind, step.text)
         for line in told[:MOST_PROBLEMS]:
             self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
@@ -280,10 +284,9 @@ class _Run:
             if not result.holds:
                 result.problems = told[:MOST_PROBLEMS] or ["it can be read"]
 
-    def _nodes(self, target: str | PodOf) -> Target:
-        if isinstance(target, str):
-            return find_target(self._live.view, target)
-        return find_target(self._live.view, self._place(target).node)
+    def _nodes(self, target: DrillTarget) -> Target:
+        name = self._place(target).node if isinstance(target, PodOf) else str(target)
+        return find_target(self._live.view, name)
 
     def _place(self, target: PodOf) -> Checked:
         """Where the pod is; the place before the last fault, if it has none now."""
@@ -332,9 +335,9 @@ def _entry(at: int, kind: str, text: str) -> TimelineEntry:
 
 def vcjob_manifest(job: NewJob) -> dict[str, object]:
     """The job of a drill as a user would write it."""
-    own = {}
+    own: dict[str, str | None] = {}
     if job.duration is not None:
-        own[EXPECTED_DURATION] = job.duration
+        own[EXPECTED_DURATION] = job.duration.text
     if job.simulate is not None:
         own[SIMULATE] = job.simulate
     limits = {"limits": {job.resource: job.chips}} if job.chips else {}
@@ -363,33 +366,31 @@ def vcjob_manifest(job: NewJob) -> dict[str, object]:
 
 def step_text(step: Step) -> str:
     """A step in a few words."""
-    match step:
-        case Submit(file, None):
-            return f"submit {file}"
-        case Submit(_, NewJob() as job):
+    match step.what:
+        case NewJob() as job:
             pods = f"{job.pods} {agrees(job.pods, 'pod', 'pods')}"
             return f"submit {job.name}: {pods} of {job.chips} {agrees(job.chips, 'chip', 'chips')}"
-        case Advance(nanoseconds):
+        case Span() as nanoseconds:
             return f"advance {duration_text(nanoseconds)}"
-        case Fault("clear", None):
-            return "clear all faults"
-        case Fault():
-            chips = "" if not step.chips else f" {', '.join(map(str, step.chips))}"
-            more = [word for word in (step.level, step.code, step.status) if word]
-            what = f"{step.action} {step.kind}{chips} of {step.target}"
+        case Clear() as fault:
+            chips = "" if not fault.chips else f" {', '.join(map(str, fault.chips))}"
+            more = [
+                word for word in (getattr(fault, name, "") for name in ("level", "code", "status")) if word
+            ]
+            action = "inject" if isinstance(fault, Inject) else "clear"
+            what = f"{action} {fault.kind}{chips} of {fault.target}"
             return what + (f" ({', '.join(more)})" if more else "")
-        case Report():
-            refused = "" if step.refused is None else f', refused: "{step.refused}"'
-            return f"write {len(step.text)} characters as the {step.kind} report of {step.target}{refused}"
-        case Restart(component):
-            return f"restart the {component}"
-        case NodeAction(action, target):
-            return f"{action} {target}"
-        case Delete(kind, name):
-            return f"delete {kind} {name}"
-        case Expect():
-            return f"expect {_expectation_text(step)}"
-    return ""
+        case Report() as report:
+            refused = "" if report.refused is None else f', refused: "{report.refused}"'
+            what = f"{report.kind} report of {report.target}{refused}"
+            return f"write {len(report.text)} characters as the {what}"
+        case Delete() as deleted:
+            return f"delete {' '.join(deleted.named)}"
+        case Expect() as expected:
+            return f"expect {_expectation_text(expected)}"
+    if step.action == "clear":
+        return "clear all faults"
+    return f"restart the {step.what}" if step.action == "restart" else f"{step.action} {step.what}"
 
 
 def _expectation_text(step: Expect) -> str:

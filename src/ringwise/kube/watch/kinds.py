@@ -26,10 +26,10 @@ from ringwise.kube.watch.readers import (
     PriorityReader,
     QueueReader,
     QuotaReader,
-    WatchEvent,
 )
 from ringwise.kube.watch.reason_readers import ReasonGroupReader, ReasonPodReader
 from ringwise.kubeclient.client import Page
+from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
     DAEMON_SETS,
