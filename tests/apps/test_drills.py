@@ -112,7 +112,7 @@ def test_an_expectation_that_does_not_hold_fails_the_drill(
             "steps[0].expect.runing: is unknown (did you mean",
         ),
         ("drill: x\nsteps:\n- delete: {}", "steps[0].delete: must name one job, pod or node"),
-        ("drill: x\ncluster: {nodes: 0}\nsteps: []", "cluster.nodes: must be a whole number from 1 to"),
+        ("drill: x\ncluster: {nodes: 0}\nsteps: []", "cluster.nodes: must be a whole number of 1 to"),
         ("drill: x\ncluster: {bord: a}\nsteps: []", "cluster.bord: is unknown (did you mean 'board'?)"),
         ("drill: x\nsteps:\n- submit: {job: a, labels: {b: on}}", "steps[0].submit.labels.b: must be text"),
     ],

@@ -6,7 +6,7 @@ value is compared with the types of the struct here, to report every wrong field
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import GenericAlias
 from typing import Any, TypeVar
 
@@ -30,7 +30,6 @@ _TYPE_NAMES: dict[type, str] = {
     shapes.IntType: "a whole number",
     shapes.FloatType: "a number",
     shapes.BoolType: "true or false",
-    shapes.ListType: "a list",
     shapes.DictType: "an object",
     shapes.StructType: "an object",
 }
@@ -52,6 +51,14 @@ def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: H
     if len(found.errors) > before:
         return None
     return msgspec.convert(without_misfits(value, kind), kind, dec_hook=hook, str_keys=True)
+
+
+def one_of(value: object, allowed: Sequence[str]) -> str:
+    """For a hook: one of a few words."""
+    if value not in allowed:
+        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
+        raise ValueError(f"must be one of {', '.join(allowed)}{near}")
+    return str(value)
 
 
 def _misfits(
@@ -85,7 +92,7 @@ def _misfits(
             if isinstance(shape.key_type, shapes.IntType) and not str(key).isdecimal():
                 yield field, f"must have whole numbers as keys, got {shown(key)}"
             yield from _misfits(entry, shape.value_type, keyed(field, str(key)), hook)
-    elif isinstance(shape, shapes.ListType) and isinstance(value, list):
+    elif isinstance(shape, shapes.CollectionType) and isinstance(value, list):
         for position, entry in enumerate(value):
             yield from _misfits(entry, shape.item_type, f"{field}[{position}]", hook)
     elif isinstance(shape, shapes.CustomType) and hook is not None:
@@ -120,7 +127,7 @@ def _without_misfits(value: object, shape: shapes.Type) -> object:
             for key, entry in value.items()
             if _may_fit(entry, shape.value_type)
         }
-    if isinstance(shape, shapes.ListType) and isinstance(value, list):
+    if isinstance(shape, shapes.CollectionType) and isinstance(value, list):
         return [_without_misfits(entry, shape.item_type) for entry in value]
     return value
 
@@ -167,7 +174,7 @@ def _fits(value: object, shape: shapes.Type) -> bool:
             return isinstance(value, (int, float)) and not isinstance(value, bool)
         case shapes.StrType():
             return isinstance(value, str)
-        case shapes.ListType():
+        case shapes.CollectionType():
             return isinstance(value, list) and (shape.max_length is None or len(value) <= shape.max_length)
         case shapes.DictType() | shapes.StructType():
             return isinstance(value, dict)
@@ -189,9 +196,9 @@ def _type_name(shape: shapes.Type, value: object) -> str:
         case shapes.LiteralType():
             return " or ".join(map(str, shape.values))
         case shapes.IntType() if shape.ge is not None and shape.le is not None:
-            return f"a whole number from {shape.ge} to {shape.le}"
-        case shapes.ListType() if isinstance(value, list):
-            return f"a list of at most {shape.max_length} entries"
+            return f"a whole number of {shape.ge} to {shape.le}"
+        case shapes.CollectionType():
+            return f"a list of at most {shape.max_length} entries" if isinstance(value, list) else "a list"
     return _TYPE_NAMES.get(type(shape), "something else")
 
 

@@ -13,11 +13,10 @@ from msgspec import Meta
 from ringwise.apps.lab.faults import KINDS as FAULT_KINDS
 from ringwise.apps.lab.faults import REPORT_KINDS
 from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
-from ringwise.manifests.checking import checked
+from ringwise.manifests.checking import checked, one_of
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.yaml_stream import YamlStream
 from ringwise.records import dataclass
-from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import ASCEND910
 
 #: A drill is a page or two of text.
@@ -102,20 +101,13 @@ def _names(value: object) -> Names:
     return Names(texts)
 
 
-def _word(value: object, allowed: tuple[str, ...]) -> str:
-    if value not in allowed:
-        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
-        raise ValueError(f"must be one of {', '.join(allowed)}{near}")
-    return str(value)
-
-
 _READERS: dict[type, Callable[[object], object]] = {
     Span: _span,
     Ranks: _ranks,
     Names: _names,
-    FaultKind: lambda value: FaultKind(_word(value, FAULT_KINDS)),
-    ReportKind: lambda value: ReportKind(_word(value, REPORT_KINDS)),
-    Component: lambda value: Component(_word(value, ("scheduler", "controller"))),
+    FaultKind: lambda value: FaultKind(one_of(value, FAULT_KINDS)),
+    ReportKind: lambda value: ReportKind(one_of(value, REPORT_KINDS)),
+    Component: lambda value: Component(one_of(value, ("scheduler", "controller"))),
 }
 
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
 
 from ringwise.device.health.levels import (
     FREE_RESTART_NPU,
@@ -24,6 +27,7 @@ from ringwise.device.health.levels import (
     SUB_HEALTH,
     SWITCH_LEVELS,
 )
+from ringwise.manifests.checking import checked, one_of
 from ringwise.manifests.errors import Findings, shown
 from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
@@ -66,26 +70,40 @@ _SWITCH_NAMES = {"SubHealth": "SubHealthFault"}
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class FrequencyRule:
+class Code(int):
+    """Written in hexadecimal."""
+
+
+class Level(str):
+    """A level that a rule may give."""
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    level: Level = msgspec.field(name="FaultHandling")
+    codes: tuple[Code, ...] = msgspec.field(default=(), name="EventId")
+
+
+class FrequencyRule(_Rule, frozen=True, kw_only=True):
     """So often within a window of so many seconds, and the chip has this level."""
 
-    codes: frozenset[int]
-    window: int
-    times: int
-    level: str
+    window: Annotated[int, Meta(ge=60, le=864_000)] = msgspec.field(name="TimeWindow")
+    times: Annotated[int, Meta(ge=1, le=100)] = msgspec.field(name="Times")
     #: Seconds without the fault until the level is taken back; None: an operator takes it back.
-    release: int | None
+    release: Annotated[int, Meta(ge=60, le=2**32)] | None = msgspec.field(
+        default=None, name="ReleaseTimeWindow"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class DurationRule:
+class DurationRule(_Rule, frozen=True, kw_only=True):
     """A fault that lasts longer than `timeout` seconds has this level until it is gone for `recovery`."""
 
-    codes: frozenset[int]
-    timeout: int
-    recovery: int
-    level: str
+    timeout: Annotated[int, Meta(ge=0, le=600)] = msgspec.field(name="FaultTimeout")
+    recovery: Annotated[int, Meta(ge=0, le=86_400)] = msgspec.field(name="RecoverTimeout")
+
+
+class FaultRules(msgspec.Struct, frozen=True):
+    frequency: tuple[FrequencyRule, ...] = msgspec.field(default=(), name="FaultFrequency")
+    duration: tuple[DurationRule, ...] = msgspec.field(default=(), name="FaultDuration")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +155,10 @@ def shipped_configuration() -> FaultConfiguration:
         code: _SWITCH_NAMES.get(level, level) for level, codes in document["switch"].items() for code in codes
     }
     found = Findings("fault_codes.json")
-    frequency = _frequency(document["rules"]["FaultFrequency"], found)
-    duration = _duration(document["rules"]["FaultDuration"], found)
-    if found.errors:
+    rules = _rules(document["rules"], found)
+    if rules is None:
         raise ValueError("; ".join(map(str, found.errors)))
-    return FaultConfiguration(builder.levels, builder.spelling, switch, frequency, duration)
+    return FaultConfiguration(builder.levels, builder.spelling, switch, rules.frequency, rules.duration)
 
 
 def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfiguration:
@@ -168,10 +185,9 @@ def read_configuration(data: Mapping[str, str], found: Findings) -> FaultConfigu
     frequency, duration = base.frequency, base.duration
     rules = _object(data, RULES_KEY, found)
     if rules is not None:
-        before = len(found.errors)
-        read = (_frequency(rules.get("FaultFrequency"), found), _duration(rules.get("FaultDuration"), found))
-        if len(found.errors) == before:
-            frequency, duration = read
+        read = _rules(rules, found)
+        if read is not None:
+            frequency, duration = read.frequency, read.duration
     poll = data.get(POLL_KEY, "").strip()
     interval = base.poll_interval
     if poll:
@@ -216,58 +232,25 @@ def _codes(given: Any, path: str, found: Findings) -> list[str]:
     return codes
 
 
-def _number(rule: Mapping[str, Any], key: str, least: int, most: int, path: str, found: Findings) -> int:
-    value = rule.get(key)
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-        return value
-    found.wrong(f"{path}.{key}", f"must be a whole number of {least} to {most}, got {shown(value)}")
-    return least
+def _rules(document: Mapping[str, Any], found: Findings) -> FaultRules | None:
+    """None where one is wrong."""
+    read = checked(document, FaultRules, "", found, _value)
+    if read is None:
+        return None
+    before = len(found.errors)
+    for at, frequent in enumerate(read.frequency):
+        if frequent.release is None and frequent.level != MANUALLY_SEPARATE:
+            wrong = f"must be a whole number of 60 to {2**32}, got null"
+            found.wrong(f"FaultFrequency[{at}].ReleaseTimeWindow", wrong)
+    for at, lasting in enumerate(read.duration):
+        if lasting.level == MANUALLY_SEPARATE:
+            found.wrong(f"FaultDuration[{at}].FaultHandling", f"{MANUALLY_SEPARATE} is for frequencies only")
+    return read if len(found.errors) == before else None
 
 
-def _rules(given: Any, key: str, found: Findings) -> list[tuple[str, Mapping[str, Any], frozenset[int], str]]:
-    """Path, rule, codes and level of each."""
-    if given is None:
-        return []
-    if not isinstance(given, list):
-        found.wrong(key, f"must be a list, got {shown(given)}")
-        return []
-    read: list[tuple[str, Mapping[str, Any], frozenset[int], str]] = []
-    for at, rule in enumerate(given):
-        path = f"{key}[{at}]"
-        if not isinstance(rule, dict):
-            found.wrong(path, f"must be an object, got {shown(rule)}")
-            continue
-        level = rule.get("FaultHandling")
-        if level not in LEVELS[:-1]:
-            found.wrong(
-                f"{path}.FaultHandling", f"must be one of {', '.join(LEVELS[:-1])}, got {shown(level)}"
-            )
-            continue
-        codes = _codes(rule.get("EventId"), f"{path}.EventId", found)
-        read.append((path, rule, frozenset(int(code, 16) for code in codes), str(level)))
-    return read
-
-
-def _frequency(given: Any, found: Findings) -> tuple[FrequencyRule, ...]:
-    rules = []
-    for path, rule, codes, level in _rules(given, "FaultFrequency", found):
-        release = None
-        if level != MANUALLY_SEPARATE or rule.get("ReleaseTimeWindow") is not None:
-            release = _number(rule, "ReleaseTimeWindow", 60, 2**32, path, found)
-        window = _number(rule, "TimeWindow", 60, 864_000, path, found)
-        rules.append(
-            FrequencyRule(codes, window, _number(rule, "Times", 1, 100, path, found), level, release)
-        )
-    return tuple(rules)
-
-
-def _duration(given: Any, found: Findings) -> tuple[DurationRule, ...]:
-    rules = []
-    for path, rule, codes, level in _rules(given, "FaultDuration", found):
-        if level == MANUALLY_SEPARATE:
-            found.wrong(f"{path}.FaultHandling", f"{MANUALLY_SEPARATE} is for frequencies only")
-            continue
-        timeout = _number(rule, "FaultTimeout", 0, 600, path, found)
-        recovery = _number(rule, "RecoverTimeout", 0, 86_400, path, found)
-        rules.append(DurationRule(codes, timeout, recovery, level))
-    return tuple(rules)
+def _value(kind: type, value: object) -> object:
+    if kind is Level:
+        return Level(one_of(value, LEVELS[:-1]))
+    if not isinstance(value, str) or not _CODE.fullmatch(value):
+        raise ValueError("must be a hexadecimal code")
+    return Code(value, 16)
