@@ -24,7 +24,7 @@ from ringwise.messages.commands import Bind, Command, TellPod
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from ringwise.wellknown import SCHEDULER_CONFIG_KEY
+from ringwise.wellknown import RANK_INDEX, SCHEDULER_CONFIG_KEY
 from tests.manifests.builders import (
     config_map,
     device_info,
@@ -205,6 +205,23 @@ def test_n7_a_pod_that_is_bound_with_unreadable_annotations_closes_its_node() ->
     ((_, pod),) = reader.stand_in(msgspec.Raw(json.dumps(pending).encode()), before, "here")
     assert isinstance(pod, Pod)
     assert (pod.node, pod.unreadable) == ("node-1", True)
+
+
+def test_n7_a_bound_pod_with_a_wrong_annotation_is_read_without_it() -> None:
+    """It has decoded already, as in a page, and keeps its own name and uid."""
+    reader = readers()["pods"]
+    body = json.loads(json.dumps(_BOUND))
+    body["spec"]["nodeName"] = "node-1"
+    body["metadata"]["annotations"] = {RANK_INDEX: "first"}
+    page = reader.page(b'{"metadata":{"resourceVersion":"1"},"items":[%s]}' % json.dumps(body).encode())
+    (received,) = page.items or ()
+    assert not isinstance(received, msgspec.Raw)
+    assert reader.read(received, Findings("here")) is None
+    ((key, pod),) = reader.stand_in(received, (), "here")
+    assert isinstance(pod, Pod)
+    meta = body["metadata"]
+    assert (key, pod.uid, pod.namespace) == (meta["uid"], meta["uid"], meta["namespace"])
+    assert (pod.name, pod.node) == (meta["name"], "node-1")
 
 
 def test_of_an_unreadable_version_only_its_end_is_believed() -> None:

@@ -218,8 +218,8 @@ class PodReader(BatchObjectReader[WatchedPod]):
         for container in spec.containers or ():
             container.env = None
         meta = wire.metadata
-        wire.metadata = VersionedMeta(
-            meta.name, meta.namespace, meta.uid, meta.creation_timestamp, meta.deletion_timestamp
+        wire.metadata = msgspec.structs.replace(
+            meta, generate_name=None, labels=None, annotations=None, owner_references=None
         )
         pod = pod_from_wire(wire, self._classes, found)
         return None if found.errors else pod
