@@ -9,12 +9,12 @@ from typing import Any
 from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import UnknownTargetError, find_target, replaces
-from ringwise.device.reporter import StoredMap
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import raw_page
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.manifests.isolation import entry_of, read_isolations
+from ringwise.manifests.wire import ConfigMapWire
 from ringwise.state.model import Isolation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import (
@@ -68,7 +68,7 @@ async def _change(access: Access, action: str, one: Isolation) -> bool:
             await (_check_node(client, one.node) if one.node else _check_group(client, one.target))
         for _ in range(ATTEMPTS):
             try:
-                stored = await client.get(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, StoredMap)
+                stored = await client.get(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, ConfigMapWire)
             except ApiError as error:
                 if error.status != 404:
                     raise

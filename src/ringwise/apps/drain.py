@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 
-import msgspec
-
 from ringwise.apps.lab.lab import LabSettings
 from ringwise.apps.lab.maintenance import (
     DrainPlan,
@@ -27,10 +25,10 @@ from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import TIMELINE, key_of
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.nesting import decode_nested
+from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.records import dataclass
@@ -167,17 +165,6 @@ async def drain_jobs(
     return done
 
 
-class _Metadata(msgspec.Struct):
-    uid: str = ""
-
-
-class _PodUid(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
-_PODS = msgspec.json.Decoder(Page[_PodUid])
-
-
 class _Eviction:
     def __init__(self, client: Client, clock: Clock, timeout: float, done: Drained) -> None:
         self._client = client
@@ -234,14 +221,7 @@ class _Eviction:
         found: set[str] = set()
         for node in sorted(nodes):
             selector = {"fieldSelector": f"spec.nodeName={node}"}
-            async for page in self._client.pages(PODS.path(), selector, PAGE_SIZE, _read_page):
-                found.update(one.metadata.uid for one in page.items or ())
+            async for page in self._client.pages(PODS.path(), selector, PAGE_SIZE, raw_page):
+                names = (name_of(raw) for raw in page.items or ())
+                found.update(name.uid for name in names if name is not None and name.uid)
         return found
-
-
-def _read_page(answer: bytes) -> Page[_PodUid]:
-    try:
-        page: Page[_PodUid] = decode_nested(_PODS, answer)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
-    return page

@@ -17,8 +17,8 @@ from ringwise.apps.live import NothingReadableError, read_cluster
 from ringwise.apps.story import ToldStory, find_story
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.event_recorder import COMPONENT
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page, UnreachableError
-from ringwise.kubeclient.nesting import decode_nested
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.messages import events as ev
@@ -114,7 +114,7 @@ async def read_story(client: Client, name: str, now: int) -> ToldStory:
 
 async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
     try:
-        async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, _read_page):
+        async for page in client.pages(EVENTS.path(namespace), {}, PAGE_SIZE, page_reader(_EventWire)):
             for wire in page.items or ():
                 one = _told(wire)
                 if one is not None:
@@ -124,17 +124,6 @@ async def _events(client: Client, namespace: str) -> AsyncIterator[_Told]:
             raise
         needed = WatchTarget(EVENTS, namespace).permission()
         raise NothingReadableError(f"events: not allowed; {needed}; or --journal FILE") from None
-
-
-_EVENTS = msgspec.json.Decoder(Page[_EventWire])
-
-
-def _read_page(answer: bytes) -> Page[_EventWire]:
-    try:
-        page: Page[_EventWire] = decode_nested(_EVENTS, answer)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
-    return page
 
 
 def _told(wire: _EventWire) -> _Told | None:

@@ -19,10 +19,9 @@ from ringwise.device.rpc import KubeletError, PodResources
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
-from ringwise.kubeclient.list_watch import version_number
+from ringwise.kubeclient.list_watch import name_of, version_number
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
-from ringwise.manifests.wire import WireStruct
 
 _LOG = Logger()
 
@@ -38,16 +37,6 @@ LONGEST_PAUSE = 2.0
 CHOICES = 5
 
 API_ERRORS = (ApiError, UnreachableError, KubeConfigError)
-
-
-class _Meta(WireStruct):
-    resource_version: str | None = None
-
-
-class _Answer(WireStruct):
-    """All that is read of the pod that a PATCH answers; the watch brings the rest."""
-
-    metadata: _Meta | None = None
 
 
 class Observer(Protocol):
@@ -273,10 +262,7 @@ def _log_allocation(allocation: AllocateResult) -> None:
 
 def _version_in(answer: bytes) -> int:
     """The version of the object in an answer; 0 where it cannot be read."""
-    try:
-        meta = msgspec.json.decode(answer, type=_Answer).metadata
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return 0
+    meta = name_of(msgspec.Raw(answer))
     return version_number(meta.resource_version) if meta is not None else 0
 
 

@@ -51,7 +51,6 @@ from ringwise.device.report import (
 from ringwise.device.reporter import (
     Content,
     Reporter,
-    StoredMap,
     describe_node,
     doubtful_in,
     has_switch_info,
@@ -68,6 +67,7 @@ from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.isolation import isolated_chips, read_isolations
+from ringwise.manifests.wire import ConfigMapWire
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
     ISOLATION_CONFIG_MAP,
@@ -471,7 +471,7 @@ class NodePlugin:
 
     # -- ConfigMaps ------------------------------------------------------------------------------------
 
-    def _restore(self, stored: StoredMap | None) -> None:
+    def _restore(self, stored: ConfigMapWire | None) -> None:
         """What the ConfigMap says from before the start."""
         # Also those of chips that the node does not have, or not any more: they are the operator's words.
         separated = names_in(stored, MANUALLY_SEPARATE_KEY)
@@ -487,7 +487,7 @@ class NodePlugin:
         self.allocator.doubts.restore(doubtful_in(stored))
         self._restored.set()
 
-    def _own_map(self, stored: StoredMap | None) -> None:
+    def _own_map(self, stored: ConfigMapWire | None) -> None:
         """An operator may have added or removed names; a ConfigMap that is gone is written again."""
         if not self._restored.is_set():
             return
@@ -510,7 +510,7 @@ class NodePlugin:
             self._refresh()
             self._news.set()
 
-    def _isolations(self, stored: StoredMap | None) -> None:
+    def _isolations(self, stored: ConfigMapWire | None) -> None:
         self._isolation_data = (stored.data if stored is not None else None) or {}
         self._isolate()
 
@@ -524,7 +524,7 @@ class NodePlugin:
             self._refresh()
             self._news.set()
 
-    def _fault_configuration(self, stored: StoredMap | None) -> None:
+    def _fault_configuration(self, stored: ConfigMapWire | None) -> None:
         data = {
             key: value or "" for key, value in ((stored.data if stored is not None else None) or {}).items()
         }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from ringwise.kubeclient.list_watch import version_number
+from ringwise.kubeclient.list_watch import ObjectName, version_number
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
-from ringwise.manifests.wire import Quantities, Texts, WireStruct
+from ringwise.manifests.wire import EnvVarWire, ResourcesWire, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MOST_CHIPS_OF_ONE
 from ringwise.wellknown import VISIBLE_DEVICES
@@ -93,38 +93,17 @@ class NodePod:
         return replace(self, annotations=kept)
 
 
-class _Meta(WireStruct):
-    name: str | None = None
-    namespace: str | None = None
-    uid: str | None = None
-    resource_version: str | None = None
+class _Meta(ObjectName):
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     deletion_grace_period_seconds: int | None = None
     annotations: Texts | None = None
 
 
-class _FieldRef(WireStruct):
-    field_path: str | None = None
-
-
-class _Source(WireStruct):
-    field_ref: _FieldRef | None = None
-
-
-class _Variable(WireStruct):
-    name: str = ""
-    value_from: _Source | None = None
-
-
-class _Resources(WireStruct):
-    limits: Quantities | None = None
-
-
 class _Container(WireStruct):
     name: str = ""
-    resources: _Resources | None = None
-    env: list[_Variable] | None = None
+    resources: ResourcesWire | None = None
+    env: list[EnvVarWire] | None = None
     restart_policy: str | None = None
 
 
@@ -212,13 +191,13 @@ def _stopped(status: _Status) -> bool:
     return bool(states) and all(one is not None and one.terminated is not None for one in states)
 
 
-def _field_path(variable: _Variable) -> str:
+def _field_path(variable: EnvVarWire) -> str:
     source = variable.value_from
     path = source.field_ref.field_path if source is not None and source.field_ref is not None else None
     return path if path is not None and path.startswith("metadata.annotations['") else ""
 
 
-def _limits(resources: _Resources | None) -> Mapping[str, int]:
+def _limits(resources: ResourcesWire | None) -> Mapping[str, int]:
     read: dict[str, int] = {}
     for name, value in ((resources.limits if resources is not None else None) or {}).items():
         # Memory and cpu are of no interest, and extended resources are whole numbers.

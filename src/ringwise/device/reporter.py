@@ -30,10 +30,11 @@ from ringwise.device.report import (
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.list_watch import name_of as object_name
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
 from ringwise.log import Logger
 from ringwise.manifests.go_json import compact
-from ringwise.manifests.wire import Texts, WireStruct
+from ringwise.manifests.wire import ConfigMapWire, MetaWire, NodeWire
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
     DESCRIPTION_KEY,
@@ -52,36 +53,6 @@ from ringwise.wellknown import (
 )
 
 _LOG = Logger()
-
-_TIME_KEYS = (DEVICE_INFO_KEY, SWITCH_INFO_KEY)
-
-
-class _Meta(WireStruct):
-    resource_version: str | None = None
-    uid: str | None = None
-    labels: Texts | None = None
-    annotations: Texts | None = None
-
-
-class StoredMap(WireStruct):
-    """A ConfigMap, with what a conditional write needs."""
-
-    metadata: _Meta | None = None
-    data: Texts | None = None
-
-
-class _Address(WireStruct):
-    type: str = ""
-    address: str = ""
-
-
-class _NodeStatus(WireStruct):
-    addresses: list[_Address] | None = None
-
-
-class StoredNode(WireStruct):
-    metadata: _Meta | None = None
-    status: _NodeStatus | None = None
 
 
 class Content:
@@ -215,10 +186,10 @@ class Reporter:
         self._version = _version(answer)
         return True
 
-    async def read(self) -> StoredMap | None:
+    async def read(self) -> ConfigMapWire | None:
         """The ConfigMap as it is now; None where there is none."""
         try:
-            stored = await self._client.get(CONFIG_MAPS, KUBE_SYSTEM, self.name, StoredMap)
+            stored = await self._client.get(CONFIG_MAPS, KUBE_SYSTEM, self.name, ConfigMapWire)
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -229,15 +200,15 @@ class Reporter:
 
 
 def map_watch(
-    client: Client, clock: Clock, name: str, take: Callable[[StoredMap | None], None]
-) -> ObjectWatch[StoredMap]:
+    client: Client, clock: Clock, name: str, take: Callable[[ConfigMapWire | None], None]
+) -> ObjectWatch[ConfigMapWire]:
     """A watch on one ConfigMap of kube-system; `take` gets None while there is none."""
     return ObjectWatch(
         client,
         f"ConfigMap {name}",
         CONFIG_MAPS.path(KUBE_SYSTEM),
         {"fieldSelector": f"metadata.name={name}"},
-        StoredMap,
+        ConfigMapWire,
         clock=clock,
         listed=lambda found, _version: take(found[0] if found else None),
         changed=lambda kind, one: take(None if kind == "DELETED" else one),
@@ -246,20 +217,17 @@ def map_watch(
 
 def _version(answer: bytes) -> str:
     """Empty where an answer cannot be read: the next write finds the ConfigMap and reads it first."""
-    try:
-        stored = msgspec.json.decode(answer, type=StoredMap)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        return ""
-    return stored.metadata.resource_version or "" if stored.metadata else ""
+    meta = object_name(msgspec.Raw(answer))
+    return (meta.resource_version if meta is not None else None) or ""
 
 
-def names_in(stored: StoredMap | None, key: str) -> set[str]:
+def names_in(stored: ConfigMapWire | None, key: str) -> set[str]:
     """The chips of a list in the ConfigMap."""
     text = ((stored.data if stored is not None else None) or {}).get(key) or ""
     return {name.strip() for name in text.split(",") if name.strip()}
 
 
-def doubtful_in(stored: StoredMap | None) -> dict[str, list[str]]:
+def doubtful_in(stored: ConfigMapWire | None) -> dict[str, list[str]]:
     """Chips that pods may have, by uid, as written before a restart."""
     text = ((stored.data if stored is not None else None) or {}).get(DOUBTFUL_CHIPS_KEY) or "{}"
     try:
@@ -269,7 +237,7 @@ def doubtful_in(stored: StoredMap | None) -> dict[str, list[str]]:
     return {uid: [name for name in names.split(",") if name] for uid, names in written.items()}
 
 
-def reasons_in(stored: StoredMap | None) -> dict[str, list[Escalation]]:
+def reasons_in(stored: ConfigMapWire | None) -> dict[str, list[Escalation]]:
     """Why chips were separated, as written before a restart."""
     text = ((stored.data if stored is not None else None) or {}).get(UPGRADE_REASON_KEY) or "{}"
     try:
@@ -311,8 +279,8 @@ async def describe_node(
     While chips are missing (not `complete`), their number does not tell the board. `levels` of chips follow
     from the node's address.
     """
-    stored = await client.get(NODES, None, node, StoredNode)
-    meta = stored.metadata or _Meta()
+    stored = await client.get(NODES, None, node, NodeWire)
+    meta = stored.metadata or MetaWire()
     present = {key: value or "" for key, value in (meta.annotations or {}).items()}
     names = {chip.physical: name_of(card, chip.physical) for chip in chips}
     addresses = (stored.status.addresses if stored.status is not None else None) or ()

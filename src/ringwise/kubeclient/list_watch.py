@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -28,7 +28,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
-from ringwise.manifests.wire import WireStruct
+from ringwise.manifests.wire import MetaWire, WireStruct
 from ringwise.topology.numbers import UINT64, whole_number
 
 _LOG = Logger()
@@ -49,26 +49,22 @@ class WatchEvent(msgspec.Struct, Generic[Object]):
     object: Object
 
 
-class Named(Protocol):
+class ObjectName(WireStruct):
     """The part of the metadata that identifies an object and its version."""
 
-    name: str | None
-    namespace: str | None
-    uid: str | None
-    resource_version: str | None
-
-
-class _Name(WireStruct):
     name: str | None = None
     namespace: str | None = None
     uid: str | None = None
     resource_version: str | None = None
 
 
-class _NameOnly(WireStruct):
-    """For an object that does not fit its struct: its name may still be readable."""
+class NamedObject(WireStruct):
+    """Where nothing else is read, and for an object that does not fit its struct."""
 
-    metadata: _Name | None = None
+    metadata: ObjectName | None = None
+
+
+Named = ObjectName | MetaWire
 
 
 class _ErrorStatus(msgspec.Struct):
@@ -77,18 +73,28 @@ class _ErrorStatus(msgspec.Struct):
     message: str = ""
 
 
-_RAW_PAGE = msgspec.json.Decoder(Page[msgspec.Raw])
 _RAW_EVENT = msgspec.json.Decoder(WatchEvent[msgspec.Raw])
-_METADATA = msgspec.json.Decoder(_NameOnly)
+_METADATA = msgspec.json.Decoder(NamedObject)
 
 
-def raw_page(answer: bytes) -> Page[Any]:
-    """A page whose items are not decoded yet, so that one bad item does not affect the others."""
-    try:
-        page: Page[Any] = decode_nested(_RAW_PAGE, answer)
+def page_reader(shape: type[Object]) -> Callable[[bytes], Page[Object]]:
+    """Reads the pages of a list of such objects."""
+    # A type checker cannot follow a type that is known at run time only.
+    of_shape: Any = shape
+    decoder: msgspec.json.Decoder[Page[Any]] = msgspec.json.Decoder(Page[of_shape])
+
+    def read(answer: bytes) -> Page[Object]:
+        try:
+            page: Page[Object] = decode_nested(decoder, answer)
+        except UNREADABLE as problem:
+            raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
         return page
-    except UNREADABLE as problem:
-        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
+
+    return read
+
+
+#: A page whose items are not decoded yet, so that one bad item does not affect the others.
+raw_page: Callable[[bytes], Page[Any]] = page_reader(msgspec.Raw)
 
 
 def raw_watch_event(line: bytes) -> WatchEvent[Any]:
@@ -107,7 +113,7 @@ def name_of(received: object) -> Named | None:
         found: Named | None = getattr(received, "metadata", None)
         return found
     try:
-        named: _NameOnly = decode_nested(_METADATA, received)
+        named: NamedObject = decode_nested(_METADATA, received)
     except UNREADABLE:
         return None
     return named.metadata

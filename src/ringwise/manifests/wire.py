@@ -31,6 +31,7 @@ class MetaWire(WireStruct):
     generate_name: str | None = None
     namespace: str | None = None
     uid: str | None = None
+    resource_version: str | None = None
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: Texts | None = None

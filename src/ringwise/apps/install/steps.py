@@ -17,6 +17,7 @@ from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definit
 from ringwise.grammar import counted
 from ringwise.kube.write.default_queues import create_if_missing, default_queues
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
+from ringwise.kubeclient.list_watch import NamedObject, ObjectName
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, QUEUES, Resource
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
@@ -112,15 +113,6 @@ def steps_document(steps: Iterable[Step]) -> InstallDocument:
     return {"schema": "ringwise.io/install/v1", "objects": [step.as_json() for step in steps]}
 
 
-class _Meta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-
-
-class _Found(msgspec.Struct):
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
-
-
 class _Replicas(msgspec.Struct):
     replicas: int | None = None
 
@@ -133,12 +125,8 @@ class _Scheduled(msgspec.Struct, rename="camel"):
     desired_number_scheduled: int = 0
 
 
-class _Name(msgspec.Struct):
-    name: str = ""
-
-
 class _DaemonSet(msgspec.Struct):
-    metadata: _Name = msgspec.field(default_factory=_Name)
+    metadata: ObjectName = msgspec.field(default_factory=ObjectName)
     status: _Scheduled = msgspec.field(default_factory=_Scheduled)
 
 
@@ -268,7 +256,7 @@ async def _check_no_other_device_plugin(client: Client) -> None:
     """Two device plugins on a node would take the same resource from each other."""
     answer = await client.request("GET", DAEMON_SETS.path(KUBE_SYSTEM))
     for found in msgspec.json.decode(answer, type=_DaemonSets).items:
-        name, nodes = found.metadata.name, found.status.desired_number_scheduled
+        name, nodes = found.metadata.name or "", found.status.desired_number_scheduled
         if name.startswith(VENDOR_DEVICE_PLUGIN_PREFIX) and nodes:
             raise InstallError(
                 f"DaemonSet {KUBE_SYSTEM}/{name} runs on {counted(nodes, 'node')} and serves the same chips; "
@@ -311,7 +299,7 @@ async def _apply(client: Client, wanted: Object) -> Step:
     namespace, name = meta.get("namespace"), meta["name"]
     full = _full(namespace, name)
     try:
-        before = await client.get(resource, namespace, name, _Found)
+        before = await client.get(resource, namespace, name, NamedObject)
     except ApiError as error:
         if error.status != 404:
             raise
@@ -323,8 +311,8 @@ async def _apply(client: Client, wanted: Object) -> Step:
         return Step(resource.kind, full, KEPT, "your settings are not touched")
     # Lists of named things are merged by name: what the webhook wrote about itself stays.
     answer = await client.patch(resource, namespace, name, wanted, content_type=STRATEGIC_PATCH)
-    after = msgspec.json.decode(answer, type=_Found)
-    same = after.metadata.resource_version == before.metadata.resource_version
+    after = msgspec.json.decode(answer, type=NamedObject)
+    same = after.metadata == before.metadata
     return Step(resource.kind, full, UNCHANGED if same else CONFIGURED)
 
 

@@ -57,10 +57,6 @@ from ringwise.topology.numbers import INT32
 Wire = TypeVar("Wire")
 
 
-class VersionedMeta(MetaWire):
-    resource_version: str | None = None
-
-
 class ObjectReader(ABC, Generic[Wire]):
     """Decodes objects into one struct, one by one. An object that does not fit is a finding."""
 
@@ -124,15 +120,11 @@ def _single(key: str, value: WatchedObject, found: Findings) -> KeyedObjects | N
 # -- nodes
 
 
-class _WatchedNode(NodeWire):
-    metadata: VersionedMeta | None = None
-
-
-class NodeReader(BatchObjectReader[_WatchedNode]):
+class NodeReader(BatchObjectReader[NodeWire]):
     def __init__(self) -> None:
-        super().__init__(_WatchedNode)
+        super().__init__(NodeWire)
 
-    def objects(self, wire: _WatchedNode, found: Findings) -> KeyedObjects | None:
+    def objects(self, wire: NodeWire, found: Findings) -> KeyedObjects | None:
         node = node_from_wire(wire, found)
         return _single(node.name, node, found)
 
@@ -162,7 +154,6 @@ class PodStatus(PodStatusWire):
 
 
 class WatchedPod(PodWire):
-    metadata: VersionedMeta | None = None
     status: PodStatus | None = None
 
 
@@ -357,7 +348,7 @@ class QuotaReader(ObjectReader[ResourceQuotaWire]):
 
 
 class _WatchedOwner(WireStruct):
-    metadata: VersionedMeta | None = None
+    metadata: MetaWire | None = None
     spec: OwnerSpecWire | None = None
 
 

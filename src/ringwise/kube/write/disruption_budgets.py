@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from ringwise.framework.selectors import all_hold
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import PAGE_SIZE, Client, Page, UnreachableError
-from ringwise.kubeclient.nesting import decode_nested
+from ringwise.kubeclient.client import PAGE_SIZE, Client
+from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
 from ringwise.manifests.affinity import label_selector
 from ringwise.manifests.errors import Findings
@@ -33,16 +31,14 @@ class BudgetWire(WireStruct):
     status: _Status | None = None
 
 
-_BUDGETS = msgspec.json.Decoder(Page[BudgetWire])
-
-
 async def held_back(client: Client, namespace: str, pods: Sequence[Mapping[str, str]]) -> str:
     """Which budget of the namespace does not allow to evict all pods with these labels; empty: none.
 
     Raises ApiError or UnreachableError.
     """
     problems: list[str] = []
-    async for page in client.pages(DISRUPTION_BUDGETS.path(namespace), {}, PAGE_SIZE, _read):
+    path = DISRUPTION_BUDGETS.path(namespace)
+    async for page in client.pages(path, {}, PAGE_SIZE, page_reader(BudgetWire)):
         problems += filter(None, (_problem(one, pods) for one in page.items or ()))
     return "; ".join(sorted(problems)[:3])
 
@@ -60,11 +56,3 @@ def _problem(budget: BudgetWire, pods: Sequence[Mapping[str, str]]) -> str:
         return ""
     name = (budget.metadata.name if budget.metadata is not None else None) or ""
     return f"disruption budget {name} allows {counted(allowed, 'eviction')}, and {wanted} would be needed"
-
-
-def _read(answer: bytes) -> Page[BudgetWire]:
-    try:
-        page: Page[BudgetWire] = decode_nested(_BUDGETS, answer)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise UnreachableError(f"a list cannot be decoded: {problem}", maybe_done=False) from None
-    return page

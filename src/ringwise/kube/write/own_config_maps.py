@@ -9,17 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import msgspec
-
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS
+from ringwise.manifests.wire import ConfigMapWire
 from ringwise.wellknown import APP_MANAGED_BY, VOLCANO_SYSTEM
 
 _NOT_THERE = (403, 404)
-
-
-class _Stored(msgspec.Struct):
-    data: dict[str, str | None] | None = None
 
 
 class OwnConfigMaps:
@@ -51,7 +46,7 @@ class OwnConfigMaps:
         """The value of a key; empty where there is none. Other errors than a missing object are raised."""
         for place in dict.fromkeys((namespace, self._namespace)):
             try:
-                found = await self._client.get(CONFIG_MAPS, place, name, _Stored)
+                found = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
             except ApiError as error:
                 if error.status not in _NOT_THERE:
                     raise

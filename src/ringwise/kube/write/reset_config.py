@@ -14,6 +14,7 @@ from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.reset_config import changed
+from ringwise.manifests.wire import ConfigMapWire
 from ringwise.messages.commands import SetResetConfig
 from ringwise.wellknown import RESET_CONFIG_PREFIX, RESET_KEY
 
@@ -22,15 +23,6 @@ _LOG = Logger()
 #: Pods are deleted after the write: it is tried twice and given up soon, whatever the API server does.
 _ATTEMPTS = 2
 _TIMEOUT = 2.0
-
-
-class _Metadata(msgspec.Struct):
-    resource_version: str = msgspec.field(name="resourceVersion", default="")
-
-
-class _Stored(msgspec.Struct):
-    metadata: _Metadata
-    data: dict[str, str | None] | None = None
 
 
 class ResetConfigs:
@@ -54,7 +46,7 @@ class ResetConfigs:
     async def _change(self, command: SetResetConfig, where: str) -> None:
         name = f"{RESET_CONFIG_PREFIX}{command.job}"
         try:
-            found = await self._client.get(CONFIG_MAPS, command.namespace, name, _Stored, _TIMEOUT)
+            found = await self._client.get(CONFIG_MAPS, command.namespace, name, ConfigMapWire, _TIMEOUT)
         except msgspec.DecodeError as error:
             raise GivenUpError(f"it cannot be read: {error}") from None
         data = changed((found.data or {}).get(RESET_KEY) or "", command)
@@ -62,7 +54,8 @@ class ResetConfigs:
             _LOG.warning("the reset configuration of a job is no JSON object and stays", name=where)
             return
         # With the version that was read: ClusterD and the device plugin write it, too.
-        body = {"metadata": {"resourceVersion": found.metadata.resource_version}, "data": data}
+        version = found.metadata.resource_version if found.metadata is not None else None
+        body = {"metadata": {"resourceVersion": version}, "data": data}
         await self._client.patch(CONFIG_MAPS, command.namespace, name, body, timeout=_TIMEOUT)
 
     def _tell_refused(self, namespace: str, where: str) -> None:
