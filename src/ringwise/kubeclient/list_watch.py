@@ -29,7 +29,6 @@ from ringwise.kubeclient.nesting import decode_nested
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.manifests.wire import MetaWire, WireStruct
-from ringwise.topology.numbers import UINT64, whole_number
 
 _LOG = Logger()
 
@@ -121,7 +120,8 @@ def name_of(received: object) -> Named | None:
 
 def version_number(version: str | None) -> int:
     """A resourceVersion as a number; 0 where it is none."""
-    return whole_number(version or "", 0, UINT64) or 0
+    text = version or ""
+    return int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else 0
 
 
 class ListWatch(ABC):
@@ -242,8 +242,7 @@ class ListWatch(ABC):
             raise ApiError(status.code or 500, status.reason, status.message or "the watch failed")
         meta = name_of(event.object)
         version = (meta.resource_version if meta is not None else None) or ""
-        number, reached = whole_number(version, 0, UINT64), whole_number(self._version, 0, UINT64)
-        if number is not None and reached is not None and number <= reached:
+        if 0 < version_number(version) <= version_number(self._version):
             # Within a watch the versions of one kind only increase.
             return None
         self._version = version or self._version
