@@ -14,6 +14,16 @@ import yaml
 from click.testing import CliRunner
 
 import ringwise
+from ringwise.apps.admission.objects import (
+    DEBUG_CONTAINERS,
+    MUTATE_PATH,
+    NAME,
+    PATH,
+    SERVICE_PORT,
+    TIMEOUT,
+    mutating_configuration,
+    webhook_configuration,
+)
 from ringwise.apps.install.dashboard import Dashboard
 from ringwise.apps.install.deployment import (
     VENDOR_ACCOUNTS,
@@ -54,6 +64,18 @@ WITHOUT_POLICIES = [f"--no-{name}-policy" for name in ("annotation", "device-plu
 def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices) -> None:
     """Write them anew with `ringwise install --print [--with-admission]` and the options WITHOUT_POLICIES."""
     assert (ROOT / "deploy" / "manifests" / name).read_text(encoding="utf-8") == printed(choices)
+
+
+def test_the_webhooks_are_where_the_webhook_listens() -> None:
+    both = (webhook_configuration("chips", {}), PATH), (mutating_configuration("chips", {}), MUTATE_PATH)
+    for hooks, path in both:
+        for hook in hooks["webhooks"]:
+            service = {"name": NAME, "namespace": "chips", "path": path, "port": SERVICE_PORT}
+            assert (hook["clientConfig"]["service"], hook["timeoutSeconds"]) == (service, TIMEOUT)
+    resources = {
+        kind for hook in both[0][0]["webhooks"] for rule in hook["rules"] for kind in rule["resources"]
+    }
+    assert f"pods/{DEBUG_CONTAINERS}" in resources
 
 
 def test_what_is_printed_is_what_is_applied() -> None:

@@ -1,7 +1,7 @@
 """Ringwise on a cluster as Kubernetes objects: what `ringwise install` applies and prints.
 
-The rules of access and the default configuration are read from the chart's files, so that there is one
-copy of each. The workloads are written here and, with more choices, as templates of the chart; the plain
+The rules of access, the webhooks, the policies and the default configuration are read from the chart's files,
+so that there is one copy of each. The workloads are written here and, with more choices, as templates of the chart; the plain
 manifests in the repository are printed from here, and the tests compare both with the chart.
 """
 
