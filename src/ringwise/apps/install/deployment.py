@@ -1,8 +1,8 @@
 """Ringwise on a cluster as Kubernetes objects: what `ringwise install` applies and prints.
 
 The rules of access, the webhooks, the policies and the default configuration are read from the chart's files,
-so that there is one copy of each. The workloads are written here and, with more choices, as templates of the chart; the plain
-manifests in the repository are printed from here, and the tests compare both with the chart.
+so that there is one copy of each. The workloads are written here and, with more choices, as templates of the
+chart; the plain manifests in the repository are printed from here, and the tests compare both with the chart.
 """
 
 from __future__ import annotations

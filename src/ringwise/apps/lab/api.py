@@ -13,7 +13,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
@@ -59,23 +59,46 @@ from ringwise.views.documents.changes import (
 from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.version1 import VERSIONS, as_version_1
 
-Request = TypeVar("Request")
+#: A submission of fifty thousand pods is some sixty megabytes.
+MOST_BYTES = 1 << 30
+#: A century in nanoseconds.
+MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
+Time = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TIME)]
 
 
-class FaultRequest(msgspec.Struct):
-    #: None: all faults of all kinds (`clear`).
+class ChangeRequest(msgspec.Struct):
+    """What the actions take; each names some of it."""
+
+    target: str | None = None
+    node: str | None = None
+    job: str | None = None
+    jobs: list[str] = []
+    #: Pairs of kind and name, or all objects of a kind.
+    objects: list[tuple[str, str]] = []
+    all: str | None = None
+    namespace: str | None = None
+    ignore_not_found: bool = False
+    chip: str | None = None
+    by: str | None = None
+    reason: str | None = None
+    at: str | None = None
+    until: Time | None = None
+    nanoseconds: Time | None = None
+    #: Of a fault; None: all faults of all kinds (`clear`).
     kind: str | None = None
-    target: str = ""
     chips: list[int] = []
     level: str | None = None
     code: str | None = None
     status: str | None = None
 
+    def word(self, name: str) -> str:
+        """Raises ObjectRefusedError where the request does not name it."""
+        value: str | None = getattr(self, name)
+        if value is None:
+            raise ObjectRefusedError(f"the request names no {name}")
+        return value
 
-#: A submission of fifty thousand pods is some sixty megabytes.
-MOST_BYTES = 1 << 30
-#: A century in nanoseconds.
-MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
+
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Questions that try placements, or read a whole journal.
@@ -198,7 +221,7 @@ class LabServer:
         query = QUERIES.get(name)
         if query is None:
             raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
-        parameters = _parameters(body)
+        parameters = msgspec.json.decode(body or b"{}", type=dict[str, Any])
         if "width" in parameters:
             # Earlier labs drew for the terminal of their clients.
             raise ObjectRefusedError(f"the lab is of version {__version__}: use commands of the same version")
@@ -252,21 +275,17 @@ class LabServer:
 
     def _do(self, request: web.Request, body: bytes, _told: _Told) -> Any:
         action = request.match_info["action"]
-        parameters = _parameters(body)
-        document = self._guarded(lambda: self._done(action, parameters))
+        wanted = msgspec.json.decode(body or b"{}", type=ChangeRequest)
+        document = self._guarded(lambda: self._done(action, wanted))
         self._wake.set()
         return document
 
-    def _wait(self, parameters: Mapping[str, Any]) -> Any:
+    def _wait(self, request: ChangeRequest) -> Any:
         """The jobs that were asked for. In virtual time, after the events until they have started."""
-        live, limit = self.live, _count(parameters, "until") or 0
-        try:
-            keys = msgspec.convert(parameters.get("jobs", []), list[str])
-        except msgspec.ValidationError as error:
-            raise ObjectRefusedError(f"jobs must be a list of names: {error}") from None
+        live, limit = self.live, request.until or 0
 
         def jobs() -> list[JobView]:
-            return _jobs_of(live.objects, keys)
+            return _jobs_of(live.objects, request.jobs)
 
         def settled() -> bool:
             return all(view.started or view.never or view.outcome == "refused" for view in jobs())
@@ -284,10 +303,10 @@ class LabServer:
             return answer(with_reasons(live.objects, jobs()))
         return self._copied(lambda: answer(with_present_reasons(live.objects, jobs(), live.now)))
 
-    def _drain(self, parameters: Mapping[str, Any]) -> Any:
+    def _drain(self, request: ChangeRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""
-        live, job = self.live, parameters.get("job")
-        target = find_target(live.view, _word(parameters, "target"))
+        live, job = self.live, request.job
+        target = find_target(live.view, request.word("target"))
         views = [view for view in affected_jobs(live.objects, target.nodes) if job in (None, view.key)]
         leaving = [pod.key for view in views for pod in view.pods if pod.node in target.nodes and pod.live]
         for node in target.nodes:
@@ -297,10 +316,10 @@ class LabServer:
             schema="ringwise.io/node-change/v1", node=target.name, action="drain", leaving=leaving, at=None
         )
 
-    def _settle(self, parameters: Mapping[str, Any]) -> Any:
+    def _settle(self, request: ChangeRequest) -> Any:
         """Whether a job has left the nodes of a target and runs again; virtual time passes until then."""
-        live, limit = self.live, _count(parameters, "until") or 0
-        key, target = _word(parameters, "job"), find_target(live.view, _word(parameters, "target"))
+        live, limit = self.live, request.until or 0
+        key, target = request.word("job"), find_target(live.view, request.word("target"))
 
         def settled() -> bool:
             found = _jobs_of(live.objects, [key])
@@ -317,16 +336,16 @@ class LabServer:
             "over": not done and (live.settings.speed is None or live.now >= limit),
         }
 
-    def _isolate(self, action: str, parameters: Mapping[str, Any]) -> Any:
-        live, text = self.live, _word(parameters, "target")
-        by, reason, chip = (_word(parameters, name) for name in ("by", "reason", "chip"))
+    def _isolate(self, action: str, request: ChangeRequest) -> Any:
+        live, text = self.live, request.word("target")
+        by, reason, chip = (request.word(name) for name in ("by", "reason", "chip"))
         kind, name = named(text)
         if action == "isolate" or all(one.target != text for one in live.isolations):
             target = find_target(live.view, text)
             kind, name = target.kind, target.name
         if chip and kind != NODE:
             raise ObjectRefusedError(f"a chip needs a node, and {text} is a {kind}")
-        start = _time_of(live, parameters)
+        start = _time_of(live, request)
         wanted = isolation_of(kind, name, chip, by=by, reason=reason, start=start)
         changed = live.isolate(wanted, on=action == "isolate")
         return {
@@ -339,16 +358,16 @@ class LabServer:
             "start": start,
         }
 
-    def _pass(self, parameters: Mapping[str, Any]) -> Any:
+    def _pass(self, request: ChangeRequest) -> Any:
         """Let virtual time pass until a moment; real time passes by itself."""
-        live, until = self.live, _count(parameters, "until") or 0
+        live, until = self.live, request.until or 0
         if live.settings.speed is None and until > live.now:
             live.advance(until - live.now)
         return {"now": live.now, "over": live.now >= until}
 
-    def _fault(self, action: str, parameters: Mapping[str, Any]) -> Any:
+    def _fault(self, action: str, request: ChangeRequest) -> Any:
         """Inject or clear faults of one kind on a target; `clear` without a kind clears all."""
-        live, request = self.live, _converted(parameters, FaultRequest)
+        live = self.live
         before = faults_now(live.cluster)
         if request.kind is None:
             if action == "inject":
@@ -374,33 +393,33 @@ class LabServer:
             cleared=[row.as_json() for row in before if row not in now],
         )
 
-    def _done(self, action: str, parameters: Mapping[str, Any]) -> Any:
+    def _done(self, action: str, request: ChangeRequest) -> Any:
         live = self.live
         if action in NODE_ACTIONS:
-            node = find_name(live.objects, "node", _word(parameters, "node"))
+            node = find_name(live.objects, "node", request.word("node"))
             live.change_node(node, action)
             return NodeChangeDocument(
                 schema="ringwise.io/node-change/v1", node=node, action=action, leaving=[], at=None
             )
         if action in ("isolate", "release"):
-            return self._isolate(action, parameters)
+            return self._isolate(action, request)
         if action == "delete":
-            chosen = _chosen(live, parameters)
+            chosen = _chosen(live, request)
             live.delete(chosen)
             deleted = [DeletedFields(kind=kind, name=key) for kind, key in chosen]
             return DeleteDocument(schema="ringwise.io/delete/v1", deleted=deleted)
         if action in ("inject", "clear"):
-            return self._fault(action, parameters)
+            return self._fault(action, request)
         if action == "drain":
-            return self._drain(parameters)
+            return self._drain(request)
         if action == "settle":
-            return self._settle(parameters)
+            return self._settle(request)
         if action == "pass":
-            return self._pass(parameters)
+            return self._pass(request)
         if action == "wait":
-            return self._wait(parameters)
+            return self._wait(request)
         if action == "advance":
-            live.advance(_count(parameters, "nanoseconds"))
+            live.advance(request.nanoseconds)
             return AdvanceDocument(schema="ringwise.io/advance/v1", now=live.cluster.now)
         raise ObjectRefusedError(f"the lab does not know how to {action}")
 
@@ -410,13 +429,9 @@ def _jobs_of(objects: ClusterObjects, keys: Iterable[str]) -> list[JobView]:
     return [view for view in job_views(objects) if view.key in wanted]
 
 
-def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _chosen(live: LiveLab, request: ChangeRequest) -> list[tuple[str, str]]:
     """The objects that a request names: (kind, key), each once."""
-    namespace, every = parameters.get("namespace"), parameters.get("all")
-    try:
-        objects = msgspec.convert(parameters.get("objects", []), list[tuple[str, str]])
-    except msgspec.ValidationError as error:
-        raise ObjectRefusedError(f"objects must be pairs of kind and name: {error}") from None
+    namespace, every, objects = request.namespace, request.all, request.objects
     strange = [kind for kind in (*(kind for kind, _ in objects), every) if kind not in (None, *KINDS)]
     if strange:
         raise ObjectRefusedError(f"there is no kind {strange[0]}; known are {', '.join(KINDS)}")
@@ -430,7 +445,7 @@ def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str
             chosen[kind, find_name(known, kind, name, namespace)] = None
         except UnknownNameError as error:
             unknown.append(str(error))
-    if unknown and not parameters.get("ignore_not_found"):
+    if unknown and not request.ignore_not_found:
         raise UnknownNameError("\n".join(unknown))
     if every is not None:
         for key in all_names(known, every, namespace):
@@ -438,45 +453,20 @@ def _chosen(live: LiveLab, parameters: Mapping[str, Any]) -> list[tuple[str, str
     return list(chosen)
 
 
-def _time_of(live: LiveLab, parameters: Mapping[str, Any]) -> int | None:
+def _time_of(live: LiveLab, request: ChangeRequest) -> int | None:
     """The time that a request names with `at`; None where it names none."""
-    return None if parameters.get("at") is None else time_ahead(live, _word(parameters, "at"))
+    return None if request.at is None else time_ahead(live, request.at)
 
 
-def _fault_nodes(live: LiveLab, request: FaultRequest) -> tuple[str, ...]:
+def _fault_nodes(live: LiveLab, request: ChangeRequest) -> tuple[str, ...]:
     """The nodes that a request breaks or heals. Raises UnknownTargetError."""
-    text = request.target
+    text = request.target or ""
     if request.kind == SUPERPOD and not text.startswith("superpod/"):
         text = f"superpod/{text}"
     target = find_target(live.view, text)
     if request.kind in ("chip", "network", "node") and target.kind != NODE:
         raise UnknownNameError(f"a fault of a {request.kind} needs a node, and {text} is a {target.kind}")
     return target.nodes
-
-
-def _converted(parameters: Mapping[str, Any], kind: type[Request]) -> Request:
-    try:
-        return msgspec.convert(parameters, kind)
-    except msgspec.ValidationError as error:
-        raise ObjectRefusedError(f"the request cannot be read: {error}") from None
-
-
-def _parameters(body: bytes) -> dict[str, Any]:
-    return msgspec.json.decode(body or b"{}", type=dict[str, Any])
-
-
-def _word(parameters: Mapping[str, Any], name: str) -> str:
-    value = parameters.get(name)
-    if not isinstance(value, str):
-        raise ObjectRefusedError(f"the request names no {name}")
-    return value
-
-
-def _count(parameters: Mapping[str, Any], name: str) -> int | None:
-    value = parameters.get(name)
-    if value is not None and not (isinstance(value, int) and 0 <= value < MOST_TIME):
-        raise ObjectRefusedError(f"{name} must be a whole number from 0 to {MOST_TIME}, got {value!r}")
-    return value
 
 
 async def _between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
