@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
@@ -25,6 +25,8 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
 
+Document = TypeVar("Document")
+
 
 class LabSource:
     """Raises NoLabError and RefusedByLabError."""
@@ -32,8 +34,8 @@ class LabSource:
     def __init__(self, client: LabClient) -> None:
         self._client = client
 
-    def _ask(self, question: str, **parameters: Any) -> Any:
-        document = self._client.ask(question, **parameters)
+    def _ask(self, _kind: type[Document], question: str, **parameters: Any) -> Document:
+        document: Document = self._client.ask(question, **parameters)
         if not isinstance(document, dict) or "schema" not in document:
             raise RefusedByLabError("the lab is of another version of Ringwise: stop it and start it again")
         return document
@@ -41,80 +43,62 @@ class LabSource:
     # -- lists
 
     def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
-        document: NodesDocument = self._ask("get", kind="nodes", listing=listing)
-        return document
+        return self._ask(NodesDocument, "get", kind="nodes", listing=listing)
 
     def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
-        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace, listing=listing)
-        return document
+        return self._ask(JobsDocument, "get", kind="jobs", namespace=namespace, listing=listing)
 
     def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
-        document: QueuesDocument = self._ask("get", kind="queues", listing=listing)
-        return document
+        return self._ask(QueuesDocument, "get", kind="queues", listing=listing)
 
     def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
-        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace, listing=listing)
-        return document
+        return self._ask(PodsDocument, "get", kind="pods", namespace=namespace, listing=listing)
 
     def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
-        document: ChipsDocument = self._ask("chips", node=node, listing=listing)
-        return document
+        return self._ask(ChipsDocument, "chips", node=node, listing=listing)
 
     def faults(self) -> FaultsDocument:
-        document: FaultsDocument = self._ask("faults")
-        return document
+        return self._ask(FaultsDocument, "faults")
 
     # -- one object
 
     def node(self, name: str) -> NodeDocument:
-        document: NodeDocument = self._ask("describe", kind="node", name=name)
-        return document
+        return self._ask(NodeDocument, "describe", kind="node", name=name)
 
     def job(self, name: str, namespace: str | None = None) -> JobDocument:
-        document: JobDocument = self._ask("describe", kind="job", name=name, namespace=namespace)
-        return document
+        return self._ask(JobDocument, "describe", kind="job", name=name, namespace=namespace)
 
     def queue(self, name: str) -> QueueDocument:
-        document: QueueDocument = self._ask("describe", kind="queue", name=name)
-        return document
+        return self._ask(QueueDocument, "describe", kind="queue", name=name)
 
     def pod(self, name: str, namespace: str | None = None) -> PodDocument:
-        document: PodDocument = self._ask("describe", kind="pod", name=name, namespace=namespace)
-        return document
+        return self._ask(PodDocument, "describe", kind="pod", name=name, namespace=namespace)
 
     # -- explanations
 
     def top(self) -> TopDocument:
-        document: TopDocument = self._ask("top")
-        return document
+        return self._ask(TopDocument, "top")
 
     def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument:
-        document: WhyDocument = self._ask("why", job=job, namespace=namespace, pictures=pictures)
-        return document
+        return self._ask(WhyDocument, "why", job=job, namespace=namespace, pictures=pictures)
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
-        document: StoryDocument = self._ask("story", job=job, namespace=namespace)
-        return document
+        return self._ask(StoryDocument, "story", job=job, namespace=namespace)
 
     def capacity(self, queue: str | None = None) -> CapacityDocument:
-        document: CapacityDocument = self._ask("capacity", queue=queue)
-        return document
+        return self._ask(CapacityDocument, "capacity", queue=queue)
 
     def doctor(self) -> DoctorDocument:
-        document: DoctorDocument = self._ask("doctor")
-        return document
+        return self._ask(DoctorDocument, "doctor")
 
     def topology(self) -> TopologyDocument:
-        document: TopologyDocument = self._ask("topology")
-        return document
+        return self._ask(TopologyDocument, "topology")
 
     # -- what-if
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         submission, _ = submission_of(manifests)
-        document: PlaceDocument = self._ask("place", submission=submission, scores=scores, pictures=pictures)
-        return document
+        return self._ask(PlaceDocument, "place", submission=submission, scores=scores, pictures=pictures)
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
-        document: DrainPlanDocument = self._ask("drain-plan", target=target, at=at)
-        return document
+        return self._ask(DrainPlanDocument, "drain-plan", target=target, at=at)
