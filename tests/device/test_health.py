@@ -132,6 +132,7 @@ def test_each_frequency_rule_about_a_code_counts_for_itself() -> None:
         watched.once("Ascend910-4", 0x80E18005, at * SECOND)
         levels.append(watched.fault("Ascend910-4", at * SECOND).level)
     assert levels == ["NormalNPU", "RestartNPU", "RestartNPU", manual, manual]
+    assert {type(level) for level in levels} == {str}, "reports are encoded"
     watched.forget_expired(1000 * HOUR)
     assert watched.manually_separated() == ("Ascend910-4",)
 

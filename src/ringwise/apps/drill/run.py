@@ -268,15 +268,15 @@ class _Run:
             if step.chips in (None, ALL) and step.kind == "chip" and isinstance(step.target, PodOf):
                 chips = self._pod_chips(step.target)[:1]
             live.inject_fault(
-                step.kind, nodes, chips=chips, level=step.level, code=step.code, status=step.status
+                str(step.kind), nodes, chips=chips, level=step.level, code=step.code, status=step.status
             )
         else:
-            live.clear_faults(step.kind, nodes, chips=chips, code=step.code)
+            live.clear_faults(str(step.kind), nodes, chips=chips, code=step.code)
 
     def _report(self, step: Report, result: StepResult) -> None:
         """No hardware fails: the next expectations compare with the state before the last fault."""
         node = self._place(step.target).node if isinstance(step.target, PodOf) else str(step.target)
-        told = self._live.put_report(node, step.kind, step.text)
+        told = self._live.put_report(node, str(step.kind), step.text)
         for line in told[:MOST_PROBLEMS]:
             self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
         if step.refused is not None:

@@ -79,8 +79,13 @@ class Level(str):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    level: Level = msgspec.field(name="FaultHandling")
+    handling: Level = msgspec.field(name="FaultHandling")
     codes: tuple[Code, ...] = msgspec.field(default=(), name="EventId")
+
+    @property
+    def level(self) -> str:
+        # Reports are encoded, and an encoder takes plain text alone.
+        return str(self.handling)
 
 
 class FrequencyRule(_Rule, frozen=True, kw_only=True):
