@@ -60,7 +60,7 @@ class ReportKind(str):
     """Which report of a node."""
 
 
-class Component(str):
+class RestartedPart(str):
     """What is started again."""
 
 
@@ -107,7 +107,7 @@ _READERS: dict[type, Callable[[object], object]] = {
     Names: _names,
     FaultKind: lambda value: FaultKind(one_of(value, FAULT_KINDS)),
     ReportKind: lambda value: ReportKind(one_of(value, REPORT_KINDS)),
-    Component: lambda value: Component(one_of(value, ("scheduler", "controller"))),
+    RestartedPart: lambda value: RestartedPart(one_of(value, ("scheduler", "controller"))),
 }
 
 
@@ -233,7 +233,7 @@ class _Step(_Part, frozen=True):
     fault: Inject | None = None
     clear: Literal["all"] | Clear | None = None
     report: Report | None = None
-    restart: Component | None = None
+    restart: RestartedPart | None = None
     cordon: DrillTarget | None = None
     uncordon: DrillTarget | None = None
     drain: DrillTarget | None = None
@@ -249,7 +249,7 @@ class _File(_Part, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DrillStep:
     #: Its key in the file.
     action: str
     what: str | int | NewJob | Clear | Report | Delete | Expect | PodOf
@@ -261,7 +261,7 @@ class Drill:
     title: str
     cluster: DrillCluster
     settings: Mapping[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[DrillStep, ...]
 
 
 def read_drill(path: Path) -> Drill:
@@ -270,7 +270,7 @@ def read_drill(path: Path) -> Drill:
     value = _document(path, found)
     top = checked(value, _File, "", found, _value)
     written = value.get("steps") if isinstance(value, dict) else None
-    steps: list[Step | None] = []
+    steps: list[DrillStep | None] = []
     if isinstance(written, list) and len(written) <= MOST_STEPS:
         steps = [_step(one, f"steps[{at}]", found) for at, one in enumerate(written)]
     if top is None or found.errors:
@@ -299,7 +299,7 @@ def _document(path: Path, found: Findings) -> object:
     return documents[0]
 
 
-def _step(value: object, place: str, found: Findings) -> Step | None:
+def _step(value: object, place: str, found: Findings) -> DrillStep | None:
     step = checked(value, _Step, place, found, _value)
     if not isinstance(value, dict):
         return None
@@ -309,7 +309,7 @@ def _step(value: object, place: str, found: Findings) -> Step | None:
     if step is None:
         return None
     actions = _Step.__struct_fields__
-    given = [Step(name, what) for name in actions if (what := getattr(step, name)) is not None]
+    given = [DrillStep(name, what) for name in actions if (what := getattr(step, name)) is not None]
     if len(given) != 1:
         found.wrong(place, f"must be one step, one of {', '.join(actions)}, got {len(given)}")
         return None

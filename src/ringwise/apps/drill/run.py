@@ -12,17 +12,17 @@ from ringwise.apps.drill.expectations import Before, Checked, job_named, places_
 from ringwise.apps.drill.file import (
     ALL,
     Clear,
-    Component,
     Delete,
     Drill,
+    DrillStep,
     DrillTarget,
     Expect,
     Inject,
     NewJob,
     PodOf,
     Report,
+    RestartedPart,
     Span,
-    Step,
 )
 from ringwise.apps.journal.format import plain_command
 from ringwise.apps.lab.folder import LabFolder
@@ -188,7 +188,7 @@ class _Run:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def _carry_out(self, step: Step, result: StepResult) -> None:
+    def _carry_out(self, step: DrillStep, result: StepResult) -> None:
         live = self._live
         match step.what:
             case Span() as nanoseconds:
@@ -202,12 +202,12 @@ class _Run:
             case Expect() as expected:
                 result.problems = self._expect(expected)
                 result.holds = not result.problems
-            case Component("scheduler"):
+            case RestartedPart("scheduler"):
                 live.restart_scheduler()
                 self._book.scheduler_started(live.now)
                 self._follow()
                 live.turn()
-            case Component():
+            case RestartedPart():
                 live.lab.replace_controller(Controller())
                 live.turn()
             case (str() | NewJob()) as job if step.action == "submit":
@@ -364,7 +364,7 @@ def vcjob_manifest(job: NewJob) -> dict[str, object]:
     }
 
 
-def step_text(step: Step) -> str:
+def step_text(step: DrillStep) -> str:
     """A step in a few words."""
     match step.what:
         case NewJob() as job:

@@ -70,17 +70,17 @@ _SWITCH_NAMES = {"SubHealth": "SubHealthFault"}
 _CODE = re.compile(r"[0-9A-Fa-f]{1,16}", re.ASCII)
 
 
-class Code(int):
+class _Code(int):
     """Written in hexadecimal."""
 
 
-class Level(str):
+class _Level(str):
     """A level that a rule may give."""
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    handling: Level = msgspec.field(name="FaultHandling")
-    codes: tuple[Code, ...] = msgspec.field(default=(), name="EventId")
+    handling: _Level = msgspec.field(name="FaultHandling")
+    codes: tuple[_Code, ...] = msgspec.field(default=(), name="EventId")
 
     @property
     def level(self) -> str:
@@ -254,8 +254,8 @@ def _rules(document: Mapping[str, Any], found: Findings) -> FaultRules | None:
 
 
 def _value(kind: type, value: object) -> object:
-    if kind is Level:
-        return Level(one_of(value, LEVELS[:-1]))
+    if kind is _Level:
+        return _Level(one_of(value, LEVELS[:-1]))
     if not isinstance(value, str) or not _CODE.fullmatch(value):
         raise ValueError("must be a hexadecimal code")
-    return Code(value, 16)
+    return _Code(value, 16)
