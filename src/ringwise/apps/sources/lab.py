@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
@@ -25,8 +25,6 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
 
-Document = TypeVar("Document")
-
 
 class LabSource:
     """Raises NoLabError and RefusedByLabError."""
@@ -34,8 +32,8 @@ class LabSource:
     def __init__(self, client: LabClient) -> None:
         self._client = client
 
-    def _ask(self, _kind: type[Document], question: str, **parameters: Any) -> Document:
-        document: Document = self._client.ask(question, **parameters)
+    def _ask(self, question: str, **parameters: Any) -> Any:
+        document = self._client.ask(question, **parameters)
         if not isinstance(document, dict) or "schema" not in document:
             raise RefusedByLabError("the lab is of another version of Ringwise: stop it and start it again")
         return document
@@ -43,62 +41,80 @@ class LabSource:
     # -- lists
 
     def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
-        return self._ask(NodesDocument, "get", kind="nodes", listing=listing)
+        document: NodesDocument = self._ask("get", kind="nodes", listing=listing)
+        return document
 
     def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
-        return self._ask(JobsDocument, "get", kind="jobs", namespace=namespace, listing=listing)
+        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace, listing=listing)
+        return document
 
     def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
-        return self._ask(QueuesDocument, "get", kind="queues", listing=listing)
+        document: QueuesDocument = self._ask("get", kind="queues", listing=listing)
+        return document
 
     def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
-        return self._ask(PodsDocument, "get", kind="pods", namespace=namespace, listing=listing)
+        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace, listing=listing)
+        return document
 
     def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
-        return self._ask(ChipsDocument, "chips", node=node, listing=listing)
+        document: ChipsDocument = self._ask("chips", node=node, listing=listing)
+        return document
 
     def faults(self) -> FaultsDocument:
-        return self._ask(FaultsDocument, "faults")
+        document: FaultsDocument = self._ask("faults")
+        return document
 
     # -- one object
 
     def node(self, name: str) -> NodeDocument:
-        return self._ask(NodeDocument, "describe", kind="node", name=name)
+        document: NodeDocument = self._ask("describe", kind="node", name=name)
+        return document
 
     def job(self, name: str, namespace: str | None = None) -> JobDocument:
-        return self._ask(JobDocument, "describe", kind="job", name=name, namespace=namespace)
+        document: JobDocument = self._ask("describe", kind="job", name=name, namespace=namespace)
+        return document
 
     def queue(self, name: str) -> QueueDocument:
-        return self._ask(QueueDocument, "describe", kind="queue", name=name)
+        document: QueueDocument = self._ask("describe", kind="queue", name=name)
+        return document
 
     def pod(self, name: str, namespace: str | None = None) -> PodDocument:
-        return self._ask(PodDocument, "describe", kind="pod", name=name, namespace=namespace)
+        document: PodDocument = self._ask("describe", kind="pod", name=name, namespace=namespace)
+        return document
 
     # -- explanations
 
     def top(self) -> TopDocument:
-        return self._ask(TopDocument, "top")
+        document: TopDocument = self._ask("top")
+        return document
 
     def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument:
-        return self._ask(WhyDocument, "why", job=job, namespace=namespace, pictures=pictures)
+        document: WhyDocument = self._ask("why", job=job, namespace=namespace, pictures=pictures)
+        return document
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
-        return self._ask(StoryDocument, "story", job=job, namespace=namespace)
+        document: StoryDocument = self._ask("story", job=job, namespace=namespace)
+        return document
 
     def capacity(self, queue: str | None = None) -> CapacityDocument:
-        return self._ask(CapacityDocument, "capacity", queue=queue)
+        document: CapacityDocument = self._ask("capacity", queue=queue)
+        return document
 
     def doctor(self) -> DoctorDocument:
-        return self._ask(DoctorDocument, "doctor")
+        document: DoctorDocument = self._ask("doctor")
+        return document
 
     def topology(self) -> TopologyDocument:
-        return self._ask(TopologyDocument, "topology")
+        document: TopologyDocument = self._ask("topology")
+        return document
 
     # -- what-if
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         submission, _ = submission_of(manifests)
-        return self._ask(PlaceDocument, "place", submission=submission, scores=scores, pictures=pictures)
+        document: PlaceDocument = self._ask("place", submission=submission, scores=scores, pictures=pictures)
+        return document
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
-        return self._ask(DrainPlanDocument, "drain-plan", target=target, at=at)
+        document: DrainPlanDocument = self._ask("drain-plan", target=target, at=at)
+        return document
