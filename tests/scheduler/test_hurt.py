@@ -12,8 +12,8 @@ from ringwise.scheduler.hurt import HurtJobs
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.model import DeviceReport, Isolation, Isolations, NodeReport, PodClass, ReportedFault
-from ringwise.views.cluster import ClusterObjects, job_views
-from ringwise.views.dashboard import MAX_FAULTS, DashboardRows
+from ringwise.views.cluster import MAX_FAULTS, ClusterObjects, job_views
+from ringwise.views.dashboard import DashboardRows
 from ringwise.views.documents.cluster import JobFields
 from ringwise.views.faults import faults_document
 from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told, told
@@ -44,7 +44,7 @@ def hurt(view: SchedulerView) -> dict[str, list[str]]:
     while not rows.fill(100):
         pass
     for row in rows.jobs():
-        assert row["hurt"][:MAX_FAULTS] == found[row["name"]][:MAX_FAULTS]
+        assert row["hurt_by"][:MAX_FAULTS] == found[row["name"]][:MAX_FAULTS]
     return {name: texts for name, texts in found.items() if texts}
 
 
@@ -146,7 +146,7 @@ def test_the_dashboard_follows_a_fault_that_begins_and_ends() -> None:
         scheduler.handle([event], NOW + number + 1)
         change = rows.follow(number, NOW + number + 1)
         assert change is not None
-        assert [row["hurt"] for row in change["jobs"]] == [expected]
+        assert [row["hurt_by"] for row in change["jobs"]] == [expected]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4)), max_size=6), st.integers(0, 15), st.data())

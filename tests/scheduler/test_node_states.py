@@ -225,7 +225,7 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
     assert {one.name: one.chips for one in board.drains} == later
     assert board.chips.before_drain == sum(later.values())
     assert [one[CHIP]["before_drain"] for one in totals] == [sum(later.values())] * len(totals)
-    letters = "".join(row["states"] for row in shown.nodes())
+    letters = "".join(row["chip_states"] for row in shown.nodes())
     assert letters.count(".") == counts["free"]
     assert letters.count("c") == counts["closed"]
     assert [row["state"] for row in rows] == [row["state"] for row in shown.nodes()]

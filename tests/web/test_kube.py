@@ -427,10 +427,10 @@ def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -> None
                 api.put(PODS, copy.deepcopy(one))
             async with beside(client) as page:
                 (row,) = (await page.snapshot())["jobs"]
-                assert (row["outcome"], row["reason"], row["condition_of"]) == (outcome, reason, kind)
-                assert row["message"].startswith(message)
-                assert len(row["message"]) <= 300
-                assert bool(row["message"]) == bool(message)
+                assert (row["outcome"], row["reason_code"], row["condition_of"]) == (outcome, reason, kind)
+                assert row["reason_text"].startswith(message)
+                assert len(row["reason_text"]) <= 300
+                assert bool(row["reason_text"]) == bool(message)
 
     run(story())
 
@@ -448,7 +448,7 @@ def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
                 mirror = Mirror.of_document(first)
 
                 def told() -> dict[str, str]:
-                    return {row["name"]: row["message"] for row in mirror.jobs.values()}
+                    return {row["name"]: row["reason_text"] for row in mirror.jobs.values()}
 
                 assert told() == {"gang": "", "alone": ""}
                 path = f"{page.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"

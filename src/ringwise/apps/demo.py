@@ -19,6 +19,7 @@ from ringwise.framework.ranks import ranks_of
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.why import Explanation, find_job
+from ringwise.scheduler.node_states import chips_of_node, node_states
 from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.board import Board
@@ -152,8 +153,14 @@ class DemoCluster:
 
     def submit(self, *jobs: VcJob) -> None:
         """All at once, as if they had arrived in the same second."""
-        state = self.scheduler.view.cluster
-        self._before = dict(zip(state.names, state.fleets[ASCEND910].free_mask, strict=True))
+        view = self.scheduler.view
+        state = view.cluster
+        self._before = {
+            state.names[number]: chips.states.free
+            for number in state.known_nodes()
+            for chips in chips_of_node(state, number, node_states(state, number, view.now))
+            if chips.resource == ASCEND910
+        }
         self.cluster.submit_all(jobs)
         self.lab.step()
 

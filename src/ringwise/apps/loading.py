@@ -10,7 +10,8 @@ from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
-from ringwise.scheduler.cluster_reader import ClusterReader
+from ringwise.scheduler.node_states import NodeState, node_states
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolations, Node, Owner, Pod, PodGroup
 from ringwise.state.queue_rules import queue_problems
 from ringwise.topology.chips import chip_names, chips_of, mask_of
@@ -170,11 +171,11 @@ def _listed(node: Node, resource: str, reported: int | None, faulty: int) -> int
     return None
 
 
-def assumed_chips(state: ClusterReader) -> list[str]:
+def assumed_chips(view: SchedulerView) -> list[str]:
     """Nodes without a list of chips, for which 0..n-1 were assumed."""
+    state = view.cluster
     return sorted(
         state.names[number]
-        for fleet in state.fleets.values()
-        for number, assumed in enumerate(fleet.assumed)
-        if assumed and fleet.allocatable[number] > 0
+        for number in state.known_nodes()
+        if any(one.state is NodeState.REPORT_PENDING for one in node_states(state, number, view.now))
     )

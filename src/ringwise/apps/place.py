@@ -28,7 +28,7 @@ from ringwise.views.documents.place import CandidateFields
 from ringwise.views.place import (
     PlaceAnswer,
     first_by_rank,
-    free_before,
+    given_chips,
     is_listed,
     is_waiting,
     job_answer,
@@ -82,7 +82,7 @@ def place(
         jobs,
         placed_switches(view),
         view,
-        free_before(view, answers.values()),
+        given_chips(view, answers.values()),
         errors,
         present.not_searched,
     )

@@ -3,6 +3,8 @@
 A node has a list of states; a chip counts in the first that applies of used, faulty, isolated, reserved,
 closed and free. Free means that a new pod may have it now. On a node that is drained later that is one of a
 job which ends before the drain (F4): these chips are counted as free and named beside them.
+
+Outside the scheduler nothing reads the tables of chips: `chips_of_node` gives what is shown of them.
 """
 
 from __future__ import annotations
@@ -16,8 +18,8 @@ from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Node
-from ringwise.state.node_health import NodeStatus
+from ringwise.state.model import Node, Pod, ReportedFault
+from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
     NODE_ISOLATED,
@@ -28,6 +30,7 @@ from ringwise.state.reasons import (
     UNREADABLE_POD,
     UNSTABLE_NODE,
 )
+from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import NODE_TAINT_PREFIX
 
 #: The reason of the isolation that a drain makes.
@@ -278,3 +281,96 @@ def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
     if pending:
         why = f"no device plugin of {name} has reported its chips of {', '.join(sorted(pending))} yet"
         yield StateOfNode(NodeState.REPORT_PENDING, why, closes=False)
+
+
+# -- chips ---------------------------------------------------------------------------------------
+
+
+class NodeChips:
+    """The chips of one resource of a node: the state in which each counts, and what else is true of it.
+
+    Masks beside `states` are of chips in whatever state they count. They are read when they are asked for:
+    many ask for the states alone.
+    """
+
+    __slots__ = ("_cluster", "_fleet", "_number", "resource", "states")
+
+    def __init__(
+        self, cluster: ClusterReader, number: int, resource: str, fleet: ChipTable, *, is_open: bool
+    ) -> None:
+        self.resource = resource
+        self.states = chip_states(cluster, number, fleet, is_open=is_open)
+        self._cluster = cluster
+        self._number = number
+        self._fleet = fleet
+
+    @property
+    def faulty(self) -> int:
+        return self.states.listed & self._fleet.broken(self._number)
+
+    @property
+    def pre_separated(self) -> int:
+        return self._fleet.pre_separated[self._number]
+
+    @property
+    def network_faulty(self) -> int:
+        return max(0, self._fleet.network[self._number])
+
+    @property
+    def isolated(self) -> int:
+        """Chips that an operator isolated, by themselves or with their node."""
+        if self._number in self._cluster.isolated_nodes:
+            return self.states.listed
+        return self._fleet.isolated[self._number]
+
+    @property
+    def reserved(self) -> int:
+        return self._fleet.reserved[self._number]
+
+    @property
+    def sub_healthy(self) -> int:
+        return mask_of(fault.chip for fault in self.faults if fault.level == SUB_HEALTH_LEVEL)
+
+    @property
+    def is_reported(self) -> bool:
+        """Whether a device plugin listed them; else they are assumed from their number."""
+        return not self._fleet.assumed[self._number]
+
+    @property
+    def faults(self) -> Sequence[ReportedFault]:
+        report = self._cluster.report_of(self._cluster.names[self._number], self.resource)
+        return () if report is None else report.faults
+
+    def by_health(self) -> Iterator[tuple[str, int]]:
+        """What the chips report of themselves and operators of them; a chip has the first that applies."""
+        yield "faulty", self.faulty
+        yield "isolated", self.isolated
+        yield "network fault", self.network_faulty
+        yield "sub-healthy", self.sub_healthy
+
+    def holders(self) -> dict[int, tuple[Pod, bool]]:
+        """Chip -> the pod that holds it, and whether it is doubtful that it does (N8).
+
+        The first by name where several pods claim one (N6), and one that may have it where nobody holds it.
+        """
+        if not self.states.used:
+            return {}
+        found: dict[int, tuple[Pod, bool]] = {}
+        on_it = [self._cluster.pods[uid] for uid in self._cluster.pods_on[self._number]]
+        own = sorted(
+            (one for one in on_it if one.pod.cls.resource == self.resource), key=lambda one: one.pod.key
+        )
+        for placement in own:
+            for chip in chips_of(placement.chips):
+                found.setdefault(chip, (placement.pod, False))
+        for placement in own:
+            for chip in chips_of(placement.doubtful):
+                found.setdefault(chip, (placement.pod, True))
+        return found
+
+
+def chips_of_node(cluster: ClusterReader, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:
+    """The chips of each resource that the node has. `states` are those of the node."""
+    opened = is_open(states)
+    for resource, fleet in offered(cluster, number):
+        yield NodeChips(cluster, number, resource, fleet, is_open=opened)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from ringwise.scheduler.node_states import ChipStates, chip_states, is_open, node_states, offered
+from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
@@ -17,39 +17,34 @@ def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None =
     found: list[ChipFields] = []
     for number in sorted(state.known_nodes(), key=lambda one: natural_key(state.names[one])):
         if nodes is None or state.names[number] in nodes:
-            opened = is_open(node_states(state, number, now))
-            for resource, fleet in sorted(offered(state, number)):
-                states = chip_states(state, number, fleet, is_open=opened)
-                found += _of_resource(view, number, resource, states)
+            states = node_states(state, number, now)
+            for chips in sorted(chips_of_node(state, number, states), key=lambda one: one.resource):
+                found += _of_resource(view, number, chips)
     return found
 
 
-def _of_resource(view: SchedulerView, number: int, resource: str, states: ChipStates) -> list[ChipFields]:
-    state = view.cluster
-    fleet, name = state.fleets[resource], state.names[number]
-    network = max(0, fleet.network[number])
-    report = state.report_of(name, resource)
+def _of_resource(view: SchedulerView, number: int, chips: NodeChips) -> list[ChipFields]:
+    state, states, network = view.cluster, chips.states, chips.network_faulty
     faults: dict[int, list[str]] = {}
-    for fault in report.faults if report is not None else ():
+    for fault in chips.faults:
         faults.setdefault(fault.chip, []).append(f"{fault.level} {fault.code}".strip())
     notes = {one.number: f"{one.reason} (by {one.by}, {one.at})" for one in state.isolations_of(number)}
-    on_it = [
-        record for uid in state.pods_on[number] if (record := state.pods[uid]).pod.cls.resource == resource
-    ]
-    holders = {chip: record.pod.key for record in on_it for chip in chips_of(record.chips)}
-    doubtful = {chip: record.pod.key for record in on_it for chip in chips_of(record.doubtful)}
-    return [
-        {
-            "node": name,
-            "chip": chip_names(resource, (chip,)),
-            "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
-            "pod": holders.get(chip) or doubtful.get(chip),
-            "network_healthy": not network >> chip & 1,
-            "faults": "; ".join(faults.get(chip, ())) or None,
-            "note": _note(notes.get(chip) or notes.get(None), chip in doubtful and chip not in holders),
-        }
-        for chip in chips_of(states.listed)
-    ]
+    holders = chips.holders()
+    found: list[ChipFields] = []
+    for chip in chips_of(states.listed):
+        pod, doubtful = holders.get(chip, (None, False))
+        found.append(
+            {
+                "node": state.names[number],
+                "chip": chip_names(chips.resource, (chip,)),
+                "state": next(word for word, mask in states.by_state() if mask >> chip & 1),
+                "pod": None if pod is None else pod.key,
+                "network_healthy": not network >> chip & 1,
+                "faults": "; ".join(faults.get(chip, ())) or None,
+                "note": _note(notes.get(chip) or notes.get(None), doubtful),
+            }
+        )
+    return found
 
 
 def _note(isolation: str | None, doubtful: bool) -> str | None:

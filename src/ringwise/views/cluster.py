@@ -5,7 +5,7 @@ They are made from the objects of a cluster and the scheduler that knows them, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ringwise.framework.amounts import lacking
@@ -20,24 +20,28 @@ from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.node_states import (
     READY,
+    ChipStates,
+    NodeChips,
     StateOfNode,
     before_drain_counts,
     chip_counts,
+    chips_of_node,
     is_open,
     listed_chips,
     node_states,
-    offered,
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import EMPTY, Node, Pod, PodGroup, Queue
 from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
+from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.cluster import (
-    ChipsFields,
     ChipTotals,
     JobFields,
+    JobRow,
     NodeFields,
+    NodeRow,
     PodFields,
     QueueFields,
     StatesFields,
@@ -47,6 +51,7 @@ from ringwise.views.documents.cluster import (
 from ringwise.views.faults import hurt_fields
 from ringwise.views.pictures import chips_fields
 from ringwise.views.queue_shares import QueueShares
+from ringwise.views.written_reasons import WrittenReason
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 
@@ -71,6 +76,10 @@ STARTING = "Starting"
 _WAITING_PHASES = frozenset({"Pending", "Inqueue"})
 #: Reasons that only another cluster or another job can cure, beside those of a job that is wrong in itself.
 _NEVER = frozenset({"cluster-too-small"})
+#: Characters of a reason in the row of a job; `reason` of its document, and `why`, have all of it.
+MAX_REASON = 300
+#: Faults in the row of a job; `hurt` of its document has all of them.
+MAX_FAULTS = 5
 
 
 @dataclass(slots=True)
@@ -103,6 +112,8 @@ class JobView:
     assumed: int = 0
     #: The faults that hurt it now.
     hurt: list[Hurt] = field(default_factory=list)
+    #: What its scheduler wrote into a condition, where the one of this process decides nothing.
+    written: WrittenReason | None = None
     #: Of the vcjob; of the PodGroup, or where it was made for its pods, of the first of them; of the pod.
     labels: Mapping[str, str] = EMPTY
 
@@ -145,34 +156,70 @@ class JobView:
             return "refused"
         if self.placed >= max(1, self.needed) or self._wants_none:
             return "placed"
-        over = self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods))
-        return "ended" if over else "pending"
+        if self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods)):
+            return "ended"
+        told = self.written if self.reason is None else None
+        return "refused" if told is not None and told.reason == Stage.VALIDATE.value else "pending"
 
-    def document(self) -> JobFields:
-        """The job in `get jobs -o json`, `describe job` and `top`."""
-        document: JobFields = {
+    def row(self, text_of: Callable[[Reason], str] | None = None) -> JobRow:
+        """What the dashboard shows of it, and every document contains.
+
+        `text_of` is `reason_text`, for who remembers what it said of a reason.
+        """
+        outcome, code, text, condition_of = self.outcome, "", "", ""
+        if self.reason is not None:
+            code, text = self.reason.code, (text_of or reason_text)(self.reason)
+        elif self.written is not None and outcome in ("pending", "refused"):
+            told = self.written
+            code, text, condition_of = told.reason, shortened(told.message), told.kind
+        return {
             "namespace": self.namespace,
             "name": self.name,
             "kind": self.kind,
             "queue": self.queue,
             "priority": self.priority,
             "phase": self.shown_phase,
-            "outcome": self.outcome,
+            "outcome": outcome,
             "pods": self.wanted,
-            "min_available": self.needed,
-            "placed": self.placed,
             "running": sum(1 for pod in self.pods if pod.phase == "Running"),
             "chips": self.chips,
             "created": self.created,
+            "reason_code": code,
+            "reason_text": text,
+            "condition_of": condition_of,
+            "hurt_by": _fault_texts(self.hurt),
+        }
+
+    def document(self) -> JobFields:
+        """The job in `get jobs -o json`, `describe job` and `top`."""
+        document: JobFields = {
+            **self.row(),
+            "min_available": self.needed,
+            "placed": self.placed,
             "nodes": list(dict.fromkeys(pod.node for pod in self.pods if pod.node is not None)),
             "reason": None if self.reason is None else self.reason.as_json(),
             "board_reason": self.board,
             "never": self.never,
             "hurt": [hurt_fields(one) for one in self.hurt],
+            "notes": [] if self.job is None else list(self.job.refused_classes.values()),
         }
-        if self.job is not None and self.job.refused_classes:
-            document["notes"] = list(self.job.refused_classes.values())
+        if not document["notes"]:
+            del document["notes"]
         return document
+
+
+def reason_text(reason: Reason) -> str:
+    return shortened(reason.message)
+
+
+def shortened(message: str) -> str:
+    text = " ".join(message.split())
+    return text if len(text) <= MAX_REASON else text[: MAX_REASON - 1] + "…"
+
+
+def _fault_texts(hurt: Sequence[Hurt]) -> list[str]:
+    more = [f"and {len(hurt) - MAX_FAULTS} more"] if len(hurt) > MAX_FAULTS else []
+    return [*(one.fault.text for one in hurt[:MAX_FAULTS]), *more]
 
 
 def job_views(objects: ClusterObjects) -> list[JobView]:
@@ -404,32 +451,100 @@ def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
     return {(resource, kind): board for resource, kind, board in boards_present(objects.view)}
 
 
+class SwitchNames:
+    """The leaf switch of each node, by the address that the ConfigMap names."""
+
+    def __init__(self, view: SchedulerView) -> None:
+        topology = view.switch_topology
+        self._names: dict[str, str] = (
+            {}
+            if topology is None
+            else {server.server_ip: switch.ip for switch in topology.switches for server in switch.servers}
+        )
+
+    def of(self, node: Node) -> str | None:
+        return self._names.get(node.internal_ip or node.name)
+
+
+#: A letter for the state in which a chip counts.
+LETTERS = {"used": "u", "faulty": "f", "isolated": "i", "reserved": "r", "closed": "c", "free": "."}
+#: A letter for the health of a chip that is not as it should be.
+HEALTH_LETTERS = {"faulty": "f", "isolated": "i", "network fault": "n", "sub-healthy": "s"}
+
+
+def node_row(
+    view: SchedulerView, node: Node, now: int, switches: SwitchNames
+) -> tuple[NodeRow, Sequence[StateOfNode], list[NodeChips]]:
+    """What the dashboard shows of a node, and every document contains; its states and chips by resource."""
+    cluster = view.cluster
+    number = cluster.node_id.get(node.name)
+    states = READY if number is None else node_states(cluster, number, now)
+    chips = [] if number is None else list(chips_of_node(cluster, number, states))
+    chips.sort(key=lambda one: one.resource)
+    position = None if number is None else cluster.position_of(number)
+    row: NodeRow = {
+        "name": node.name,
+        **states_fields(states),
+        "switch": switches.of(node),
+        "superpod": None if position is None else _known(position.superpod),
+        "rack": None if position is None else _known(position.rack),
+        "numbers": [number for one in chips for number in chips_of(one.states.listed)],
+        "chip_states": "".join(_letters(one.states) for one in chips),
+        "health": "".join(_health(one) for one in chips),
+    }
+    return row, states, chips
+
+
+def _known(number: int | None) -> int | None:
+    """The number of a SuperPoD or rack; a device report says -1 where there is none."""
+    return None if number is None or number < 0 else number
+
+
+def _letters(states: ChipStates) -> str:
+    count = states.listed.bit_count()
+    for name, mask in states.by_state():
+        if mask == states.listed:
+            # Those of most nodes.
+            return LETTERS[name] * count
+    by_chip = {chip: LETTERS[name] for name, mask in states.by_state() for chip in chips_of(mask)}
+    return "".join(by_chip[chip] for chip in chips_of(states.listed))
+
+
+def _health(chips: NodeChips) -> str:
+    usual = "h" if chips.is_reported else "u"
+    bad = [(HEALTH_LETTERS[word], mask) for word, mask in chips.by_health() if mask]
+    if not bad:
+        return usual * chips.states.listed.bit_count()
+    return "".join(
+        next((letter for letter, mask in bad if mask >> chip & 1), usual)
+        for chip in chips_of(chips.states.listed)
+    )
+
+
 def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) -> list[NodeFields]:
     """All nodes or some, in natural order."""
     boards = boards_by_node(objects)
-    resolved = objects.view.switches()
+    switches = SwitchNames(objects.view)
     pods: dict[str, int] = {}
     for pod in objects.pods:
         if pod.node is not None and pod.live:
             pods[pod.node] = pods.get(pod.node, 0) + 1
-    return [
-        {
-            "name": node.name,
-            **states,
-            "address": node.internal_ip,
-            "switch": None if resolved is None else resolved.switch_name(node.name),
-            "superpod": node.superpod,
-            "pods": pods.get(node.name, 0),
-            "chips": list(_chips(objects, node, boards, opened=states["open"])),
-        }
-        for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name))
-        for states in (_states(objects, node),)
-    ]
-
-
-def _states(objects: ClusterObjects, node: Node) -> StatesFields:
-    number = objects.view.cluster.node_id.get(node.name)
-    return states_fields(READY if number is None else node_states(objects.view.cluster, number, objects.now))
+    found: list[NodeFields] = []
+    for node in sorted(objects.nodes if some is None else some, key=lambda node: natural_key(node.name)):
+        row, _, chips = node_row(objects.view, node, objects.now, switches)
+        label = node.labels.get(ACCELERATOR_TYPE, "")
+        found.append(
+            {
+                **row,
+                "address": node.internal_ip,
+                "pods": pods.get(node.name, 0),
+                "chips": [
+                    chips_fields(one, boards.get((one.resource, label)) or boards.get((one.resource, "")))
+                    for one in chips
+                ],
+            }
+        )
+    return found
 
 
 def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
@@ -438,22 +553,6 @@ def states_fields(states: Sequence[StateOfNode]) -> StatesFields:
         "state": states[0].state.value,
         "states": [{"state": one.state.value, "why": one.why, "start": one.start} for one in states],
     }
-
-
-def _chips(
-    objects: ClusterObjects, node: Node, boards: dict[tuple[str, str], Board], *, opened: bool
-) -> Iterator[ChipsFields]:
-    cluster = objects.view.cluster
-    number = cluster.node_id.get(node.name)
-    if number is None:
-        return
-    kinds = dict(offered(cluster, number))
-    for resource in node.chips_capacity:
-        fleet = kinds.get(resource)
-        if fleet is None:
-            continue
-        board = boards.get((resource, node.labels.get(ACCELERATOR_TYPE, ""))) or boards.get((resource, ""))
-        yield chips_fields(cluster, number, resource, fleet, board, is_open=opened)
 
 
 # -- queues -------------------------------------------------------------------------------------

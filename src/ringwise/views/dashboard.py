@@ -8,11 +8,12 @@ number of changes, not on the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from ringwise.framework.job import job_key
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
-from ringwise.reasons import Reason, Stage
+from ringwise.reasons import Reason
 from ringwise.scheduler.hurt import HurtJobs
 from ringwise.scheduler.node_faults import NodeFault, node_faults
 from ringwise.scheduler.view import SchedulerView
@@ -25,6 +26,7 @@ from ringwise.views.cluster import (
     group_view,
     missing_group_view,
     pod_view,
+    reason_text,
     vcjob_view,
 )
 from ringwise.views.dashboard_nodes import CountsByResource, NodeRowReader, add_counts, totals
@@ -39,10 +41,6 @@ from ringwise.views.documents.dashboard import (
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReasons
 
-#: Characters of a reason in the row of a job; `why` has all of it.
-MAX_MESSAGE = 300
-#: Faults in the row of a job.
-MAX_FAULTS = 5
 _WAITING, _RUNNING = frozenset({"pending", "refused"}), "placed"
 
 
@@ -232,7 +230,7 @@ class DashboardRows:
         if node is None:
             self._nodes.pop(number, None)
             return None
-        row, counts = self._reader.row(number, node, now)
+        row, counts = self._reader.row(node, now)
         known = self._nodes.get(number)
         if known == row:
             # The same object: nothing is sent, and nothing is kept twice.
@@ -240,9 +238,9 @@ class DashboardRows:
         self._nodes[number] = row
         self._node_counts[number] = counts
         add_counts(self._totals, counts, 1)
-        drain = state.draining_nodes.get(number)
-        if drain is not None and drain.start is not None and now < drain.start:
-            self._drains[number] = drain.start
+        for one in row["states"]:
+            if one["start"] is not None and now < one["start"]:
+                self._drains[number] = one["start"]
         return row
 
     def _read_faults(self, number: int) -> bool:
@@ -350,42 +348,15 @@ class DashboardRows:
                 counts.pop(row["queue"], None)
 
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
-        reason, outcome = found.reason, found.outcome
-        code = message = kind = ""
-        if reason is not None:
-            code, message = reason.code, self._message(key, reason)
-        elif outcome == "pending" and self._written is not None and (told := self._written.of(key)):
-            code, message, kind = told.reason, _shortened(told.message), told.kind
-            outcome = "refused" if code == Stage.VALIDATE.value else outcome
-        return {
-            "id": self._id(key),
-            "namespace": found.namespace,
-            "name": found.name,
-            "kind": found.kind,
-            "queue": found.queue,
-            "phase": found.shown_phase,
-            "outcome": outcome,
-            "pods": found.wanted,
-            "running": sum(1 for pod in found.pods if pod.phase == "Running"),
-            "chips": found.chips,
-            "priority": found.priority,
-            "since": rfc3339(found.created),
-            "reason": code,
-            "message": message,
-            "condition_of": kind,
-            "hurt": self._hurt(found),
-        }
-
-    def _hurt(self, found: JobView) -> list[str]:
-        texts = [one.fault.text for one in HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)]
-        more = [f"and {len(texts) - MAX_FAULTS} more"] if len(texts) > MAX_FAULTS else []
-        return [*texts[:MAX_FAULTS], *more]
+        found.hurt = HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)
+        found.written = None if self._written is None else self._written.of(key)
+        return {**found.row(partial(self._message, key)), "id": self._id(key)}
 
     def _message(self, key: str, reason: Reason) -> str:
         known = self._messages.get(key)
         if known is not None and known[0] is reason:
             return known[1]
-        text = _shortened(reason.message)
+        text = reason_text(reason)
         self._messages[key] = reason, text
         return text
 
@@ -418,11 +389,6 @@ class DashboardRows:
 
 
 _END = object()
-
-
-def _shortened(message: str) -> str:
-    text = " ".join(message.split())
-    return text if len(text) <= MAX_MESSAGE else text[: MAX_MESSAGE - 1] + "…"
 
 
 def _vcjob_row(vcjob: VcJob) -> str:

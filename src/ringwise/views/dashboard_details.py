@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.ranks import ranks_of
-from ringwise.scheduler.node_states import node_states
+from ringwise.scheduler.node_states import StateOfNode, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
@@ -43,7 +42,7 @@ def job_document(
     policy = None if job is None else job.policy
     pods = _pods_of(view, key, job)
     return {
-        "schema": "ringwise.io/dashboard-job/v1",
+        "schema": "ringwise.io/dashboard-job/v2",
         "job": row,
         "minAvailable": 1 if job is None else job.min_available,
         "class": "" if policy is None else policy.switch_class or "",
@@ -74,9 +73,9 @@ def _pod(rows: DashboardRows, view: SchedulerView, pod: Pod, ranks: Mapping[str,
         "phase": pod_phase(pod),
         "node": state.names[number] if number >= 0 else "",
         "chips": [] if placement is None else list(chips_of(placement.chips)),
-        "switch": "" if node is None else node["switch"],
-        "superpod": "" if node is None else node["superpod"],
-        "rack": "" if node is None else node["rack"],
+        "switch": None if node is None else node["switch"],
+        "superpod": None if node is None else node["superpod"],
+        "rack": None if node is None else node["rack"],
         "block": pod.annotations.get(SUPER_POD_RANK, "")[:MAX_TEXT],
     }
 
@@ -90,6 +89,7 @@ def node_document(
     node = None if number is None else state.nodes[number]
     if row is None or number is None or node is None:
         return None
+    states = node_states(state, number, now)
     pods = [
         state.pods[uid]
         for uid in sorted(state.pods_on[number], key=lambda uid: natural_key(state.pods[uid].pod.key))
@@ -110,9 +110,9 @@ def node_document(
         "address": node.internal_ip,
         "labels": _texts(node.labels),
         "annotations": _texts(node.annotations),
-        "chips": _chips(view, number, node, row["health"]),
+        "chips": _chips(view, number, states, row["health"]),
         "pods": found,
-        "reasons": _reasons(view, number, node, now),
+        "reasons": _reasons(states, node),
     }
 
 
@@ -121,42 +121,34 @@ def _job_name(view: SchedulerView, pod: Pod) -> str:
     return pod.key if job is None else f"{job.namespace}/{job.name}"
 
 
-def _chips(view: SchedulerView, number: int, node: Node, health: str) -> list[DashboardChip]:
-    state, letters = view.cluster, iter(health)
+def _chips(
+    view: SchedulerView, number: int, states: Sequence[StateOfNode], health: str
+) -> list[DashboardChip]:
+    letters = iter(health)
     found: list[DashboardChip] = []
-    for resource in sorted(node.chips_capacity):
-        fleet = state.fleets.get(resource)
-        if fleet is None or resource == HOSTS or fleet.allocatable[number] < 0:
-            continue
-        report = state.report_of(node.name, resource)
-        holders: dict[int, Pod] = {}
-        for uid in state.pods_on[number]:
-            placement = state.pods[uid]
-            if placement.pod.cls.resource == resource:
-                holders |= dict.fromkeys(chips_of(placement.chips), placement.pod)
-        for chip in chips_of(fleet.listed[number]):
-            pod = holders.get(chip)
-            faults = report.faults if report is not None else ()
+    for chips in sorted(chips_of_node(view.cluster, number, states), key=lambda one: one.resource):
+        holders, faults, reserved = chips.holders(), chips.faults, chips.reserved
+        for chip in chips_of(chips.states.listed):
+            pod, doubtful = holders.get(chip, (None, False))
+            notes = ("reserved for one job" if reserved >> chip & 1 else "", "doubtful" if doubtful else "")
             found.append(
                 {
-                    "name": chip_names(resource, (chip,)),
+                    "name": chip_names(chips.resource, (chip,)),
                     "number": chip,
                     "health": next(letters),
                     "codes": [f"{fault.code} ({fault.level})" for fault in faults if fault.chip == chip],
                     "job": "" if pod is None else _job_name(view, pod),
                     "pod": "" if pod is None else pod.key,
-                    "note": "reserved for one job" if fleet.reserved[number] >> chip & 1 else "",
+                    "note": "; ".join(filter(None, notes)),
                 }
             )
     return found
 
 
-def _reasons(view: SchedulerView, number: int, node: Node, now: int) -> list[DashboardReason]:
+def _reasons(states: Sequence[StateOfNode], node: Node) -> list[DashboardReason]:
     """Its states, unless it is ready, and the taints that pods have to tolerate."""
     found: list[DashboardReason] = [
-        {"code": one.state.value, "message": one.why}
-        for one in node_states(view.cluster, number, now)
-        if one.why
+        {"code": one.state.value, "message": one.why} for one in states if one.why
     ]
     for taint in node.taints:
         text = f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"

@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 from ringwise.framework.job import job_key
-from ringwise.manifests.quantities import rfc3339
 from ringwise.records import dataclass
-from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.boards_present import boards_present
-from ringwise.scheduler.node_states import (
-    ChipStates,
-    chip_states,
-    drain_ahead,
-    is_open,
-    node_states,
-    offered,
-)
+from ringwise.scheduler.node_states import ChipStates, NodeChips, chips_of_node, drain_ahead, node_states
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Node
-from ringwise.state.node_health import SUB_HEALTH_LEVEL
+from ringwise.state.model import Node, Pod
 from ringwise.topology.board import Board
-from ringwise.topology.chips import chips_of, mask_of
-from ringwise.topology.switches import SwitchTopology
+from ringwise.topology.chips import chips_of
+from ringwise.views.cluster import SwitchNames, node_row
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChips,
     DashboardNode,
     DashboardTotals,
 )
-from ringwise.views.pictures import isolated_chips
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
-#: A letter for the state in which a chip counts.
-LETTERS = {"used": "u", "faulty": "f", "isolated": "i", "reserved": "r", "closed": "c", "free": "."}
 
 
 class BoardsChangedError(Exception):
@@ -90,7 +77,7 @@ class NodeRowReader:
         self._view = view
         self._id = job_id
         self._boards = _BoardTable(view)
-        self._switches = _SwitchNames(view)
+        self._switches = SwitchNames(view)
 
     @property
     def boards(self) -> list[DashboardBoard]:
@@ -98,84 +85,29 @@ class NodeRowReader:
 
     def read_switches(self) -> None:
         """The leaf switches are others now."""
-        self._switches = _SwitchNames(self._view)
+        self._switches = SwitchNames(self._view)
 
-    def row(self, number: int, node: Node, now: int) -> tuple[DashboardNode, CountsByResource]:
+    def row(self, node: Node, now: int) -> tuple[DashboardNode, CountsByResource]:
         """With what it adds to the totals. Raises BoardsChangedError."""
-        state = self._view.cluster
-        position = state.position_of(number)
-        numbers: list[int] = []
-        holders: list[int] = []
-        health: list[str] = []
-        letters: list[str] = []
-        board: int | None = None
-        states, counts = node_states(state, number, now), CountsByResource()
+        row, states, chips = node_row(self._view, node, now, self._switches)
         drained = drain_ahead(states, self._view.settings) is not None
-        for resource, fleet in sorted(offered(state, number)):
-            if board is None:
-                board = self._boards.index(resource, node)
-            chips = chips_of(fleet.listed[number])
-            held = self._holders(number, resource) if fleet.taken(number) else {}
-            numbers += chips
-            holders += [held.get(chip, FREE) for chip in chips]
-            health += self._health(number, node.name, fleet, resource, chips)
-            masks = chip_states(state, number, fleet, is_open=is_open(states))
-            letters += _letters(masks, chips)
-            counts[resource] = _counts(masks, drained=drained)
-        worst = states[0]
-        row: DashboardNode = {
-            "name": node.name,
-            "board": board,
-            "switch": self._switches.of(node),
-            "superpod": _named(position.superpod),
-            "rack": _named(position.rack),
-            "open": is_open(states),
-            "state": worst.state.value,
-            "why": worst.why,
-            "drain": next((rfc3339(one.start) for one in states if one.start is not None), ""),
-            "numbers": numbers,
-            "holders": holders,
-            "states": "".join(letters),
-            "health": "".join(health),
-        }
-        return row, counts
+        return {
+            **row,
+            "board": self._boards.index(chips[0].resource, node) if chips else None,
+            "holders": [holder for one in chips for holder in self._holders(one)],
+        }, {one.resource: _counts(one.states, drained=drained) for one in chips}
 
-    def _holders(self, number: int, resource: str) -> dict[int, int]:
-        """Chip -> id of the job that holds it; the first by name where several pods claim one (N6), and that
-        may have it where nobody holds it (N8).
-        """
-        view, found, doubtful = self._view, dict[int, int](), dict[int, int]()
-        for uid in view.cluster.pods_on[number]:
-            placement = view.cluster.pods[uid]
-            if placement.pod.cls.resource == resource and (placement.chips or placement.doubtful):
-                job = view.job_of(uid)
-                holder = self._id(job.key if job is not None else job_key(placement.pod))
-                for chips, holders in ((placement.chips, found), (placement.doubtful, doubtful)):
-                    for chip in chips_of(chips):
-                        holders[chip] = min(holders.get(chip, holder), holder)
-        return doubtful | found
+    def _holders(self, chips: NodeChips) -> list[int]:
+        """For each chip the id of the job that holds it."""
+        held, listed = chips.holders(), chips_of(chips.states.listed)
+        if not held:
+            return [FREE] * len(listed)
+        ids = {uid: self._job_id(pod) for uid, pod in {pod.uid: pod for pod, _ in held.values()}.items()}
+        return [ids[held[chip][0].uid] if chip in held else FREE for chip in listed]
 
-    def _health(
-        self, number: int, name: str, fleet: ChipTable, resource: str, chips: tuple[int, ...]
-    ) -> list[str]:
-        faulty = fleet.broken(number)
-        isolated = isolated_chips(self._view.cluster, fleet, number)
-        network = max(0, fleet.network[number])
-        usual = "u" if fleet.assumed[number] else "h"
-        if not (faulty or isolated or network) and number not in self._view.cluster.sub_healthy:
-            return [usual] * len(chips)
-        report = self._view.cluster.report_of(name, resource)
-        faults = report.faults if report is not None else ()
-        weak = mask_of(fault.chip for fault in faults if fault.level == SUB_HEALTH_LEVEL)
-        letters = (("f", faulty), ("i", isolated), ("n", network), ("s", weak))
-        return [next((letter for letter, mask in letters if mask >> chip & 1), usual) for chip in chips]
-
-
-def _letters(masks: ChipStates, chips: tuple[int, ...]) -> Iterable[str]:
-    if masks.free == masks.listed:
-        return LETTERS["free"] * len(chips)
-    by_chip = {chip: LETTERS[name] for name, mask in masks.by_state() for chip in chips_of(mask)}
-    return (by_chip[chip] for chip in chips)
+    def _job_id(self, pod: Pod) -> int:
+        job = self._view.job_of(pod.uid)
+        return self._id(job_key(pod) if job is None else job.key)
 
 
 def _counts(masks: ChipStates, *, drained: bool) -> NodeCounts:
@@ -199,10 +131,9 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     state, sums = view.cluster, CountsByResource()
     for number in state.known_nodes():
         states = node_states(state, number, now)
-        opened, drained = is_open(states), drain_ahead(states, view.settings) is not None
-        for resource, fleet in offered(state, number):
-            masks = chip_states(state, number, fleet, is_open=opened)
-            add_counts(sums, {resource: _counts(masks, drained=drained)}, 1)
+        drained = drain_ahead(states, view.settings) is not None
+        for chips in chips_of_node(state, number, states):
+            add_counts(sums, {chips.resource: _counts(chips.states, drained=drained)}, 1)
     waiting = sum(1 for job in view.jobs.values() if job.waiting_since is not None)
     running = sum(1 for job in view.jobs.values() if job.started is not None)
     return totals(sums, waiting, running)
@@ -261,24 +192,3 @@ def _board_row(board: Board, resource: str, label: str) -> DashboardBoard:
         rings=[list(ring) for ring in board.rings],
         ring_word=board.ring_word,
     )
-
-
-class _SwitchNames:
-    """The leaf switch of each node, by the address that the ConfigMap names."""
-
-    def __init__(self, view: SchedulerView) -> None:
-        self._names = _switch_names(view.switch_topology)
-
-    def of(self, node: Node) -> str:
-        return self._names.get(node.internal_ip or node.name, "")
-
-
-def _switch_names(topology: SwitchTopology | None) -> Mapping[str, str]:
-    if topology is None:
-        return {}
-    return {server.server_ip: switch.ip for switch in topology.switches for server in switch.servers}
-
-
-def _named(number: int | None) -> str:
-    """The number of a SuperPoD or rack; a device report says -1 where there is none."""
-    return "" if number is None or number < 0 else str(number)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.scheduler.explain.boards_present import board_of_node
-from ringwise.scheduler.node_states import chip_states, is_open, node_states
+from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
@@ -33,19 +32,11 @@ def ring_rows(listed: int, board: Board | None) -> list[list[int]]:
     return rings or [list(range(count))]
 
 
-def chips_fields(
-    cluster: ClusterReader,
-    number: int,
-    resource: str,
-    fleet: ChipTable,
-    board: Board | None,
-    *,
-    is_open: bool,
-) -> ChipsFields:
-    """The chips of one resource of a node. `is_open`: whether the node takes pods, from its states."""
-    states = chip_states(cluster, number, fleet, is_open=is_open)
+def chips_fields(chips: NodeChips, board: Board | None) -> ChipsFields:
+    """The chips of one resource of a node."""
+    states = chips.states
     return {
-        "resource": resource,
+        "resource": chips.resource,
         "board": None if board is None else board.name,
         "rings": ring_rows(states.listed, board),
         "count": states.listed.bit_count(),
@@ -56,18 +47,13 @@ def chips_fields(
         "closed": list(chips_of(states.closed)),
         "free": list(chips_of(states.free)),
         "marks": {
-            "faulty": list(chips_of(states.listed & fleet.broken(number))),
-            "pre_separated": list(chips_of(fleet.pre_separated[number])),
-            "network_faulty": list(chips_of(max(0, fleet.network[number]))),
-            "isolated": list(chips_of(isolated_chips(cluster, fleet, number))),
-            "reserved": list(chips_of(fleet.reserved[number])),
+            "faulty": list(chips_of(chips.faulty)),
+            "pre_separated": list(chips_of(chips.pre_separated)),
+            "network_faulty": list(chips_of(chips.network_faulty)),
+            "isolated": list(chips_of(chips.isolated)),
+            "reserved": list(chips_of(chips.reserved)),
         },
     }
-
-
-def isolated_chips(cluster: ClusterReader, fleet: ChipTable, number: int) -> int:
-    """Chips that an operator isolated, by themselves or with their node."""
-    return fleet.listed[number] if number in cluster.isolated_nodes else fleet.isolated[number]
 
 
 def node_chips(
@@ -75,9 +61,8 @@ def node_chips(
 ) -> NodeChipsFields | None:
     """The chips of a node for a job with this board; None where the node does not offer them."""
     cluster = view.cluster
-    fleet, number = cluster.fleets[resource], cluster.node_id[node]
-    if fleet.allocatable[number] < 0:
-        return None
-    own = board_of_node(view, resource, number, board)
-    opened = is_open(node_states(cluster, number, now))
-    return {"node": node, **chips_fields(cluster, number, resource, fleet, own, is_open=opened)}
+    number = cluster.node_id[node]
+    for chips in chips_of_node(cluster, number, node_states(cluster, number, now)):
+        if chips.resource == resource:
+            return {"node": node, **chips_fields(chips, board_of_node(view, resource, number, board))}
+    return None

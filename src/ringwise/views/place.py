@@ -15,7 +15,6 @@ from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.views.documents.place import (
@@ -76,8 +75,8 @@ class PlaceAnswer:
     jobs: list[JobAnswer]
     switches: list[PlacedSwitchFields] | None
     view: SchedulerView
-    #: (node, resource) -> free chips before the run.
-    free_before: dict[tuple[str, str], int] = field(default_factory=dict)
+    #: (node, resource) -> chips that this run gave to pods.
+    given: dict[tuple[str, str], int] = field(default_factory=dict)
     errors: list[ManifestError] = field(default_factory=list)
     #: Jobs for which no cures were tried, because there are too many.
     not_searched: int = 0
@@ -194,21 +193,15 @@ def _number(text: str | None) -> int | None:
     return int(text) if text is not None and text.lstrip("-").isdigit() else None
 
 
-def free_before(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
-    """The free chips before the run: those that are free now, and those that were just given away."""
-    state = view.cluster
-    free = {
-        (state.names[number], resource): fleet.free_mask[number]
-        for resource, fleet in state.fleets.items()
-        if resource != HOSTS
-        for number in range(len(state.names))
-        if fleet.allocatable[number] >= 0
-    }
+def given_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, str], int]:
+    """(node, resource) -> the chips that these bindings give away."""
+    found: dict[tuple[str, str], int] = {}
     for bind in binds:
-        resource = state.pods[bind.uid].pod.cls.resource
+        resource = view.cluster.pods[bind.uid].pod.cls.resource
         if resource is not None and bind.chips:
-            free[bind.node, resource] |= mask_of(bind.chips)
-    return free
+            key = bind.node, resource
+            found[key] = found.get(key, 0) | mask_of(bind.chips)
+    return found
 
 
 def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
@@ -268,8 +261,8 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
             found = node_chips(view, view.now, node, policy.resource, policy.board)
             if found is not None:
                 pictures["nodes"].append(found)
-                before = answer.free_before.get((node, policy.resource), 0)
-                pictures["free_before"].append(list(chips_of(before)))
+                given = chips_of(answer.given.get((node, policy.resource), 0))
+                pictures["free_before"].append(sorted({*found["free"], *given}))
     if any(job.job_class for job in answer.jobs):
         pictures["switches"] = switch_documents(view, view.now)
     if any(pod.superpod is not None for job in answer.jobs for pod in job.pods):

@@ -9,7 +9,7 @@ from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.superpod_checks import superpod_problems
-from ringwise.scheduler.node_states import is_idle, offered
+from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
@@ -115,7 +115,7 @@ def switch_picture(view: SchedulerView, now: int) -> SwitchPicture | None:
     states = view.switch_states()
     free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
     jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
-    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node])}
+    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node], now)}
     return SwitchPicture(resolved, states, free, jobs, faulty)
 
 
@@ -151,7 +151,7 @@ def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
-    if _has_faulty_chip(view, number):
+    if _has_faulty_chip(view, number, now):
         picture.faulty.add(name)
     for uid in state.pods_on[number]:
         pod = state.pods[uid].pod
@@ -168,8 +168,9 @@ def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number
         picture.unusable.append(name)
 
 
-def _has_faulty_chip(view: SchedulerView, number: int) -> bool:
-    return any(fleet.broken(number) for _, fleet in offered(view.cluster, number))
+def _has_faulty_chip(view: SchedulerView, number: int, now: int) -> bool:
+    states = node_states(view.cluster, number, now)
+    return any(chips.faulty for chips in chips_of_node(view.cluster, number, states))
 
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ringwise.durations import time_text
+from ringwise.manifests.quantities import rfc3339
 
 Document = dict[str, Any]
 
@@ -22,7 +23,11 @@ _CHIP_STATES = {"faulty": "unhealthy", "reserved": "free", "closed": "free"}
 _PARTLY_CLOSED = ("unstable", "unreadable")
 #: States that version 1 says in other fields, or that take pods.
 _WITH_FIELDS = ("not ready", "cordoned", "sub-healthy", "report pending", "ready")
-_NEW_OF_NODES = ("open", "state", "states", "chips", "now", "labels", "taints")
+_NEW_OF_NODES = (
+    *("open", "state", "states", "chips", "now", "labels", "taints"),
+    *("rack", "numbers", "chip_states", "health"),
+)
+_NEW_OF_JOBS = ("never", "hurt", "hurt_by", "reason_code", "reason_text", "condition_of")
 _NEW_OF_WHY = ("now", "refused_pod", "refusal_examples", "pictures")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
@@ -98,7 +103,7 @@ def _top(document: Document) -> Document:
             {name: value for name, value in queue.items() if name != "share"} for queue in document["queues"]
         ],
         "waiting": [
-            {name: value for name, value in job.items() if name not in ("never", "hurt")}
+            {name: value for name, value in job.items() if name not in _NEW_OF_JOBS}
             for job in document["waiting"]
         ],
     }
@@ -193,7 +198,7 @@ def _dashboard(document: Document) -> Document:
     made = {
         **document,
         "nodes": [_row(row) for row in document["nodes"]],
-        "jobs": [{name: value for name, value in row.items() if name != "hurt"} for row in document["jobs"]],
+        "jobs": [_job_row(row) for row in document["jobs"]],
         "queues": [_queue(queue) for queue in document["queues"]],
         "totals": _totals(document["totals"]),
     }
@@ -240,8 +245,37 @@ def _series(document: Document) -> Document:
 
 
 def _row(row: Document) -> Document:
-    made = {name: value for name, value in row.items() if name not in ("open", "drain", "states")}
-    return made | {"state": _row_state(row)}
+    return {
+        "name": row["name"],
+        "board": row["board"],
+        **_place(row),
+        "state": _row_state(row),
+        "why": row["states"][0]["why"],
+        "numbers": row["numbers"],
+        "holders": row["holders"],
+        "health": row["health"],
+    }
+
+
+def _place(of: Document) -> Document:
+    """Where a node or a pod is; what is not known was an empty text."""
+    return {name: "" if of[name] is None else str(of[name]) for name in ("switch", "superpod", "rack")}
+
+
+def _job_row(row: Document) -> Document:
+    made = {name: value for name, value in row.items() if name not in ("created", *_NEW_OF_JOBS)}
+    return made | {
+        "since": rfc3339(row["created"]),
+        "reason": row["reason_code"],
+        "message": row["reason_text"],
+        "condition_of": row["condition_of"],
+    }
+
+
+def _dashboard_job(document: Document) -> Document:
+    job = document["job"]
+    pods = [{**pod, **_place(pod)} for pod in document["pods"]]
+    return {**document, "job": {**_job_row(job), "hurt": job["hurt_by"]}, "pods": pods}
 
 
 def _row_state(row: Mapping[str, Any]) -> str:
@@ -269,6 +303,7 @@ CHANGES: dict[str, Callable[[Document], Document]] = {
     "ringwise.io/chips/v2": _chips,
     "ringwise.io/dashboard/v2": _dashboard,
     "ringwise.io/dashboard-change/v2": _dashboard,
+    "ringwise.io/dashboard-job/v2": _dashboard_job,
     "ringwise.io/dashboard-node/v2": _dashboard_node,
     "ringwise.io/node/v2": _node,
     "ringwise.io/nodes/v2": _nodes,

@@ -69,7 +69,7 @@ _MAPPED = (
         "`marks`: chips with a property, in whatever state they count",
         "`faulty`, `pre_separated`, `network_faulty`, `reserved` and `isolated`",
     ),
-    ("", "`open`, `state`, `states`", "not there"),
+    ("", "`open`, `state`, `states`, `rack`, `numbers`, `chip_states`, `health`", "not there"),
     (
         "`top`",
         "`status.resources`: chips by resource",
@@ -91,7 +91,8 @@ _MAPPED = (
         "`state` of a node: the words of `nodes` documents",
         "`not-ready`, `isolated`, `unschedulable` where it takes no pods, or `ready`",
     ),
-    ("", "`open`, `drain`, `states` of a node", "not there"),
+    ("", "`open`, `states`, `chip_states` of a node", "not there; `why` is that of the worst state"),
+    ("", "`switch`, `superpod`, `rack`: null, or a number", "texts, empty where there is none"),
     (
         "",
         "`totals.resources`: chips by resource",
@@ -99,6 +100,9 @@ _MAPPED = (
     ),
     ("", "`share`, `used`, `capability` of a queue, by resource", "added up; null without a limit"),
     ("", "`resource` of a board", "not there"),
+    ("`dashboard`, `dashboard-change`, `dashboard-job`", "`created` of a job", "`since`, in RFC 3339"),
+    ("", "`reason_code`, `reason_text`", "`reason`, `message`"),
+    ("", "`hurt_by`", "`hurt`, of `dashboard-job` only"),
     ("`series`", "`resources`: chips by resource", "`used`, `free` and `fragmentation` of all chips"),
     (
         "`why`",

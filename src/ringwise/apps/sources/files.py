@@ -88,7 +88,7 @@ class FilesSource(ObjectAnswers):
                 f"note: no cures were tried for {counted(answer.not_searched, 'job')}; "
                 "ringwise why JOB -f ... tries them"
             )
-        assumed = assumed_chips(answer.view.cluster)
+        assumed = assumed_chips(answer.view)
         if assumed:
             shown = ", ".join(assumed[:3]) + (", ..." if len(assumed) > 3 else "")
             self._tell(

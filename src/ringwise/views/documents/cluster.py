@@ -73,13 +73,34 @@ class StatesFields(TypedDict):
     states: Annotated[list[NodeStateFields], Meta(description="Worst first.")]
 
 
-class NodeFields(StatesFields):
-    """A node."""
+class NodeRow(StatesFields):
+    """A node in the fields that the dashboard shows, too. The last three have one entry for each chip."""
 
     name: str
+    switch: Annotated[str | None, Meta(description="Name of its leaf switch.")]
+    superpod: Annotated[int | None, Meta(description="Id of its SuperPoD.")]
+    rack: Annotated[int | None, Meta(description="Id of its rack inside the SuperPoD.")]
+    numbers: Annotated[list[int], Meta(description="Numbers of the chips; resources in order of names.")]
+    chip_states: Annotated[
+        str,
+        Meta(
+            description="A letter for each chip, for the state in which it counts: u used, f faulty, "
+            "i isolated, r reserved, c closed, . free."
+        ),
+    ]
+    health: Annotated[
+        str,
+        Meta(
+            description="A letter for each chip: h healthy, f faulty, s sub-healthy, n network fault, "
+            "i isolated by an operator, u unknown because no report lists it."
+        ),
+    ]
+
+
+class NodeFields(NodeRow):
+    """A node."""
+
     address: str | None
-    switch: str | None
-    superpod: int | None
     pods: int
     chips: list[ChipsFields]
 
@@ -103,8 +124,8 @@ class HurtFields(FaultFields):
     text: Annotated[str, Meta(description="The same for people.")]
 
 
-class JobFields(TypedDict):
-    """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
+class JobRow(TypedDict):
+    """A job in the fields that the dashboard shows, too."""
 
     namespace: str
     name: str
@@ -114,11 +135,28 @@ class JobFields(TypedDict):
     phase: str
     outcome: Annotated[str, Meta(description="placed, pending, refused or ended.")]
     pods: int
+    running: int
+    chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]
+    created: Nanoseconds
+    reason_code: Annotated[
+        str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
+    ]
+    reason_text: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
+    condition_of: Annotated[
+        str,
+        Meta(
+            description="PodGroup or Pod: the reason is of its condition, as another scheduler wrote it; "
+            "empty where this process found the reason itself."
+        ),
+    ]
+    hurt_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
+
+
+class JobFields(JobRow):
+    """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
+
     min_available: int
     placed: int
-    running: int
-    chips: int
-    created: Nanoseconds
     nodes: list[str]
     reason: ReasonFields | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.cluster import ChipTotals
+from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow
 from ringwise.views.documents.common import Amounts
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
@@ -40,67 +40,19 @@ class DashboardBoard(TypedDict):
     ring_word: Annotated[str, Meta(description="What a ring is called: ring, mesh, card.")]
 
 
-class DashboardNode(TypedDict):
-    """A node. The last four fields have one entry for each chip, in the same order."""
+class DashboardNode(NodeRow):
+    """The row of a node in `nodes` documents, with references into other tables of the dashboard."""
 
-    name: str
     board: Annotated[int | None, Meta(description="Index in `boards`; null: its board is not known.")]
-    switch: Annotated[str, Meta(description="Name of its leaf switch; empty without one.")]
-    superpod: Annotated[str, Meta(description="Id of its SuperPoD; empty without one.")]
-    rack: Annotated[str, Meta(description="Id of its rack inside the SuperPoD; empty without one.")]
-    open: Annotated[bool, Meta(description="Whether it takes new pods with chips now.")]
-    state: Annotated[str, Meta(description="The worst of its states; the words of `nodes` documents.")]
-    why: Annotated[str, Meta(description="Why it takes no pods, or what is wrong with it; else empty.")]
-    drain: Annotated[
-        str, Meta(description="RFC 3339: when its drain begins or began, where that has a time; else empty.")
-    ]
-    numbers: Annotated[list[int], Meta(description="Numbers of the chips.")]
-    holders: Annotated[list[int], Meta(description="Id of the job that holds the chip; -1: none does.")]
-    states: Annotated[
-        str,
-        Meta(
-            description="A letter for each chip, for the state in which it counts: u used, f faulty, "
-            "i isolated, r reserved, c closed, . free."
-        ),
-    ]
-    health: Annotated[
-        str,
-        Meta(
-            description="A letter for each chip: h healthy, f faulty, s sub-healthy, n network fault, "
-            "i isolated by an operator, u unknown because no report lists it."
-        ),
+    holders: Annotated[
+        list[int], Meta(description="For each chip the id of the job that holds it; -1: none does.")
     ]
 
 
-class DashboardJob(TypedDict):
-    """A job: a vcjob, a PodGroup of another owner, or a pod without a group."""
+class DashboardJob(JobRow):
+    """The row of a job in `jobs` documents, with its id."""
 
     id: Annotated[int, Meta(description="Stays the same inside one epoch.")]
-    namespace: str
-    name: str
-    kind: Annotated[str, Meta(description="vcjob, PodGroup or Pod.")]
-    queue: str
-    phase: str
-    outcome: Annotated[str, Meta(description="placed, pending, refused or ended.")]
-    pods: int
-    running: int
-    chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]
-    priority: int
-    since: Annotated[Time, Meta(description="When it was created.")]
-    reason: Annotated[
-        str, Meta(description="Code of the reason why it waits, or the reason of a condition; else empty.")
-    ]
-    message: Annotated[str, Meta(description="The same as a sentence, shortened; else empty.")]
-    condition_of: Annotated[
-        str,
-        Meta(
-            description="PodGroup or Pod: `reason` and `message` are of its condition, as another scheduler "
-            "wrote it; empty where this process found the reason itself."
-        ),
-    ]
-    hurt: Annotated[
-        list[str], Meta(description="The faults that hurt it now, shortened; `jobs` documents have all.")
-    ]
 
 
 class DashboardQueue(TypedDict):
@@ -180,9 +132,9 @@ class DashboardPod(TypedDict):
     phase: str
     node: Annotated[str, Meta(description="Empty: it has none.")]
     chips: list[int]
-    switch: str
-    superpod: str
-    rack: str
+    switch: str | None
+    superpod: int | None
+    rack: int | None
     block: Annotated[
         str, Meta(description="The logical SuperPoD of the job that it is in; empty without one.")
     ]
@@ -201,7 +153,7 @@ DashboardJobClass = TypedDict(
 class DashboardJobDocument(DashboardJobClass):
     """A job with its pods."""
 
-    schema: Literal["ringwise.io/dashboard-job/v1"]
+    schema: Literal["ringwise.io/dashboard-job/v2"]
     job: DashboardJob
     minAvailable: int
     board: Annotated[

@@ -432,7 +432,7 @@ export class CanvasMap {
       if (side < 54 * this._ratio) continue;
       context.font = `${Math.min(11 * this._ratio, side * 0.17)}px ${FONT}`;
       const holder = node.row.holders[i];
-      const name = holder < 0 ? CHIP_STATES[node.row.states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
+      const name = holder < 0 ? CHIP_STATES[node.row.chip_states[i]] : (this.store.jobs.get(holder)?.name ?? `job ${holder}`);
       this._text(context, name, cx + side * 0.1, cy + side * 0.52, side * 0.76);
       const health = healthWord(node.row.health[i]);
       if (node.row.health[i] !== "h" && health !== name) this._text(context, health, cx + side * 0.1, cy + side * 0.76, side * 0.76);

@@ -129,10 +129,10 @@ function hsl(hue, saturation, lightness) {
  */
 export function chipColours(mode, palette, store, node, queueIndex) {
   const { rgb } = palette;
-  const partly = mode === "fragmentation" && node.states.includes("u") && node.states.includes(".");
+  const partly = mode === "fragmentation" && node.chip_states.includes("u") && node.chip_states.includes(".");
   return node.holders.map((holder, i) => {
     if (mode === "health") return palette.health(node.health[i]);
-    const letter = node.states[i];
+    const letter = node.chip_states[i];
     if (letter !== "u" && letter !== ".") return palette.withheld(letter);
     const free = letter === ".";
     if (mode === "free") return free ? rgb.free : rgb.held;
@@ -207,10 +207,10 @@ export function legend(mode, palette, store) {
     const part = counts.used && counts.free ? "partly" : "wholly";
     chips.add(`${part} free`, resource, counts.free);
     chips.add(`${part} used`, resource, counts.used);
-    for (let i = 0; i < node.states.length; i += 1) {
+    for (let i = 0; i < node.chip_states.length; i += 1) {
       const letter = node.health[i];
       byHealth.add(letter, resource);
-      if (node.states[i] !== "u") continue;
+      if (node.chip_states[i] !== "u") continue;
       inUse[letter] = (inUse[letter] ?? 0) + 1;
       byJob.add(node.holders[i], resource);
     }

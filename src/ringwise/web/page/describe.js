@@ -1,7 +1,7 @@
 // What the map shows, in words: for the line below it, for screen readers and for tables.
 
 import { grouped } from "./layout.js";
-import { CHIP_STATES, chipCounts, holdersOf } from "./store.js";
+import { CHIP_STATES, chipCounts, holdersOf, nodeWhy } from "./store.js";
 import { count, healthText, nodeStateText, number, ranges, resourceText } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
@@ -80,7 +80,7 @@ export function groupText(store, group) {
  */
 export function nodeText(store, node) {
   const counts = chipCounts(node);
-  const parts = [`${node.name}: ${nodeStateText(node)}${node.why ? ` (${node.why})` : ""}`];
+  const parts = [`${node.name}: ${nodeStateText(node)}${nodeWhy(node) ? ` (${nodeWhy(node)})` : ""}`];
   parts.push([`${counts.free} of ${count(counts.chips, "chip")} free`, ...withheldText(counts)].join(", "));
   const holders = [...holdersOf(node)];
   if (holders.length) {
@@ -114,7 +114,7 @@ export function chipText(store, node, index) {
  */
 export function chipStateText(store, node, index) {
   const holder = node.holders[index];
-  return holder < 0 ? CHIP_STATES[node.states[index]] : `held by ${store.holderName(holder)}`;
+  return holder < 0 ? CHIP_STATES[node.chip_states[index]] : `held by ${store.holderName(holder)}`;
 }
 
 const LONGEST = 16;
@@ -129,7 +129,7 @@ export const SIGNS_TEXT = "# used, . free, x faulty, X used and faulty, i isolat
 export function chipSigns(store, node) {
   const signs = new Map(
     node.numbers.map((chip, i) => {
-      const letter = node.states[i];
+      const letter = node.chip_states[i];
       return [chip, letter === "u" && node.health[i] === "f" ? "X" : CHIP_SIGNS[letter]];
     }),
   );

@@ -1,6 +1,7 @@
 // Where everything is on the map, in units of one chip: chips in nodes, nodes in groups, groups in the cluster.
 
 import { natural } from "./store.js";
+import { known } from "./text.js";
 
 /** @typedef {import("./types.js").NodeRow} NodeRow */
 /** @typedef {import("./types.js").Board} Board */
@@ -112,9 +113,9 @@ export function groupingsOf(nodes) {
   const boards = new Set();
   for (const node of nodes) {
     boards.add(node.board);
-    superpod ||= node.superpod !== "";
-    leaf ||= node.switch !== "";
-    rack ||= node.rack !== "";
+    superpod ||= node.superpod !== null;
+    leaf ||= node.switch !== null;
+    rack ||= node.rack !== null;
   }
   const found = [];
   if (rack) found.push("rack");
@@ -289,10 +290,10 @@ export function layOut(nodes, boards, grouping, aspect) {
   };
 
   if (grouping === "rack") {
-    for (const [name, members] of grouped(rows, (node) => node.superpod)) {
+    for (const [name, members] of grouped(rows, (node) => known(node.superpod))) {
       /** @type {Group} */
       const top = { kind: KINDS.superpod, name, box: { x: 0, y: 0, w: 0, h: 0 }, parent: null, groups: [], nodes: [], columns: 0 };
-      top.groups = grouped(members, (node) => node.rack).map(([rack, inRack]) => leafGroup(KINDS.rack, rack, inRack, top, 1.6));
+      top.groups = grouped(members, (node) => known(node.rack)).map(([rack, inRack]) => leafGroup(KINDS.rack, rack, inRack, top, 1.6));
       const packed = pack(top.groups.map((group) => group.box), 1.6, 0.8);
       const head = headOf(packed.w, packed.h);
       packed.corners.forEach((corner, i) => move(top.groups[i], corner.x + 0.6, corner.y + head));
@@ -301,7 +302,7 @@ export function layOut(nodes, boards, grouping, aspect) {
     }
   } else if (grouping === "superpod" || grouping === "switch" || grouping === "board") {
     /** @param {NodeRow} node */
-    const nameOf = (node) => (grouping === "board" ? boardName(node, boards) : node[grouping]);
+    const nameOf = (node) => (grouping === "board" ? boardName(node, boards) : known(node[grouping]));
     const found = grouped(rows, nameOf);
     // Of a few large groups the form decides how much of the picture they fill.
     const form = found.length > FEW ? 1.6 : bestForm(found.map(([, members]) => [members.length, cellOf(members)]));

@@ -207,9 +207,25 @@ export function jobState(job) {
  * @param {NodeRow} node
  */
 export function chipCounts(node) {
-  const counts = { chips: node.states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0 };
-  for (const letter of node.states) counts[CHIP_STATES[letter]] += 1;
+  const counts = { chips: node.chip_states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0 };
+  for (const letter of node.chip_states) counts[CHIP_STATES[letter]] += 1;
   return counts;
+}
+
+/**
+ * When its drain begins or began, in nanoseconds since 1970; null: no time is set.
+ * @param {NodeRow} node
+ */
+export function drainStart(node) {
+  return node.states.find((one) => one.start !== null)?.start ?? null;
+}
+
+/**
+ * Why it takes no pods, or what is wrong with it; else empty.
+ * @param {NodeRow} node
+ */
+export function nodeWhy(node) {
+  return node.states[0].why;
 }
 
 /**
@@ -220,7 +236,7 @@ export function chipCounts(node) {
 export function nodeSign(node) {
   const sign = SIGNS[node.state];
   // A drain that lies ahead takes no chip away yet.
-  if (node.open && (!sign || sign === "draining")) return node.drain ? "drain-ahead" : "";
+  if (node.open && (!sign || sign === "draining")) return drainStart(node) === null ? "" : "drain-ahead";
   return sign ?? (node.open ? "" : "closed");
 }
 

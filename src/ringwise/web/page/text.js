@@ -1,5 +1,7 @@
 // Text for people: counts, ages, times, and signs that must not act.
 
+import { drainStart } from "./store.js";
+
 /**
  * Signs that change how the text around them is shown, or that are not shown at all: controls, marks and overrides of
  * the direction, spaces without a width, tags, halves of signs. Line feed and tab stay.
@@ -73,6 +75,22 @@ export function age(since, now) {
 }
 
 /**
+ * A time in nanoseconds since 1970 as RFC 3339 writes it.
+ * @param {number} nanoseconds
+ */
+export function rfc3339(nanoseconds) {
+  return `${new Date(nanoseconds / 1e6).toISOString().slice(0, 19)}Z`;
+}
+
+/**
+ * The name or number of where something is, which may be 0; empty where it is not known.
+ * @param {string | number | null} value
+ */
+export function known(value) {
+  return value === null ? "" : `${value}`;
+}
+
+/**
  * A time as the documents write it, for a reader.
  * @param {string} time
  */
@@ -114,8 +132,9 @@ export const healthText = (letter) => HEALTH[letter] ?? letter;
  * @param {import("./types.js").NodeRow} node
  */
 export function nodeStateText(node) {
-  if (node.state !== "draining" || !node.drain) return node.state;
-  return `${node.open ? "drained at" : "draining since"} ${clock(node.drain)}`;
+  const start = drainStart(node);
+  if (node.state !== "draining" || start === null) return node.state;
+  return `${node.open ? "drained at" : "draining since"} ${clock(rfc3339(start))}`;
 }
 
 /**

@@ -8,23 +8,29 @@
 /** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead"} NodeSign */
 
 /**
+ * `start` of a drain with a time, in nanoseconds since 1970: when it begins or began.
+ * @typedef {{state: string, why: string, start: number | null}} NodeState
+ */
+
+/**
+ * The fields that every `nodes` document has, and two that point into other tables of the snapshot.
  * @typedef {object} NodeRow
  * @property {string} name
  * @property {number | null} board index into the boards of the snapshot
- * @property {string} switch empty: none is known
- * @property {string} superpod
- * @property {string} rack
+ * @property {string | null} switch
+ * @property {number | null} superpod
+ * @property {number | null} rack
  * @property {boolean} open whether it takes new pods with chips now
  * @property {string} state the worst of its states, in the words of the command line
- * @property {string} why
- * @property {string} drain when its drain begins or began; empty: no time is set
+ * @property {NodeState[]} states worst first, never empty
  * @property {number[]} numbers chip numbers in order
  * @property {number[]} holders -1: none; else the id of a job
- * @property {string} states a letter for each chip: u used, f faulty, i isolated, r reserved, c closed, . free
+ * @property {string} chip_states a letter for each chip: u used, f faulty, i isolated, r reserved, c closed, . free
  * @property {string} health one letter for each chip
  */
 
 /**
+ * The fields that every `jobs` document has, and an id.
  * @typedef {object} JobRow
  * @property {number} id
  * @property {string} namespace
@@ -37,11 +43,11 @@
  * @property {number} running
  * @property {number} chips
  * @property {number} priority
- * @property {string} since
- * @property {string} reason
- * @property {string} message
+ * @property {number} created in nanoseconds since 1970
+ * @property {string} reason_code empty: it has none
+ * @property {string} reason_text
  * @property {string} condition_of PodGroup or Pod where the reason is of its condition
- * @property {string[]} hurt the faults that hurt it now
+ * @property {string[]} hurt_by the faults that hurt it now
  */
 
 /** Chips by resource; those of different ones are never added. @typedef {Record<string, number>} Amounts */
@@ -109,9 +115,9 @@
  * @property {string} phase
  * @property {string} node
  * @property {number[]} chips
- * @property {string} switch
- * @property {string} superpod
- * @property {string} rack
+ * @property {string | null} switch
+ * @property {number | null} superpod
+ * @property {number | null} rack
  * @property {string} block
  */
 

@@ -5,7 +5,7 @@ import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Proble
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { jobState } from "../store.js";
-import { age, clock, count, encoded, number, ranges, span } from "../text.js";
+import { age, clock, count, encoded, number, ranges, rfc3339, span } from "../text.js";
 import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
@@ -38,8 +38,8 @@ export function JobView({ namespace, name }) {
           ["pods", `${number(job.running)} of ${number(job.pods)} running${document && document.minAvailable !== job.pods ? `, ${document.minAvailable} must start together` : ""}`],
           ["chips", number(job.chips)],
           ["priority", number(job.priority)],
-          ["created", html`<time datetime=${job.since}>${clock(job.since)}</time> <span class="faint">${age(job.since, time)} ago</span>`],
-          ["hurt by", job.hurt.length > 0 ? html`<ul>${job.hurt.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
+          ["created", html`<time datetime=${rfc3339(job.created)}>${clock(rfc3339(job.created))}</time> <span class="faint">${age(rfc3339(job.created), time)} ago</span>`],
+          ["hurt by", job.hurt_by.length > 0 ? html`<ul>${job.hurt_by.map((fault) => html`<li key=${fault}><bdi>${fault}</bdi></li>`)}</ul>` : ""],
           ["board", document?.board],
           ["class", document?.class],
         ]} />
@@ -80,7 +80,7 @@ function Why({ path, version, job: row }) {
   const start = why.expected_start;
   return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
-    ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason}</code> <bdi>${row.message}</bdi></p>`}
+    ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason_code}</code> <bdi>${row.reason_text}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
     ${why.board_reason && html`<p class="faint"><bdi>${why.board_reason}</bdi></p>`}
     ${why.cures.length > 0 && html`<h3>It would start</h3>

@@ -5,7 +5,7 @@ import { Badge, JobBadge, JobLink, Search, Select, Table, ViewHead } from "../el
 import { html, useMemo } from "../html.js";
 import { changeSettings } from "../routes.js";
 import { jobName, jobState } from "../store.js";
-import { age, count, number } from "../text.js";
+import { age, count, number, rfc3339 } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
@@ -20,12 +20,12 @@ export function JobsView({ settings }) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [...jobs.values()].filter((job) => {
     // A refused job waits, too: for somebody to change it.
-    if (state === "hurt" ? job.hurt.length === 0 : state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
+    if (state === "hurt" ? job.hurt_by.length === 0 : state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
     if (queue && job.queue !== queue) return false;
-    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason} ${job.message} ${job.hurt.join(" ")}`.toLowerCase();
+    const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_text} ${job.hurt_by.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
-  found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || (a.since < b.since ? 1 : a.since > b.since ? -1 : a.id - b.id));
+  found.sort((a, b) => ORDER[jobState(a)] - ORDER[jobState(b)] || b.created - a.created || a.id - b.id);
   const columns = useMemo(() => columnsAt(time), [time]);
   return html`
     <${ViewHead} title="Jobs" />
@@ -44,18 +44,18 @@ export function JobsView({ settings }) {
 function columnsAt(now) {
   return [
     { title: "job", kind: "named", cell: (job) => html`<${JobLink} namespace=${job.namespace} name=${job.name} />`, sort: jobName },
-    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.hurt.length > 0 && html` <${Badge} kind="bad">hurt<//>`}`, sort: (job) => job.phase },
+    { title: "phase", cell: (job) => html`<${JobBadge} job=${job} />${job.hurt_by.length > 0 && html` <${Badge} kind="bad">hurt<//>`}`, sort: (job) => job.phase },
     { title: "kind", cell: (job) => job.kind, sort: (job) => job.kind },
     { title: "queue", cell: (job) => html`<bdi>${job.queue}</bdi>`, sort: (job) => job.queue },
     { title: "pods", cell: (job) => `${number(job.running)} of ${number(job.pods)}`, sort: (job) => job.pods, kind: "number" },
     { title: "chips", cell: (job) => number(job.chips), sort: (job) => job.chips, kind: "number" },
     { title: "priority", cell: (job) => number(job.priority), sort: (job) => job.priority, kind: "number" },
-    { title: "age", cell: (job) => age(job.since, now), sort: (job) => -Date.parse(job.since), kind: "number" },
+    { title: "age", cell: (job) => age(rfc3339(job.created), now), sort: (job) => -job.created, kind: "number" },
     {
       title: "reason",
-      cell: (job) => job.reason && html`<span class="reason"><code>${job.reason}</code> <bdi>${job.message}</bdi>
+      cell: (job) => job.reason_code && html`<span class="reason"><code>${job.reason_code}</code> <bdi>${job.reason_text}</bdi>
         ${job.condition_of && html` <small class="faint">condition of the ${job.condition_of}</small>`}</span>`,
-      sort: (job) => job.reason,
+      sort: (job) => job.reason_code,
       kind: "wide",
     },
   ];

@@ -5,8 +5,8 @@ import { nodeText, withheldText } from "../describe.js";
 import { Badge, Facts, JobLinkByKey, KeyValues, Name, Problem, Section, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { link } from "../routes.js";
-import { CHIP_STATES, chipCounts } from "../store.js";
-import { count, encoded, healthText, nodeStateKind, nodeStateText, ranges } from "../text.js";
+import { CHIP_STATES, chipCounts, nodeWhy } from "../store.js";
+import { count, encoded, healthText, known, nodeStateKind, nodeStateText, ranges } from "../text.js";
 import { NodePicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").NodeDocument} NodeDocument */
@@ -31,12 +31,12 @@ export function NodeView({ name }) {
     <div class="columns">
       <${Section} title="Node">
         <${Facts} items=${[
-          ["state", node.why ? html`${nodeStateText(node)}: <bdi>${node.why}</bdi>` : nodeStateText(node)],
+          ["state", nodeWhy(node) ? html`${nodeStateText(node)}: <bdi>${nodeWhy(node)}</bdi>` : nodeStateText(node)],
           ["board", board ? html`${board.name} <span class="faint">${board.accelerator}</span>` : "not known"],
           ["chips", [`${counts.free} of ${count(counts.chips, "chip")} free`, `${counts.used} used`, ...withheldText(counts)].join(", ")],
           ["leaf switch", node.switch && html`<${Name}>${node.switch}<//>`],
-          ["SuperPoD", node.superpod && html`<${Name}>${node.superpod}<//>`],
-          ["rack", node.rack && html`<${Name}>${node.rack}<//>`],
+          ["SuperPoD", node.superpod !== null && html`<${Name}>${known(node.superpod)}<//>`],
+          ["rack", node.rack !== null && html`<${Name}>${known(node.rack)}<//>`],
           ["address", document?.address],
         ]} />
         ${document && document.reasons.length > 0 && html`<h3>Why the scheduler avoids it</h3>
@@ -63,7 +63,7 @@ export function NodeView({ name }) {
  */
 function chipColumns(node) {
   /** @param {import("../types.js").ChipFields} chip */
-  const state = (chip) => CHIP_STATES[node.states[node.numbers.indexOf(chip.number)]] ?? "";
+  const state = (chip) => CHIP_STATES[node.chip_states[node.numbers.indexOf(chip.number)]] ?? "";
   return [
     { title: "chip", cell: (chip) => html`${chip.number} <span class="faint">${chip.name}</span>`, sort: (chip) => chip.number },
     { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },

@@ -6,8 +6,8 @@ import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../eleme
 import { html } from "../html.js";
 import { boardName, grouped } from "../layout.js";
 import { changeSettings } from "../routes.js";
-import { chipCounts, holdersOf } from "../store.js";
-import { count, healthText, nodeStateKind, nodeStateText, number, resourceText } from "../text.js";
+import { chipCounts, holdersOf, nodeWhy } from "../store.js";
+import { count, healthText, known, nodeStateKind, nodeStateText, number, resourceText } from "../text.js";
 
 /** @typedef {import("../types.js").NodeRow} NodeRow */
 /** The nodes of a group that have chips of one resource. @typedef {{name: string, resource: string, found: ReturnType<typeof summary>}} GroupRow */
@@ -16,9 +16,9 @@ const ROWS = /** @type {Record<string, string>} */ ({ node: "nodes", switch: "le
 const TITLES = /** @type {Record<string, string>} */ ({ switch: "leaf switch", superpod: "SuperPoD", rack: "rack", board: "board" });
 /** @type {Record<string, (node: NodeRow) => string>} */
 const NAMES = {
-  switch: (node) => node.switch,
-  superpod: (node) => node.superpod,
-  rack: (node) => (node.rack ? `${node.superpod} / ${node.rack}` : ""),
+  switch: (node) => known(node.switch),
+  superpod: (node) => known(node.superpod),
+  rack: (node) => (node.rack === null ? "" : `${known(node.superpod)} / ${node.rack}`),
   board: (node) => boardName(node, store.boards),
 };
 const SHOW = { "": "all", free: "with free chips", partly: "partly in use", bad: "with a problem" };
@@ -35,7 +35,7 @@ export function NodesView({ settings }) {
     if (show === "bad" && node.state === "ready" && !/[^h]/.test(node.health)) return false;
     if (!words.length) return true;
     const jobs = [...holdersOf(node).keys()].map((id) => store.holderName(id)).join(" ");
-    const all = `${node.name} ${node.switch} ${node.superpod} ${node.state} ${node.why} ${store.board(node)?.name ?? ""} ${jobs}`.toLowerCase();
+    const all = `${node.name} ${known(node.switch)} ${known(node.superpod)} ${node.state} ${nodeWhy(node)} ${store.board(node)?.name ?? ""} ${jobs}`.toLowerCase();
     return words.every((word) => all.includes(word));
   });
   const inGroups = rows in NAMES;
@@ -56,7 +56,7 @@ export function NodesView({ settings }) {
 /** @param {NodeRow} node */
 function stateBadge(node) {
   return html`<${Badge} kind=${nodeStateKind(node)}>${nodeStateText(node)}<//>
-    ${node.why && html` <span class="faint"><bdi>${node.why}</bdi></span>`}`;
+    ${nodeWhy(node) && html` <span class="faint"><bdi>${nodeWhy(node)}</bdi></span>`}`;
 }
 
 /** @returns {import("../elements.js").Column<NodeRow>[]} */
@@ -67,8 +67,8 @@ function nodeColumns() {
     { title: "chips", cell: (node) => html`<code class="chip-signs">${chipSigns(store, node)}</code>` },
     { title: "free", cell: (node) => number(chipCounts(node).free), sort: (node) => chipCounts(node).free, kind: "number" },
     { title: "board", cell: (node) => store.board(node)?.name ?? "", sort: (node) => store.board(node)?.name ?? "" },
-    { title: "leaf switch", cell: (node) => html`<bdi>${node.switch}</bdi>`, sort: (node) => node.switch },
-    { title: "SuperPoD", cell: (node) => html`<bdi>${node.superpod}${node.rack && `, rack ${node.rack}`}</bdi>`, sort: (node) => node.superpod },
+    { title: "leaf switch", cell: (node) => html`<bdi>${known(node.switch)}</bdi>`, sort: (node) => known(node.switch) },
+    { title: "SuperPoD", cell: (node) => html`<bdi>${known(node.superpod)}${node.rack === null ? "" : `, rack ${node.rack}`}</bdi>`, sort: (node) => known(node.superpod) },
     {
       title: "jobs and health",
       kind: "wide",

@@ -31,8 +31,8 @@ export function NodePicture({ node }) {
       return html`<li key=${number} class=${`chip-box ${node.health[i] === "h" ? "" : "unhealthy"}`}
           style=${{ gridColumn: column, gridRow: row, "--swatch": css(colours[i]), ...gaps }}>
         <strong>${number}</strong>
-        <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi></span>
-        ${node.health[i] !== "h" && !(holder < 0 && healthText(node.health[i]).startsWith(CHIP_STATES[node.states[i]])) && html`<span class="health">${healthText(node.health[i])}</span>`}
+        <span class="holder"><bdi>${holder < 0 ? CHIP_STATES[node.chip_states[i]] : store.holderName(holder).replace(/^[^/]*\//, "")}</bdi></span>
+        ${node.health[i] !== "h" && !(holder < 0 && healthText(node.health[i]).startsWith(CHIP_STATES[node.chip_states[i]])) && html`<span class="health">${healthText(node.health[i])}</span>`}
       </li>`;
     })}
   </ol>`;
@@ -49,16 +49,16 @@ export function NodePicture({ node }) {
  */
 export function areasOf(pods) {
   const without = pods.filter((pod) => !pod.node);
-  const superpods = pods.some((pod) => pod.superpod);
+  const superpods = pods.some((pod) => pod.superpod !== null);
   /** @type {Map<string, Area>} */
   const areas = new Map();
   for (const pod of pods) {
     if (!pod.node) continue;
     const parts = [];
-    if (superpods) parts.push(pod.superpod ? `SuperPoD ${pod.superpod}` : "without a SuperPoD");
+    if (superpods) parts.push(pod.superpod === null ? "without a SuperPoD" : `SuperPoD ${pod.superpod}`);
     else if (pod.switch) parts.push(`leaf switch ${pod.switch}`);
     if (pod.block) parts.push(`block ${pod.block}`);
-    if (pod.rack) parts.push(`rack ${pod.rack}`);
+    if (pod.rack !== null) parts.push(`rack ${pod.rack}`);
     const title = parts.join(", ");
     const area = areas.get(title) ?? { title, nodes: new Map() };
     areas.set(title, area);
