@@ -14,6 +14,7 @@ import pytest
 
 from ringwise import wellknown
 from ringwise.plugins import PLUGINS
+from ringwise.scheduler.cluster_reader import ClusterReader
 from tests.checkout import PACKAGE, ROOT, SOURCES, project
 
 CORE = (
@@ -319,6 +320,95 @@ def test_well_known_names_are_defined_once_and_explained() -> None:
         elif re.match(r"[A-Z_0-9]+ = ", line) and not explained:
             bare.append(line)
     assert bare == []
+
+
+# -- one truth
+
+#: What the scheduler knows of nodes beside their states: whoever shows a node may read it.
+SHOWN_OF_CLUSTERS = frozenset(
+    {
+        *("names", "node_id", "nodes", "node_count", "known_nodes", "pods", "pods_on", "position_of"),
+        # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
+        *("isolations", "isolations_of"),
+    }
+)
+#: What the states of nodes and chips are made of: `scheduler/node_states.py` reads it, with what decides.
+FACTS_OF_CLUSTERS = frozenset(
+    {
+        *("fleets", "reports", "report_of", "node_reports", "left_chips", "node_status", "sub_healthy"),
+        *("isolated_nodes", "draining_nodes"),
+    }
+)
+#: Of nodes and jobs, for the same reason: their states say it.
+FACTS_OF_OBJECTS = frozenset({"ready", "unschedulable", "waiting_since"})
+#: Functions of `node_states` that give or take a table of chips.
+WITH_TABLES = frozenset({"offered", "chip_states"})
+SHOWING = (
+    "cli",
+    "views",
+    "metrics",
+    "web",
+    "apps/lab",
+    "apps/sources",
+    "apps/web",
+    "apps/demo.py",
+    "kube/run",
+)
+#: (file, fact) -> why it is no state of a node or job that is shown.
+OTHER_MEANINGS = {
+    ("apps/demo.py", "reports"): "objects that are submitted",
+    ("apps/lab/faults.py", "ready"): "the faults that the lab makes are read from its own objects",
+    ("apps/lab/submission.py", "reports"): "objects that are submitted",
+    ("apps/lab/submission.py", "node_reports"): "objects that are submitted",
+    ("apps/lab/lab.py", "reports"): "objects that are submitted",
+    ("apps/web/kube.py", "ready"): "of the process",
+    ("kube/run/runner.py", "ready"): "of the process",
+    ("kube/run/core_thread.py", "waiting_since"): "jobs in the pending queue by reason, as their metric says",
+    ("views/story.py", "waiting_since"): "of a story",
+}
+
+
+def facts_read_in(source: str) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in FACTS_OF_CLUSTERS | FACTS_OF_OBJECTS:
+            found.add(node.attr)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").endswith("scheduler.node_states"):
+            found |= {alias.name for alias in node.names} & WITH_TABLES
+    return found
+
+
+def test_the_search_for_facts_finds_them() -> None:
+    source = (
+        "from ringwise.scheduler.node_states import offered, is_open\nx = state.fleets[a].free\ny = node.name"
+    )
+    assert facts_read_in(source) == {"offered", "fleets"}
+
+
+def test_every_part_of_the_cluster_is_a_fact_or_shown() -> None:
+    """What is added to the reader has to be one of both."""
+    known = {name for name in vars(ClusterReader) if not name.startswith("_")}
+    assert known == SHOWN_OF_CLUSTERS | FACTS_OF_CLUSTERS
+    assert not SHOWN_OF_CLUSTERS & FACTS_OF_CLUSTERS
+
+
+def test_what_shows_nodes_chips_and_jobs_asks_for_their_states() -> None:
+    """Tables, drawings, documents, metrics and dashboard have no second idea of a state."""
+    found: set[tuple[str, str]] = set()
+    for path in SOURCES:
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(SHOWING):
+            found |= {(name, fact) for fact in facts_read_in(path.read_text(encoding="utf-8"))}
+    assert found == set(OTHER_MEANINGS)
+
+
+def test_states_have_an_import_contract() -> None:
+    (contract,) = (
+        one for one in project()["tool"]["importlinter"]["contracts"] if one["name"].startswith("States: ")
+    )
+    packages = {f"ringwise.{one.replace('/', '.')}" for one in SHOWING if one != "apps/demo.py"}
+    assert set(contract["source_modules"]) == packages - {"ringwise.kube.run"}
+    assert {"ringwise.scheduler.cluster_reader", "ringwise.state.fleet"} <= set(contract["forbidden_modules"])
 
 
 # -- names of classes

@@ -418,6 +418,52 @@ def pod_view(view: SchedulerView, pod: Pod, job: Job | None) -> JobView:
     )
 
 
+def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
+    """A job that the scheduler knows, without its faults; None where nothing of it is left to show."""
+    vcjob = view.vcjob_of(job)
+    pods = list(job.pods.values())
+    if vcjob is not None:
+        found = vcjob_view(view, vcjob, job, pods)
+    elif job.group is not None:
+        found = group_view(view, job.group, job, pods)
+    elif pods and pods[0].group is not None:
+        found = missing_group_view(view, job.key, job, pods)
+    elif pods:
+        found = pod_view(view, pods[0], job)
+    else:
+        # An invalid vcjob that is gone: the job goes with the same turn.
+        return None
+    placements = view.cluster.pods
+    found.assumed = sum(1 for pod in pods if pod.node is None and placements[pod.uid].node >= 0)
+    return found
+
+
+def view_of_foreign(view: SchedulerView, uid: str) -> JobView | None:
+    """A pod of another scheduler, which is shown where it has chips or waits for them."""
+    placement = view.cluster.pods.get(uid)
+    if placement is None or view.job_of(uid) is not None:
+        return None
+    pod = placement.pod
+    if not pod.cls.chips or not pod.live or pod.unreadable:
+        return None
+    return pod_view(view, pod, view.job_of_other(pod))
+
+
+def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
+    """The jobs that a scheduler knows, without their faults."""
+    for job in view.jobs.values():
+        found = view_of_job(view, job)
+        if found is not None:
+            yield found
+    for vcjob in view.vcjobs.values():
+        if f"{vcjob.namespace}/{group_name(vcjob)}" not in view.jobs:
+            yield vcjob_view(view, vcjob, None, [])
+    for uid in view.cluster.pods:
+        found = view_of_foreign(view, uid)
+        if found is not None:
+            yield found
+
+
 def pod_phase(pod: Pod) -> str:
     return "Terminating" if pod.deleting else pod.phase
 

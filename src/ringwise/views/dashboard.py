@@ -23,13 +23,19 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import (
     JobView,
-    group_view,
-    missing_group_view,
-    pod_view,
     reason_text,
     vcjob_view,
+    view_of_foreign,
+    view_of_job,
 )
-from ringwise.views.dashboard_nodes import CountsByResource, NodeRowReader, add_counts, totals
+from ringwise.views.dashboard_nodes import (
+    RUNNING,
+    WAITING,
+    CountsByResource,
+    NodeRowReader,
+    add_counts,
+    totals,
+)
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChangeDocument,
@@ -40,8 +46,6 @@ from ringwise.views.documents.dashboard import (
 )
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReasons
-
-_WAITING, _RUNNING = frozenset({"pending", "refused"}), "placed"
 
 
 class DashboardRows:
@@ -275,24 +279,8 @@ class DashboardRows:
         if job is None:
             vcjob = self._view.vcjobs.get(self._row_vcjobs.get(key, ""))
             self._put(key, None if vcjob is None else vcjob_view(self._view, vcjob, None, []))
-            return
-        vcjob = self._view.vcjob_of(job)
-        pods = list(job.pods.values())
-        if vcjob is not None:
-            found = vcjob_view(self._view, vcjob, job, pods)
-        elif job.group is not None:
-            found = group_view(self._view, job.group, job, pods)
-        elif pods and pods[0].group is not None:
-            found = missing_group_view(self._view, key, job, pods)
-        elif pods:
-            found = pod_view(self._view, pods[0], job)
         else:
-            # An invalid vcjob that is gone: the job goes with the same turn.
-            self._put(key, None)
-            return
-        placements = self._view.cluster.pods
-        found.assumed = sum(1 for pod in pods if pod.node is None and placements[pod.uid].node >= 0)
-        self._put(key, found)
+            self._put(key, view_of_job(self._view, job))
 
     def _read_vcjob(self, name: str) -> None:
         vcjob = self._view.vcjobs.get(name)
@@ -308,22 +296,21 @@ class DashboardRows:
             self._read_job(one)
 
     def _read_foreign(self, uid: str) -> None:
-        """A pod of another scheduler is shown where it has chips or waits for them."""
         placement = self._view.cluster.pods.get(uid)
         old = self._foreign.pop(uid, None)
         if placement is None or self._view.job_of(uid) is not None:
             if old is not None:
                 self._read_job(old)
             return
-        pod = placement.pod
-        if not pod.cls.chips or not pod.live or pod.unreadable:
+        found = view_of_foreign(self._view, uid)
+        if found is None:
             if old is not None:
                 self._put(old, None)
             return
-        key = self._foreign[uid] = job_key(pod)
+        key = self._foreign[uid] = job_key(placement.pod)
         if old is not None and old != key:
             self._put(old, None)
-        self._put(key, pod_view(self._view, pod, self._view.job_of_other(pod)))
+        self._put(key, found)
 
     def _put(self, key: str, found: JobView | None) -> None:
         before = self._jobs.get(key)
@@ -339,8 +326,8 @@ class DashboardRows:
         self._count(row, 1)
 
     def _count(self, row: DashboardJob, sign: int) -> None:
-        counts = self._waiting if row["outcome"] in _WAITING else self._running
-        if row["outcome"] in _WAITING or row["outcome"] == _RUNNING:
+        counts = self._waiting if row["outcome"] in WAITING else self._running
+        if row["outcome"] in WAITING or row["outcome"] == RUNNING:
             left = counts.get(row["queue"], 0) + sign
             if left:
                 counts[row["queue"]] = left

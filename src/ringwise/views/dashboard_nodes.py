@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from ringwise.framework.job import job_key
@@ -12,7 +13,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.views.cluster import SwitchNames, node_row
+from ringwise.views.cluster import SwitchNames, node_row, shown_jobs
 from ringwise.views.documents.dashboard import (
     DashboardBoard,
     DashboardChips,
@@ -22,6 +23,8 @@ from ringwise.views.documents.dashboard import (
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
+#: Outcomes of jobs, as totals count them.
+WAITING, RUNNING = ("pending", "refused"), "placed"
 
 
 class BoardsChangedError(Exception):
@@ -134,9 +137,8 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
         drained = drain_ahead(states, view.settings) is not None
         for chips in chips_of_node(state, number, states):
             add_counts(sums, {chips.resource: _counts(chips.states, drained=drained)}, 1)
-    waiting = sum(1 for job in view.jobs.values() if job.waiting_since is not None)
-    running = sum(1 for job in view.jobs.values() if job.started is not None)
-    return totals(sums, waiting, running)
+    outcomes = Counter(one.outcome for one in shown_jobs(view))
+    return totals(sums, sum(outcomes[word] for word in WAITING), outcomes[RUNNING])
 
 
 def totals(counts: CountsByResource, waiting: int, running: int) -> DashboardTotals:
