@@ -329,6 +329,8 @@ class NodeChips:
 
     @property
     def sub_healthy(self) -> int:
+        if self._number not in self._cluster.sub_healthy:
+            return 0
         return mask_of(fault.chip for fault in self.faults if fault.level == SUB_HEALTH_LEVEL)
 
     @property
@@ -340,6 +342,18 @@ class NodeChips:
     def faults(self) -> Sequence[ReportedFault]:
         report = self._cluster.report_of(self._cluster.names[self._number], self.resource)
         return () if report is None else report.faults
+
+    @property
+    def are_well(self) -> bool:
+        """Whether no chip has any of `by_health`; those of most nodes."""
+        number, fleet = self._number, self._fleet
+        return not (
+            fleet.broken(number)
+            or fleet.network[number] > 0
+            or fleet.isolated[number]
+            or number in self._cluster.isolated_nodes
+            or number in self._cluster.sub_healthy
+        )
 
     def by_health(self) -> Iterator[tuple[str, int]]:
         """What the chips report of themselves and operators of them; a chip has the first that applies."""

@@ -433,17 +433,15 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     else:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
-    placements = view.cluster.pods
-    found.assumed = sum(1 for pod in pods if pod.node is None and placements[pod.uid].node >= 0)
+    unbound = [pod.uid for pod in pods if pod.node is None]
+    if unbound:
+        placements = view.cluster.pods
+        found.assumed = sum(1 for uid in unbound if placements[uid].node >= 0)
     return found
 
 
-def view_of_foreign(view: SchedulerView, uid: str) -> JobView | None:
+def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
     """A pod of another scheduler, which is shown where it has chips or waits for them."""
-    placement = view.cluster.pods.get(uid)
-    if placement is None or view.job_of(uid) is not None:
-        return None
-    pod = placement.pod
     if not pod.cls.chips or not pod.live or pod.unreadable:
         return None
     return pod_view(view, pod, view.job_of_other(pod))
@@ -451,15 +449,18 @@ def view_of_foreign(view: SchedulerView, uid: str) -> JobView | None:
 
 def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
     """The jobs that a scheduler knows, without their faults."""
+    known = set[str]()
     for job in view.jobs.values():
+        known.update(job.pods)
         found = view_of_job(view, job)
         if found is not None:
             yield found
     for vcjob in view.vcjobs.values():
         if f"{vcjob.namespace}/{group_name(vcjob)}" not in view.jobs:
             yield vcjob_view(view, vcjob, None, [])
-    for uid in view.cluster.pods:
-        found = view_of_foreign(view, uid)
+    placements = view.cluster.pods
+    for uid in placements.keys() - known:
+        found = view_of_foreign(view, placements[uid].pod)
         if found is not None:
             yield found
 
@@ -547,20 +548,20 @@ def _known(number: int | None) -> int | None:
 
 
 def _letters(states: ChipStates) -> str:
-    count = states.listed.bit_count()
-    for name, mask in states.by_state():
-        if mask == states.listed:
-            # Those of most nodes.
-            return LETTERS[name] * count
+    # Those of most nodes.
+    if states.free == states.listed:
+        return LETTERS["free"] * states.listed.bit_count()
+    if states.used == states.listed:
+        return LETTERS["used"] * states.listed.bit_count()
     by_chip = {chip: LETTERS[name] for name, mask in states.by_state() for chip in chips_of(mask)}
     return "".join(by_chip[chip] for chip in chips_of(states.listed))
 
 
 def _health(chips: NodeChips) -> str:
     usual = "h" if chips.is_reported else "u"
-    bad = [(HEALTH_LETTERS[word], mask) for word, mask in chips.by_health() if mask]
-    if not bad:
+    if chips.are_well:
         return usual * chips.states.listed.bit_count()
+    bad = [(HEALTH_LETTERS[word], mask) for word, mask in chips.by_health() if mask]
     return "".join(
         next((letter for letter, mask in bad if mask >> chip & 1), usual)
         for chip in chips_of(chips.states.listed)

@@ -302,7 +302,7 @@ class DashboardRows:
             if old is not None:
                 self._read_job(old)
             return
-        found = view_of_foreign(self._view, uid)
+        found = view_of_foreign(self._view, placement.pod)
         if found is None:
             if old is not None:
                 self._put(old, None)

@@ -1,0 +1,290 @@
+"""Whatever nodes are in, every view counts their chips alike: tables, describe, top, topology, capacity,
+JSON, dashboard and metrics.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from ringwise.cli.drawing.cluster import draw_nodes, draw_top
+from ringwise.cli.drawing.describe import print_node
+from ringwise.kube.run.core_thread import SchedulerAdapter
+from ringwise.messages import events as ev
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.explain.capacity import capacity
+from ringwise.scheduler.node_states import CHIP_STATES, chip_counts
+from ringwise.state.changes import Changes
+from ringwise.state.model import Isolation, Isolations, NodeReport, Taint, unreadable_pod
+from ringwise.topology.switches import Server, make_topology
+from ringwise.views.chips import chip_documents
+from ringwise.views.cluster import ClusterObjects, chip_totals, node_documents, top_document
+from ringwise.views.dashboard import DashboardRows
+from ringwise.views.dashboard_details import node_document
+from ringwise.views.dashboard_nodes import cluster_totals
+from ringwise.views.documents.cluster import NodeDocument, StatusFields
+from ringwise.views.explain import capacity_document
+from ringwise.views.place import placed_switches
+from ringwise.views.topology import topology_document
+from tests.scheduler.clusters import CHIP, NOW, node, pod, report, scheduler_told
+
+SECOND = 1_000_000_000
+#: What a node may be in, several at once.
+KINDS = (
+    *(
+        "broken chip",
+        "isolated chip",
+        "held chips",
+        "broken switch",
+        "unhealthy",
+        "sub-healthy",
+        "pre-separated",
+    ),
+    *(
+        "drain ahead",
+        "drain due",
+        "drain in progress",
+        "isolated",
+        "unreadable",
+        "report pending",
+        "cordoned",
+    ),
+    *("not ready", "unstable", "dedicated", "memory pressure"),
+)
+HEALTH = {"unhealthy": "UnHealthy", "sub-healthy": "SubHealthy", "pre-separated": "PreSeparate"}
+STARTS = {"drain ahead": NOW + SECOND, "drain due": NOW, "isolated": None, "drain in progress": None}
+TAINTS = {"dedicated": "tenant", "memory pressure": "node.kubernetes.io/memory-pressure"}
+SIGNS = {
+    "#": "used",
+    "X": "used",
+    "x": "faulty",
+    "i": "isolated",
+    "~": "reserved",
+    "-": "closed",
+    ".": "free",
+}
+LETTERS = {"u": "used", "f": "faulty", "i": "isolated", "r": "reserved", "c": "closed", ".": "free"}
+
+_NODES = st.lists(st.frozensets(st.sampled_from(KINDS), max_size=4), min_size=1, max_size=4)
+
+
+def address(number: int) -> str:
+    return f"10.0.0.{number}"
+
+
+def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
+    broken, held = 0b1 if "broken chip" in kinds else 0, 0b110 if "held chips" in kinds else 0
+    pending = "report pending" in kinds
+    more = {"devices": None} if pending else {}
+    found: list[ev.Event] = [
+        node(
+            name,
+            faulty=0 if pending else broken.bit_count(),
+            ready="not ready" not in kinds,
+            unschedulable="cordoned" in kinds,
+            taints=tuple(Taint(TAINTS[one]) for one in sorted(kinds & TAINTS.keys())),
+            internal_ip=address(number),
+            superpod=number % 2,
+            **more,
+        )
+    ]
+    if not pending:
+        free = [chip for chip in range(8) if not (broken | held) >> chip & 1]
+        found.append(report(name, free, unhealthy=broken))
+    if held or "drain in progress" in kinds:
+        found.append(pod(f"{name}-held", 2, on=name, holds=[1, 2]))
+    if "unstable" in kinds:
+        found.append(pod(f"{name}-somewhere", 1, on=name))
+    if "unreadable" in kinds:
+        found.append(ev.PodSeen(unreadable_pod(f"{name}-odd", "default", f"{name}-odd", name)))
+    found += [
+        ev.NodeReportSeen(NodeReport(name, "node", HEALTH[one])) for one in sorted(kinds & HEALTH.keys())
+    ]
+    if "broken switch" in kinds:
+        found.append(ev.NodeReportSeen(NodeReport(name, "switch", "UnHealthy")))
+    return found
+
+
+def scheduler_of(drawn: list[frozenset[str]]) -> Scheduler:
+    found: list[ev.Event] = []
+    entries: list[Isolation] = []
+    for number, kinds in enumerate(drawn):
+        name = f"n{number}"
+        found += events_of(name, number, kinds)
+        for one in sorted(kinds & STARTS.keys()):
+            reason = "drain" if one == "drain in progress" else ""
+            entries.append(Isolation(name, reason=reason, start=STARTS[one]))
+        if "isolated chip" in kinds:
+            entries.append(Isolation(name, "Ascend910-7", number=7))
+    servers = [Server(address(number), number, number) for number in range(len(drawn))]
+    found.append(ev.TopologySeen(make_topology([("leaf", servers)], len(servers))))
+    return scheduler_told([*found, ev.IsolationsSeen(Isolations(tuple(entries)))])
+
+
+def drawn_text(draw: Any, *arguments: Any) -> str:
+    console = Console(file=io.StringIO(), width=200, no_color=True)
+    draw(console, *arguments)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def drawn_counts(text: str) -> dict[str, int]:
+    """The chips in the pictures of a drawing, by state."""
+    signs = Counter("".join(re.findall(r"\[([#Xxi~.|-]+)\]", text)).replace("|", ""))
+    found = Counter[str]()
+    for sign, count in signs.items():
+        found[SIGNS[sign]] += count
+    return {name: found[name] for name in CHIP_STATES}
+
+
+def lettered(letters: str) -> dict[str, int]:
+    counts = Counter(LETTERS[letter] for letter in letters)
+    return {name: counts[name] for name in CHIP_STATES}
+
+
+@given(_NODES)
+def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[str]]) -> None:
+    scheduler = scheduler_of(drawn)
+    view = scheduler.view
+    counts = chip_counts(view.cluster, NOW)[CHIP]
+    assert sum(counts.values()) == 8 * len(drawn)
+    nodes = [one for one in view.cluster.nodes if one is not None]
+    pods = [one.pod for one in view.cluster.pods.values()]
+    objects = ClusterObjects(view, NOW, nodes, pods, [], [], [])
+
+    # JSON and tables of nodes and chips, describe.
+    documents = node_documents(objects)
+    by_name = {one["name"]: one for one in documents}
+    listed: list[dict[str, Any]] = [dict(chips) for one in documents for chips in one["chips"]]
+    assert {name: sum(len(one[name]) for one in listed) for name in CHIP_STATES} == counts
+    table = drawn_text(draw_nodes, documents)
+    assert drawn_counts(table) == counts
+    rows = Counter(one["state"] for one in chip_documents(view, NOW))
+    assert {name: rows[name] for name in CHIP_STATES} == counts
+    described = Counter[str]()
+    for one in documents:
+        whole: NodeDocument = {
+            **one,
+            "schema": "ringwise.io/node/v2",
+            "now": NOW,
+            "labels": {},
+            "taints": [],
+            "object": None,
+            "on_it": [],
+        }
+        text = drawn_text(print_node, whole)
+        described.update(drawn_counts(text))
+        assert f"{len(one['chips'][0]['free'])} of 8 free" in text
+        assert all(state["why"] in " ".join(text.split()) for state in one["states"])
+    assert {name: described[name] for name in CHIP_STATES} == counts
+
+    # top and status.
+    totals = chip_totals(view, NOW)
+    assert {name: dict(totals[CHIP])[name] for name in CHIP_STATES} == counts
+    status: StatusFields = {
+        "folder": "",
+        "now": NOW,
+        "speed": None,
+        "nodes": len(nodes),
+        "resources": totals,
+        "jobs": 0,
+        "waiting": 0,
+        "placed": 0,
+        "refused": 0,
+        "pods": len(pods),
+        "commands": {},
+        "incidents": [],
+        "alarms": [],
+    }
+    top = drawn_text(draw_top, top_document(objects, status, []))
+    assert drawn_counts(top) == counts
+    assert f"{counts['used']} of {8 * len(drawn)} chips in use" in top
+    for name in ("faulty", "isolated", "closed"):
+        assert (f", {counts[name]} {name}" in top) is bool(counts[name])
+
+    # Capacity.
+    (board,) = capacity_document(capacity(view, NOW))["boards"]
+    assert {name: dict(board["chips"])[name] for name in CHIP_STATES} == counts
+
+    # Topology, and the same after a run of place: a node is free when all of its chips are.
+    free = {one["name"] for one in documents if len(one["chips"][0]["free"]) == 8}
+    faulty = {one["name"] for one in documents if one["chips"][0]["marks"]["faulty"]}
+    topology = topology_document(view, NOW)
+    assert topology["switches"] is not None
+    seats = [seat for switch in topology["switches"] for seat in switch["nodes"]]
+    assert {seat["node"] for seat in seats} == by_name.keys()
+    assert {seat["node"] for seat in seats if seat["free"]} == free
+    assert {seat["node"] for seat in seats if seat["faulty"]} == faulty
+    assert sum(switch["free_nodes"] for switch in topology["switches"]) == len(free)
+    assert sum(switch["free_nodes"] for switch in placed_switches(view) or ()) == len(free)
+    superpods = topology["superpods"]
+    assert {name for one in superpods for name in one["free"]} == free
+    assert sum(one["free_nodes"] + one["busy_nodes"] + one["unusable_nodes"] for one in superpods) == len(
+        nodes
+    )
+
+    # Dashboard: rows, totals, samples, the page of a node.
+    shown = DashboardRows(view, Changes())
+    while not shown.fill(100):
+        pass
+    for resources in (shown.totals()["resources"], cluster_totals(view, NOW)["resources"]):
+        assert {name: dict(resources[CHIP])[name] for name in CHIP_STATES} == counts
+    assert lettered("".join(row["chip_states"] for row in shown.nodes())) == counts
+    for row in shown.nodes():
+        one = by_name[row["name"]]
+        assert (row["state"], row["states"], row["open"]) == (one["state"], one["states"], one["open"])
+        page = node_document(shown, view, NOW, row["name"])
+        assert page is not None
+        assert [chip["number"] for chip in page["chips"]] == row["numbers"] == list(range(8))
+        assert "".join(chip["health"] for chip in page["chips"]) == row["health"]
+        assert [reason["code"] for reason in page["reasons"] if not reason["code"].startswith("taint ")] == [
+            state["state"] for state in one["states"] if state["why"]
+        ]
+
+    # Metrics.
+    observer = Metrics()
+    SchedulerAdapter(scheduler).count(observer)
+    told = re.findall(
+        rf'ringwise_chips{{resource="{CHIP}",state="(\w+)"}} ([0-9.]+)', observer.text().decode()
+    )
+    assert {name: int(float(value)) for name, value in told if name in CHIP_STATES} == counts
+
+
+def test_each_kind_gives_its_state() -> None:
+    """So that the property above is about all of them."""
+    states = {
+        "broken switch": "unhealthy",
+        "drain ahead": "draining",
+        "drain due": "draining",
+        "drain in progress": "draining",
+        "isolated": "isolated",
+        "unreadable": "unreadable",
+        "report pending": "report pending",
+        "cordoned": "cordoned",
+        "not ready": "not ready",
+        "unstable": "unstable",
+        "unhealthy": "unhealthy",
+        "sub-healthy": "sub-healthy",
+        "pre-separated": "unhealthy",
+        "memory pressure": "unhealthy",
+        "dedicated": "ready",
+        "broken chip": "ready",
+        "isolated chip": "ready",
+        "held chips": "ready",
+    }
+    assert states.keys() == set(KINDS)
+    for kind, state in states.items():
+        view = scheduler_of([frozenset({kind})]).view
+        nodes = [one for one in view.cluster.nodes if one is not None]
+        (row,) = node_documents(ClusterObjects(view, NOW, nodes, [], [], [], []))
+        assert row["state"] == state, kind
+    counted = {"broken chip": "faulty", "isolated chip": "isolated", "held chips": "used"}
+    for kind, state in counted.items():
+        assert chip_counts(scheduler_of([frozenset({kind})]).view.cluster, NOW)[CHIP][state], kind
