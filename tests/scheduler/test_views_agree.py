@@ -82,7 +82,7 @@ def address(number: int) -> str:
 def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
     broken, held = 0b1 if "broken chip" in kinds else 0, 0b110 if "held chips" in kinds else 0
     pending = "report pending" in kinds
-    more = {"devices": None} if pending else {}
+    more: dict[str, Any] = {"devices": None} if pending else {}
     found: list[ev.Event] = [
         node(
             name,

@@ -105,7 +105,7 @@ def test_a_shown_job_has_one_shape() -> None:
 def test_answers_about_a_job_say_what_would_happen_to_it() -> None:
     """They name the job and have an outcome of their own, of a run, a drain or an explanation; no state."""
     about = declaring(all_shapes(), (frozenset({"namespace", "name", "outcome"}),)) - {"JobRow"}
-    assert about == {"DrainedJobFields", "JobAnswer", "PlacedJobFields", "WhyDocument"}
+    assert about == {"DrainedJob", "DrainedJobFields", "JobAnswer", "PlacedJobFields", "WhyDocument"}
 
 
 def test_a_shown_node_has_one_shape() -> None:

@@ -47,28 +47,28 @@ class NodeCounts:
     #: Free chips on nodes with chips in use.
     beside_used: int = 0
 
-    def add(self, other: NodeCounts, sign: int) -> None:
-        self.chips += sign * other.chips
-        self.used += sign * other.used
-        self.faulty += sign * other.faulty
-        self.isolated += sign * other.isolated
-        self.reserved += sign * other.reserved
-        self.closed += sign * other.closed
-        self.free += sign * other.free
-        self.before_drain += sign * other.before_drain
-        self.beside_used += sign * other.beside_used
+    def add(self, other: NodeCounts, times: int) -> None:
+        self.chips += times * other.chips
+        self.used += times * other.used
+        self.faulty += times * other.faulty
+        self.isolated += times * other.isolated
+        self.reserved += times * other.reserved
+        self.closed += times * other.closed
+        self.free += times * other.free
+        self.before_drain += times * other.before_drain
+        self.beside_used += times * other.beside_used
 
 
 CountsByResource = dict[str, NodeCounts]
 
 
-def add_counts(sums: CountsByResource, counts: CountsByResource, sign: int) -> None:
-    """Add in place; a resource of which no chip is left is removed."""
+def add_counts(sums: CountsByResource, counts: CountsByResource, times: int) -> None:
+    """Add in place, or take away; a resource of which no chip is left is removed."""
     for resource, one in counts.items():
         known = sums.get(resource)
         if known is None:
             known = sums[resource] = NodeCounts()
-        known.add(one, sign)
+        known.add(one, times)
         if not known.chips:
             del sums[resource]
 
@@ -132,11 +132,16 @@ def _counts(masks: ChipStates, *, drained: bool) -> NodeCounts:
 def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     """The totals, counted from the beginning: for samples while nobody has the rows."""
     state, sums = view.cluster, CountsByResource()
+    # Most nodes are alike.
+    found = Counter[tuple[str, ChipStates, bool]]()
     for number in state.known_nodes():
         states = node_states(state, number, now)
         drained = drain_ahead(states, view.settings) is not None
-        for chips in chips_of_node(state, number, states):
-            add_counts(sums, {chips.resource: _counts(chips.states, drained=drained)}, 1)
+        found.update(
+            (chips.resource, chips.states, drained) for chips in chips_of_node(state, number, states)
+        )
+    for (resource, masks, drained), nodes in found.items():
+        add_counts(sums, {resource: _counts(masks, drained=drained)}, nodes)
     outcomes = Counter(one.outcome for one in shown_jobs(view))
     return totals(sums, sum(outcomes[word] for word in WAITING), outcomes[RUNNING])
 

@@ -153,7 +153,10 @@ class Hub:
         view = scheduler.view
         if view.cluster.node_count:
             # Before anything is read, there is nothing to remember.
-            self.series.add(now, cluster_totals(view, now), view.bindings, scheduler)
+            # While there are clients, the rows have the sums.
+            rows = self._rows if self._streams and self._scheduler is scheduler else None
+            totals = cluster_totals(view, now) if rows is None else rows.totals()
+            self.series.add(now, totals, view.bindings, scheduler)
 
     def _drop(self) -> None:
         self._rows = self._scheduler = None

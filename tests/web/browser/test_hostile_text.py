@@ -44,10 +44,8 @@ PIECES = (
 MEANT = {
     "epoch",
     "time",
-    "since",
     "state",
-    "states",
-    "drain",
+    "chip_states",
     "outcome",
     "health",
     "kind",
