@@ -83,9 +83,9 @@ def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: in
       const many = Array.from({ length: 64 }, (_, i) => i);
       const rows = Array.from({ length: argument.count }, (_, i) => ({
         name: `n${i}`, board: [null, 0, 0, 1, 0][i % 5],
-        switch: i % 4 ? `s${i % 7}` : "", superpod: `${i % 3}`, rack: i % 2 ? `${i % 6}` : "",
-        state: "ready", why: "", numbers: i % 11 ? (i % 5 === 3 ? many : [0, 1, 2, 3, 4, 5, 6, 7]) : [],
-        holders: [], states: "", health: "",
+        switch: i % 4 ? `s${i % 7}` : null, superpod: i % 3, rack: i % 2 ? i % 6 : null,
+        state: "ready", states: [], numbers: i % 11 ? (i % 5 === 3 ? many : [0, 1, 2, 3, 4, 5, 6, 7]) : [],
+        holders: [], chip_states: "", health: "",
       }));
       const layout = module.layOut(rows, [board, large], argument.grouping, 1.6);
       const wrong = [];
@@ -113,8 +113,8 @@ def test_every_node_has_its_place_on_the_map(call: Any, grouping: str, count: in
 def test_ten_thousand_nodes_fill_a_picture_well(call: Any) -> None:
     body = """
       const rows = Array.from({ length: 10000 }, (_, i) => ({
-        name: `n${i}`, board: null, switch: `s${i >> 4}`, superpod: "", rack: "", state: "ready", why: "",
-        numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], states: "", health: "",
+        name: `n${i}`, board: null, switch: `s${i >> 4}`, superpod: null, rack: null,
+        state: "ready", states: [], numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], chip_states: "", health: "",
       }));
       const layout = module.layOut(rows, [], "switch", 1.6);
       const { w, h } = layout.leaves[0].nodes[0].box;
@@ -131,8 +131,9 @@ def mixed_layout(call: Any, grouping: str) -> Any:
         { name: "310", resource: "b", rings: [] },
       ];
       const rows = Array.from({ length: 60 }, (_, i) => ({
-        name: `n${i}`, board: i < 50 ? 0 : 1, switch: "", superpod: "", rack: "", state: "ready", why: "",
-        numbers: Array.from({ length: i < 50 ? 8 : 64 }, (_, n) => n), holders: [], states: "", health: "",
+        name: `n${i}`, board: i < 50 ? 0 : 1, switch: null, superpod: null, rack: null,
+        state: "ready", states: [], numbers: Array.from({ length: i < 50 ? 8 : 64 }, (_, n) => n),
+        holders: [], chip_states: "", health: "",
       }));
       const layout = module.layOut(rows, boards, argument, 1.6);
       const filled = ["n0", "n50"].map((name) => {
@@ -153,7 +154,7 @@ def test_boards_are_groups_and_their_nodes_fill_their_cells(call: Any) -> None:
 
 def test_boards_can_be_grouped_where_there_are_several(call: Any) -> None:
     body = "return module.groupingsOf(argument)"
-    node = {"switch": "s", "superpod": "", "rack": ""}
+    node = {"switch": "s", "superpod": None, "rack": None}
     assert call("layout.js", body, [node | {"board": 0}, node | {"board": 0}]) == ["switch", "none"]
     assert call("layout.js", body, [node | {"board": 0}, node | {"board": 1}]) == ["switch", "board", "none"]
 
@@ -215,8 +216,8 @@ def test_a_job_that_comes_back_under_its_name_keeps_its_new_row(call: Any) -> No
 def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
     body = """
       const store = new module.Store();
-      const empty = { board: null, switch: "", superpod: "", rack: "", numbers: [], holders: [] };
-      const row = (name) => ({ name, ...empty, states: "", health: "" });
+      const empty = { board: null, switch: null, superpod: null, rack: null, numbers: [], holders: [] };
+      const row = (name) => ({ name, ...empty, states: [], chip_states: "", health: "" });
       const told = [];
       store.subscribe((change) => told.push(change.nodes === null));
       store.apply({ sequence: 1, time: "", nodes: [row("n10"), row("n2")] });

@@ -124,6 +124,8 @@ def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, ope
 
 
 SIGNS = ("not-ready", "unhealthy", "unreadable", "draining", "closed", "drain-ahead")
+#: When a drain begins, in nanoseconds since 1970.
+DRAIN = 1_767_225_600_000_000_000
 
 
 @pytest.mark.parametrize(("width", "height"), [(12, 9), (60, 40)])
@@ -148,24 +150,24 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
 @pytest.mark.parametrize(
     ("state", "is_open", "drain", "sign"),
     [
-        ("ready", True, "", ""),
-        ("sub-healthy", True, "", ""),
-        ("report pending", True, "", ""),
-        ("report pending", True, "2026-01-01T00:00:00Z", "drain-ahead"),
-        ("draining", True, "2026-01-01T00:00:00Z", "drain-ahead"),
-        ("draining", False, "2026-01-01T00:00:00Z", "draining"),
-        ("draining", False, "", "draining"),
-        ("not ready", False, "", "not-ready"),
-        ("unhealthy", False, "", "unhealthy"),
-        ("unreadable", True, "", "unreadable"),
-        ("unstable", True, "", "unreadable"),
-        ("isolated", False, "", "closed"),
-        ("cordoned", False, "", "closed"),
-        ("a state of a later version", False, "", "closed"),
+        ("ready", True, None, ""),
+        ("sub-healthy", True, None, ""),
+        ("report pending", True, None, ""),
+        ("report pending", True, DRAIN, "drain-ahead"),
+        ("draining", True, DRAIN, "drain-ahead"),
+        ("draining", False, DRAIN, "draining"),
+        ("draining", False, None, "draining"),
+        ("not ready", False, None, "not-ready"),
+        ("unhealthy", False, None, "unhealthy"),
+        ("unreadable", True, None, "unreadable"),
+        ("unstable", True, None, "unreadable"),
+        ("isolated", False, None, "closed"),
+        ("cordoned", False, None, "closed"),
+        ("a state of a later version", False, None, "closed"),
     ],
 )
-def test_states_and_their_signs(call: Any, state: str, is_open: bool, drain: str, sign: str) -> None:
-    row = {"state": state, "open": is_open, "drain": drain}
+def test_states_and_their_signs(call: Any, state: str, is_open: bool, drain: int | None, sign: str) -> None:
+    row = {"state": state, "open": is_open, "states": [{"state": state, "why": "", "start": drain}]}
     assert call("store.js", "return module.nodeSign(argument)", row) == sign
 
 
@@ -185,7 +187,8 @@ def _without_reports(route: Any) -> None:
     document = route.fetch().json()
     for row in document["nodes"]:
         why = f"no device plugin of {row['name']} has reported its chips"
-        row |= {"health": "u" * 8, "state": "report pending", "why": why}
+        states = [{"state": "report pending", "why": why, "start": None}]
+        row |= {"health": "u" * 8, "state": "report pending", "states": states}
     route.fulfill(json=document)
 
 
