@@ -114,7 +114,8 @@ def test_ten_thousand_nodes_fill_a_picture_well(call: Any) -> None:
     body = """
       const rows = Array.from({ length: 10000 }, (_, i) => ({
         name: `n${i}`, board: null, switch: `s${i >> 4}`, superpod: null, rack: null,
-        state: "ready", states: [], numbers: [0, 1, 2, 3, 4, 5, 6, 7], holders: [], chip_states: "", health: "",
+        state: "ready", states: [], numbers: [0, 1, 2, 3, 4, 5, 6, 7],
+        holders: [], chip_states: "", health: "",
       }));
       const layout = module.layOut(rows, [], "switch", 1.6);
       const { w, h } = layout.leaves[0].nodes[0].box;
@@ -173,7 +174,7 @@ def test_one_board_of_two_labels_has_two_names(call: Any) -> None:
 def test_a_group_with_several_resources_counts_each(call: Any) -> None:
     body = """
       const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((states, i) => (
-        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", states } }));
+        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", chip_states: states } }));
       const store = { resource: (node) => ["huawei.com/Ascend910", "huawei.com/Ascend310P"][node.board] };
       const group = { kind: "leaf switch", name: "s", nodes, groups: [] };
       const part = { ...group, nodes: nodes.slice(0, 2) };
