@@ -584,6 +584,7 @@ def node_documents(objects: ClusterObjects, some: Iterable[Node] | None = None) 
             {
                 **row,
                 "address": node.internal_ip,
+                "own_superpod": node.superpod,
                 "pods": pods.get(node.name, 0),
                 "chips": [
                     chips_fields(one, boards.get((one.resource, label)) or boards.get((one.resource, "")))

@@ -25,7 +25,7 @@ _PARTLY_CLOSED = ("unstable", "unreadable")
 _WITH_FIELDS = ("not ready", "cordoned", "sub-healthy", "report pending", "ready")
 _NEW_OF_NODES = (
     *("open", "state", "states", "chips", "now", "labels", "taints"),
-    *("rack", "numbers", "chip_states", "health"),
+    *("rack", "numbers", "chip_states", "health", "own_superpod"),
 )
 _NEW_OF_JOBS = ("never", "hurt", "hurt_by", "reason_code", "reason_text", "condition_of")
 _NEW_OF_WHY = ("now", "refused_pod", "refusal_examples", "pictures")
@@ -68,6 +68,7 @@ def _node(node: Document) -> Document:
     return made | {
         "ready": "not ready" not in states,
         "cordoned": "cordoned" in states,
+        "superpod": node["own_superpod"],
         "chips": [_chips_of_node(chips, closed) for chips in node["chips"]],
     }
 

@@ -173,8 +173,8 @@ def test_one_board_of_two_labels_has_two_names(call: Any) -> None:
 
 def test_a_group_with_several_resources_counts_each(call: Any) -> None:
     body = """
-      const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((states, i) => (
-        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", chip_states: states } }));
+      const nodes = ["....uuuu", "........", ".".repeat(60) + "cccc"].map((chip_states, i) => (
+        { row: { board: i >> 1, state: "ready", open: true, holders: [], health: "", chip_states } }));
       const store = { resource: (node) => ["huawei.com/Ascend910", "huawei.com/Ascend310P"][node.board] };
       const group = { kind: "leaf switch", name: "s", nodes, groups: [] };
       const part = { ...group, nodes: nodes.slice(0, 2) };

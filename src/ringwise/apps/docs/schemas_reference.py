@@ -69,6 +69,7 @@ _MAPPED = (
         "`marks`: chips with a property, in whatever state they count",
         "`faulty`, `pre_separated`, `network_faulty`, `reserved` and `isolated`",
     ),
+    ("", "`own_superpod`; `superpod` counts device reports, too", "`superpod`"),
     ("", "`open`, `state`, `states`, `rack`, `numbers`, `chip_states`, `health`", "not there"),
     (
         "`top`",

@@ -101,6 +101,9 @@ class NodeFields(NodeRow):
     """A node."""
 
     address: str | None
+    own_superpod: Annotated[
+        int | None, Meta(description="Its SuperPoD as its own object says; `superpod` counts reports, too.")
+    ]
     pods: int
     chips: list[ChipsFields]
 
