@@ -7,7 +7,6 @@ from typing import Any, cast
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.scheduler.node_states import is_idle
 from ringwise.state.model import Queue
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.scheduler.rig import CHIP, Rig
@@ -38,8 +37,7 @@ def test_it_follows_the_scheduler() -> None:
     assert set(view.queues) == {"default", "research"}
     assert view.used_by_queue("research")[CHIP] == 8
     assert view.capacity()[CHIP] == 16
-    numbers = [view.cluster.node_id[name] for name in ("n1", "n2")]
-    assert [is_idle(view.cluster, number, view.now) for number in numbers] == [False, True]
+    assert [view.is_idle(name) for name in ("n1", "n2", "n3")] == [False, True, False]
     assert view.cycles > 0
     assert view.inconsistencies() == []
 

@@ -119,7 +119,7 @@ _ADDED = frozenset(
         "environment",
     }
     # What hurts a job, and when it starts.
-    | {"hurt", "expected_start"}
+    | {"hurt", "expected_start", "hurt_by", "reason_code", "reason_text"}
     | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations"}
 )
 

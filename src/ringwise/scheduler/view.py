@@ -36,6 +36,7 @@ from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.scheduler.node_faults import NodeFault
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
+from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Isolations, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
@@ -216,6 +217,20 @@ class SchedulerView:
     def capacity(self) -> Amounts:
         """What all ready nodes offer together."""
         return self.what_if.capacity()
+
+    def is_idle(self, node: str) -> bool:
+        """The node offers chips, takes pods, and no pod holds any of its chips."""
+        number = self._state.node_id.get(node)
+        if number is None or self._state.nodes[number] is None:
+            return False
+        offering = [
+            fleet
+            for resource, fleet in self._state.fleets.items()
+            if resource != HOSTS and fleet.allocatable[number] > 0
+        ]
+        return bool(offering) and all(
+            not fleet.held[number] and fleet.closed[number] is None for fleet in offering
+        )
 
     def double_claims(self) -> list[tuple[str, str, int, tuple[str, ...]]]:
         """N6: (node, resource, chip, pods) for every chip that several live pods name."""

@@ -14,7 +14,6 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
-from ringwise.scheduler.node_states import is_idle
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
@@ -206,19 +205,17 @@ def given_chips(view: SchedulerView, binds: Iterable[Bind]) -> dict[tuple[str, s
 
 
 def placed_switches(view: SchedulerView) -> list[PlacedSwitchFields] | None:
-    """The switches after this run, with the free nodes that `topology show` counts."""
+    """The switches after this run. A node is free when no pod holds a chip of it."""
     resolved = view.switches()
     if resolved is None:
         return None
-    states, cluster = view.switch_states(), view.cluster
+    states = view.switch_states()
     return [
         {
             "ip": switch.ip,
             "state": facts.state.word,
             "healthy": facts.healthy,
-            "free_nodes": sum(
-                1 for server in servers if is_idle(cluster, cluster.node_id[server.node], view.now)
-            ),
+            "free_nodes": sum(1 for server in servers if view.is_idle(server.node)),
         }
         for switch, servers, facts in zip(resolved.topology.switches, resolved.nodes, states, strict=True)
     ]
