@@ -1,4 +1,7 @@
-"""What takes long shows that it works, and ends at Ctrl-C with exit code 130 and without a traceback."""
+"""What takes long shows that it works, and ends at Ctrl-C without a traceback.
+
+Exit code 130: the work was not done. Exit code 0: the command runs until Ctrl-C.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import click
 import pytest
 
 from ringwise.cli.commands import cli
@@ -69,3 +73,79 @@ def test_ctrl_c_while_it_works(
     printed = capsys.readouterr()
     assert "Traceback" not in printed.err
     assert printed.out == ""
+
+
+AFFECTED = {
+    "target": "node node-0",
+    "pods": 1,
+    "jobs": [
+        {
+            "namespace": "lab",
+            "name": "a",
+            "kind": "vcjob",
+            "here": 1,
+            "staying": 0,
+            "min_available": 1,
+            "below_min_available": True,
+            "not_restarted": 0,
+            "stays": "",
+        }
+    ],
+}
+NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "answer", "code", "told"),
+    [
+        # Their work is not done.
+        ("get jobs", "ringwise.apps.lab.client.LabClient.ask", None, 130, ""),
+        ("top --once", "ringwise.apps.sources.lab.LabSource.top", None, 130, ""),
+        ("drain node-0", "ringwise.cli.draining.click.confirm", AFFECTED, 130, "nothing was changed\n"),
+        (
+            "drain node-0 --yes",
+            "ringwise.cli.draining._drain_jobs",
+            AFFECTED,
+            130,
+            "ringwise: interrupted: node node-0 stays cordoned, and pods that were evicted are not brought "
+            "back\nto go on: ringwise drain node-0\nto give up: ringwise uncordon NODE\n",
+        ),
+        # Ctrl-C is how they end.
+        ("top", "time.sleep", {}, 0, ""),
+        ("top", "ringwise.cli.drawing.cluster.draw_top", {}, 0, ""),
+        ("get jobs --watch", "ringwise.cli.lists._wait", NO_JOBS, 0, ""),
+        (f"web {FILES}", "ringwise.cli.web.asyncio.run", None, 0, ""),
+    ],
+)
+def test_exit_code_of_ctrl_c(
+    words: str,
+    where: str,
+    answer: dict[str, Any] | None,
+    code: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*arguments: Any, **_options: object) -> NoReturn:
+        if where.endswith("asyncio.run"):
+            arguments[0].close()
+        if where.endswith("confirm"):
+            # As click turns it round.
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                raise click.Abort from None
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("RINGWISE_LAB", str(tmp_path))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("ringwise.apps.lab.client.LabClient.ask", lambda *_, **__: answer)
+    monkeypatch.setattr("ringwise.apps.sources.lab.LabSource.top", lambda _: answer)
+    monkeypatch.setattr("ringwise.cli.drawing.cluster.draw_top", lambda *_: None)
+    monkeypatch.setattr(where, interrupted)
+    monkeypatch.setattr(sys, "argv", ["ringwise", *shlex.split(words)])
+    assert main_run(lambda: cli, "ringwise") == code
+    said = capsys.readouterr().err
+    assert said.endswith(told)
+    assert "Traceback" not in said

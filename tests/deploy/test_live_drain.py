@@ -333,7 +333,7 @@ def test_a_drain_that_was_interrupted_says_what_is_left_and_goes_on_when_it_is_r
     monkeypatch.setattr(Client, "evict", interrupted)
     force = "drain node-1 --yes --force"
     (first, second), api = on_cluster(tmp_path, two_jobs, force, force)
-    assert first.exit_code == 1
+    assert first.exit_code == 130
     way = f"--kubeconfig {tmp_path}/kubeconfig"
     assert first.stderr.splitlines()[1:] == [
         "ringwise: interrupted: node node-1 stays isolated, and pods that were evicted are not brought back",

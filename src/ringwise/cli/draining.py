@@ -156,8 +156,10 @@ def _ask(answer: dict[str, Any]) -> None:
     pods = counted(answer["pods"], "pod")
     try:
         agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
-    except click.Abort:
+    except click.Abort as abort:
         complain("")
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise stop("nothing was changed", code=ExitCode.INTERRUPTED) from None
         raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None
     if not agreed:
         raise stop("nothing was changed", code=ExitCode.FAILED)
@@ -195,7 +197,18 @@ def _drain_lab(
         return
     with lab_client(lab, "querying the lab", hint=in_cluster_hint()) as client:
         affected = client.ask("drain", target=target, force=force)
-    answer = _drain_jobs(lab, target, before_draining(affected, yes), timeout)
+    going = before_draining(affected, yes)
+    try:
+        answer = _drain_jobs(lab, target, going, timeout)
+    except KeyboardInterrupt:
+        given = f" --lab {shlex.quote(str(lab))}" if lab else ""
+        raise stop(
+            f"ringwise: interrupted: {affected['target']} stays cordoned, and pods that were evicted are not "
+            "brought back",
+            f"to go on: ringwise drain {target}{given}",
+            f"to give up: ringwise uncordon NODE{given}",
+            code=ExitCode.INTERRUPTED,
+        ) from None
     leaving = answer["leaving"]
     lines = [
         f"{affected['target']} cordoned; {counted(leaving, 'pod')} evicted",
@@ -335,7 +348,7 @@ def _drain_cluster(
             f"ringwise: interrupted: {found} stays isolated, and pods that were evicted are not brought back",
             f"to go on: {again}",
             f"to give up: {release}",
-            code=ExitCode.FAILED,
+            code=ExitCode.INTERRUPTED,
         ) from None
     done.problems += [f"{key}: not evicted; its pods came meanwhile, run it again" for key in late]
     done.problems += [f"{key}: not evicted" for key in stay]

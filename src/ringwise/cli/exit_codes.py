@@ -30,7 +30,8 @@ MEANINGS = {
     ExitCode.PENDING: "No job is refused, and one waits (`place`, `submit` and `why` with `--exit-code`), "
     "or has not started within `--timeout` (`submit --wait`).",
     ExitCode.INTERNAL_ERROR: "A defect of Ringwise; `RINGWISE_DEBUG=1` shows where.",
-    ExitCode.INTERRUPTED: "Ctrl-C.",
+    ExitCode.INTERRUPTED: "Ctrl-C before the work was done. Commands that run until Ctrl-C (`top`, "
+    "`get --watch`, `lab`, `web`, `run`) end with 0.",
 }
 
 

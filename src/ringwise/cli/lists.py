@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ringwise.cli.completion import LabName
-from ringwise.cli.output import stop, with_options
+from ringwise.cli.output import stop, until_ctrl_c, with_options
 from ringwise.cli.queries import FROM_CLUSTER, FROM_LAB, asking, source_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def watch_list(
     draw({**document, kind: rows[: limit or None], **more})
     headed, known = bool(rows), _by_key(rows)
     seconds = SECONDS[source_of(options)]
-    with asking(options, spins=False) as source:
+    with until_ctrl_c(), asking(options, spins=False) as source:
         while True:
             # A pipe gets them now.
             sys.stdout.flush()

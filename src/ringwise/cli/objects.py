@@ -10,7 +10,7 @@ import click
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.lists import list_options, take_listing, watch_list
-from ringwise.cli.output import output_option, stdout_console, stop
+from ringwise.cli.output import output_option, stdout_console, stop, until_ctrl_c
 from ringwise.cli.queries import FROM_CLUSTER, ask, asking, namespace_of, show, source_of, source_options
 
 if TYPE_CHECKING:
@@ -155,23 +155,21 @@ def _show_frames(every: float, options: dict[str, Any]) -> None:
     from ringwise.cli.drawing.cluster import draw_top
 
     console = stdout_console()
-    try:
-        # An error is printed when the screen of the frames is gone.
-        with (
-            asking(options, spins=False) as source,
-            Live(console=console, screen=True, auto_refresh=False) as live,
-        ):
-            while True:
-                drawn = io.StringIO()
-                frame = Console(
-                    file=drawn,
-                    width=console.width,
-                    force_terminal=True,
-                    color_system=None if console.no_color else "standard",
-                    highlight=False,
-                )
-                draw_top(frame, source().top(), console.height)
-                live.update(Text.from_ansi(drawn.getvalue()), refresh=True)
-                time.sleep(every)
-    except KeyboardInterrupt:
-        return
+    # An error is printed when the screen of the frames is gone.
+    with (
+        until_ctrl_c(),
+        asking(options, spins=False) as source,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while True:
+            drawn = io.StringIO()
+            frame = Console(
+                file=drawn,
+                width=console.width,
+                force_terminal=True,
+                color_system=None if console.no_color else "standard",
+                highlight=False,
+            )
+            draw_top(frame, source().top(), console.height)
+            live.update(Text.from_ansi(drawn.getvalue()), refresh=True)
+            time.sleep(every)

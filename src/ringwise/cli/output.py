@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -168,6 +168,13 @@ def has_grpc() -> bool:
 def require_grpc(command: str) -> None:
     if not has_grpc():
         raise stop(f"{command} needs gRPC, which is not installed: pip install 'ringwise[device]'")
+
+
+@contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """Of a command that shows something until Ctrl-C: that is its end, and exit code 0."""
+    with suppress(KeyboardInterrupt):
+        yield
 
 
 @contextmanager
