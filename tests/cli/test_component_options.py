@@ -31,13 +31,18 @@ def test_the_configmap_is_named_with_its_namespace(command: str, wrong: str) -> 
 
 
 @pytest.mark.parametrize("command", ["scheduler", "admission"])
-def test_19_a_wrong_board_file_is_one_line(command: str, tmp_path: Path) -> None:
+def test_19_a_wrong_board_file_is_one_line_for_each_problem(command: str, tmp_path: Path) -> None:
     file = tmp_path / "board.toml"
     file.write_text("chips_per_node = 4\n", encoding="utf-8")
     config = kubeconfig(tmp_path, "http://127.0.0.1:9")
     result = CliRunner().invoke(cli, [command, f"--board-file={file}", f"--kubeconfig={config}"])
     assert result.exit_code == 2
-    assert result.output.splitlines()[-1] == f"{file}: rule: is missing: a [rule] table is needed"
+    assert result.output.splitlines()[-4:] == [
+        f"{file}: rule: is missing: a [rule] table is needed",
+        f"{file}: requests: is missing: a [requests] table is needed",
+        f"{file}: name: is missing: a text is needed",
+        f"{file}: resources: is missing: name at least one, like huawei.com/Ascend910",
+    ]
 
 
 @pytest.mark.parametrize("command", ["scheduler", "controller", "install"])

@@ -333,16 +333,16 @@ def test_19_boards_reach_scheduler_and_webhook_and_a_change_starts_them_anew() -
 
 
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    ("text", "complaint", "lines"),
     [
-        (None, "cannot be read"),
-        ("chips_per_node = 4", "rule: is missing"),
-        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "910-x8"'), "910-x8"),
-        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "pair/x4"'), "cannot be a key of a ConfigMap"),
+        (None, "cannot be read", 1),
+        ("chips_per_node = 4", "rule: is missing", 4),
+        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "910-x8"'), "910-x8", 1),
+        (BOARDS[0][1].replace('name = "pair-x4"', 'name = "pair/x4"'), "cannot be a key of a ConfigMap", 1),
     ],
 )
 def test_19_install_refuses_a_board_that_the_scheduler_would_refuse(
-    tmp_path: Path, text: str | None, complaint: str
+    tmp_path: Path, text: str | None, complaint: str, lines: int
 ) -> None:
     file = tmp_path / "board.toml"
     if text is not None:
@@ -350,7 +350,8 @@ def test_19_install_refuses_a_board_that_the_scheduler_would_refuse(
     answer = CliRunner().invoke(cli, ["install", "--print", "--boards", str(file)])
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert complaint in answer.stderr
-    assert len(answer.stderr.splitlines()) == 1
+    assert len(answer.stderr.splitlines()) == lines
+    assert all(line.startswith("ringwise: --boards: ") for line in answer.stderr.splitlines())
 
 
 def test_19_install_prints_the_board() -> None:

@@ -122,6 +122,33 @@ def test_an_invalid_profile_gets_one_line_with_file_field_and_reason_N1(
     assert "\n" not in str(caught.value)
 
 
+def test_all_that_is_wrong_with_profiles_is_told_at_once_N1(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text(
+        'name = ""\nresource = ["a/b"]\nchips_per_node = 4\nfallback = "maybe"\nsuperpod = 1\n'
+        'rack_nodes = 2\n[requests]\none_pod = "1,9"\nmany_pods = "1"\n'
+        '[rule]\nname = "one-card"\nboth = true\n'
+    )
+    other.write_text(changed("chips_per_node = 4", "chips_per_node = 400").replace('"two-chip-cards"', '"x"'))
+    with pytest.raises(BoardError) as caught:
+        shipped_catalog([one, other])
+    lines = str(caught.value).splitlines()
+    found = [line.removeprefix(f"{tmp_path}/").rpartition(": ")[0] for line in lines]
+    # A field that was written in another way is not told to be missing, too.
+    assert [line.split(": ")[:2] for line in found] == [
+        ["one.toml", "resource"],
+        ["one.toml", "rule.both"],
+        ["one.toml", "rings"],
+        ["one.toml", "requests.many_pods"],
+        ["one.toml", "requests.one_pod"],
+        ["one.toml", "name"],
+        ["one.toml", "superpod"],
+        ["one.toml", "fallback"],
+        ["other.toml", "chips_per_node"],
+        ["other.toml", "rule.name"],
+    ], lines
+
+
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(BoardError, match="cannot be read: No such file"):
         load_board(tmp_path / "none.toml")

@@ -10,7 +10,7 @@ import click
 
 from ringwise.cli.completion import BoardName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import print_document, stdout_console
+from ringwise.cli.output import print_document, stdout_console, stop
 from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.topology.nearest import did_you_mean
@@ -89,7 +89,7 @@ def _catalog(board_files: tuple[Path, ...]) -> BoardCatalog:
     try:
         return shipped_catalog(board_files)
     except BoardError as error:
-        raise InputError(str(error)) from error
+        raise stop(*str(error).splitlines()) from None
 
 
 def _print_list(catalog: BoardCatalog, output: str | None) -> None:

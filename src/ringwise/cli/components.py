@@ -393,6 +393,6 @@ def admission_command(
             )
         )
     except (KubeConfigError, AddressError, BoardError) as error:
-        raise stop(str(error)) from None
+        raise stop(*str(error).splitlines()) from None
     except OSError as error:
         raise stop(error.strerror or str(error)) from None

@@ -46,7 +46,7 @@ def load_catalog(files: Sequence[Path]) -> BoardCatalog:
     try:
         return shipped_catalog(tuple(files))
     except BoardError as error:
-        raise stop(error) from None
+        raise stop(*str(error).splitlines()) from None
 
 
 def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:

@@ -202,7 +202,7 @@ def _read_boards(files: tuple[Path, ...]) -> Boards:
     try:
         shipped_catalog(files)
     except BoardError as error:
-        raise stop(f"ringwise: --boards: {error}") from None
+        raise stop(*(f"ringwise: --boards: {line}" for line in str(error).splitlines())) from None
     texts = {load_board(file).name: file.read_text(encoding="utf-8") for file in files}
     for name in texts:
         if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", name):

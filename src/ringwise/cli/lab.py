@@ -164,7 +164,7 @@ def lab_command(
             folder.clear()
         live = LiveLab(folder, settings)
     except (FolderError, StoreError, BoardError, ValueError) as error:
-        raise stop(f"ringwise: {error}") from None
+        raise stop(*(f"ringwise: {line}" for line in str(error).splitlines())) from None
     if live.continued and any(
         context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in _FLEET
     ):

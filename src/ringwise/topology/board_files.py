@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ringwise.grammar import counted
 from ringwise.topology.board import Board, BoardError, Labels, RuleParameter, Table
 from ringwise.topology.counts import parse_counts
-from ringwise.topology.nearest import did_you_mean
+from ringwise.topology.nearest import did_you_mean, nearest
 from ringwise.topology.rule_specs import RULE_SPECS, ParameterKind, ParameterSpec, RingShape, RuleSpec
 
 #: A node's chips are one bit mask; no known node has more chips than this.
@@ -50,9 +51,11 @@ _REQUEST_FIELDS = (
 )
 _FALLBACKS = ("never", "unlabelled", "always")
 
+Read = TypeVar("Read")
+
 
 def load_board(path: Path | str) -> Board:
-    """The board in a profile file. Raises BoardError, whose one line names file and field."""
+    """The board in a profile file. Raises BoardError, whose lines name file and field."""
     path = Path(path)
     file = str(path)
     try:
@@ -78,61 +81,104 @@ def parse_board(text: str, file: str) -> Board:
 class _Profile:
     """One table of a profile. Every getter checks the type and names the field in its error."""
 
-    def __init__(self, file: str, prefix: str, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, file: str, prefix: str, values: Mapping[str, Any], problems: list[BoardError] | None = None
+    ) -> None:
         self.file = file
         self.prefix = prefix
         self.values = values
+        #: What was wrong so far: all of it is told at once.
+        self.problems: list[BoardError] = [] if problems is None else problems
+        #: Fields for which another word was written: that they are missing is not told beside it.
+        self.misspelt: set[str] = set()
 
     def error(self, field: str, why: str) -> BoardError:
         return BoardError(self.file, self.prefix + field, why)
 
+    def attempt(self, read: Callable[[], Read], otherwise: Read) -> Read:
+        """What is read; where that is wrong, `otherwise`, and the problem is kept."""
+        try:
+            return read()
+        except BoardError as problem:
+            known = {str(one) for one in self.problems}
+            meant = problem.field in {self.prefix + field for field in self.misspelt - self.values.keys()}
+            if str(problem) not in known and not meant:
+                self.problems.append(problem)
+            return otherwise
+
     def board(self) -> Board:
+        """Raises BoardError with everything that is wrong."""
         self.known(_FIELDS)
-        chips = self.count("chips_per_node", None)
-        if not 1 <= chips <= MAX_CHIPS:
-            raise self.error("chips_per_node", f"{chips} is not between 1 and {MAX_CHIPS}")
-        rings = self.rings(chips)
+        chips = self.attempt(self.chips, 0)
+        rings = self.attempt(lambda: self.rings(chips), None) if chips else None
         rule, parameters = self.rule(rings, chips)
-        requests = self.table("requests")
-        requests.known(_REQUEST_FIELDS)
-        one_pod = requests.counts("one_pod", chips, None)
-        multi_pod = requests.counts("multi_pod", chips, one_pod)
-        fallback = self.text("fallback", "never")
-        if fallback not in _FALLBACKS:
-            raise self.error("fallback", f"'{fallback}' is none of {', '.join(_FALLBACKS)}")
-        name = self.text("name", None)
-        return Board(
+        requests = self.attempt(lambda: self.table("requests"), None)
+        one_pod = multi_pod = multi_pod_vendor = frozenset[int]()
+        needs_annotation, total_multiple_of = False, 1
+        if requests is not None:
+            # A board whose chips are not known takes any count.
+            most = chips or MAX_CHIPS
+            requests.known(_REQUEST_FIELDS)
+            one_pod = requests.attempt(lambda: requests.counts("one_pod", most, None), one_pod)
+            multi_pod = requests.attempt(lambda: requests.counts("multi_pod", most, one_pod), one_pod)
+            multi_pod_vendor = requests.attempt(
+                lambda: requests.counts(_vendor_field(requests), most, multi_pod), multi_pod
+            )
+            needs_annotation = requests.attempt(
+                lambda: requests.switch("zero_chip_pods_need_annotation", False), False
+            )
+            total_multiple_of = max(1, requests.attempt(lambda: requests.count("total_multiple_of", 1), 1))
+        name = self.attempt(lambda: self.text("name", None), "-")
+        rack_nodes, domain_racks = self.attempt(self.racks, (0, 0))
+        board = Board(
             name=name,
-            title=self.text("title", name),
-            resources=self.resources(),
+            title=self.attempt(lambda: self.text("title", name), name),
+            resources=self.attempt(self.resources, ()),
             chips_per_node=chips,
-            rule=rule.name,
+            rule="" if rule is None else rule.name,
             one_pod=one_pod,
             multi_pod=multi_pod,
-            multi_pod_vendor=requests.counts(_vendor_field(requests), chips, multi_pod),
-            rings=rings,
-            ring_word=self.text("ring_word", "ring"),
+            multi_pod_vendor=multi_pod_vendor,
+            rings=rings or (),
+            ring_word=self.attempt(lambda: self.text("ring_word", "ring"), ""),
             parameters=parameters,
-            policies=self.texts("policies"),
-            accelerator_types=self.texts("accelerator_types"),
-            job_labels=self.labels("job_labels"),
-            fallback=fallback,
-            sp_block_fallback=self.switch("sp_block_fallback", False),
-            node_labels=self.labels("node_labels"),
-            watches_network=self.switch("watches_network", False),
-            superpod=self.switch("superpod", False),
-            rack_nodes=self.racks("rack_nodes"),
-            domain_racks=self.racks("domain_racks"),
-            zero_chip_pods_need_annotation=requests.switch("zero_chip_pods_need_annotation", False),
-            total_multiple_of=max(1, requests.count("total_multiple_of", 1)),
-            notes=self.texts("notes"),
+            policies=self.attempt(lambda: self.texts("policies"), ()),
+            accelerator_types=self.attempt(lambda: self.texts("accelerator_types"), ()),
+            job_labels=self.attempt(lambda: self.labels("job_labels"), ()),
+            fallback=self.attempt(self.fallback, "never"),
+            sp_block_fallback=self.attempt(lambda: self.switch("sp_block_fallback", False), False),
+            node_labels=self.attempt(lambda: self.labels("node_labels"), ()),
+            watches_network=self.attempt(lambda: self.switch("watches_network", False), False),
+            superpod=self.attempt(lambda: self.switch("superpod", False), False),
+            rack_nodes=rack_nodes,
+            domain_racks=domain_racks,
+            zero_chip_pods_need_annotation=needs_annotation,
+            total_multiple_of=total_multiple_of,
+            notes=self.attempt(lambda: self.texts("notes"), ()),
         )
+        if self.problems:
+            raise BoardError.of(self.problems)
+        return board
 
     def known(self, fields: Iterable[str]) -> None:
         allowed = tuple(fields)
         for key in self.values:
             if key not in allowed:
-                raise self.error(key, f"no such field{did_you_mean(key, allowed)}")
+                meant = nearest(key, allowed)
+                self.misspelt |= {meant} if meant is not None else set()
+                self.problems.append(self.error(key, f"no such field{did_you_mean(key, allowed)}"))
+
+    def chips(self) -> int:
+        chips = self.count("chips_per_node", None)
+        if not 1 <= chips <= MAX_CHIPS:
+            raise self.error("chips_per_node", f"{chips} is not between 1 and {MAX_CHIPS}")
+        return chips
+
+    def fallback(self) -> str:
+        fallback = self.text("fallback", "never")
+        if fallback not in _FALLBACKS:
+            raise self.error("fallback", f"'{fallback}' is none of {', '.join(_FALLBACKS)}")
+        return fallback
 
     def get(self, field: str, default: Any, kind: type, what: str) -> Any:
         value = self.values.get(field, default)
@@ -176,9 +222,8 @@ class _Profile:
         return tuple(sorted(labels.items()))
 
     def table(self, field: str) -> _Profile:
-        return _Profile(
-            self.file, f"{self.prefix}{field}.", self.get(field, None, dict, f"a [{field}] table")
-        )
+        values = self.get(field, None, dict, f"a [{field}] table")
+        return _Profile(self.file, f"{self.prefix}{field}.", values, self.problems)
 
     def counts(self, field: str, chips: int, default: frozenset[int] | None) -> frozenset[int]:
         if field not in self.values and default is not None:
@@ -207,15 +252,17 @@ class _Profile:
                 raise self.error("resources", f"'{resource}' is no resource name like huawei.com/Ascend910")
         return resources
 
-    def racks(self, field: str) -> int:
-        """A count that only SuperPoD boards have; both counts go together."""
-        count = self.count(field, 0)
-        if count and not self.switch("superpod", False):
+    def racks(self) -> tuple[int, int]:
+        """Nodes of a rack and racks of a domain: of SuperPoD boards alone, and both or neither."""
+        counts = self.count("rack_nodes", 0), self.count("domain_racks", 0)
+        if any(counts) and not self.switch("superpod", False):
+            field = "rack_nodes" if counts[0] else "domain_racks"
             raise self.error(field, "racks stand in SuperPoDs: set superpod = true")
-        other = "domain_racks" if field == "rack_nodes" else "rack_nodes"
-        if bool(count) != bool(self.count(other, 0)):
-            raise self.error(field, f"give both {field} and {other}, each 1 or more, or neither")
-        return count
+        if any(counts) and not all(counts):
+            raise self.error(
+                "rack_nodes", "give both rack_nodes and domain_racks, each 1 or more, or neither"
+            )
+        return counts
 
     def rings(self, chips: int) -> tuple[tuple[int, ...], ...]:
         if "ring_size" in self.values:
@@ -244,24 +291,39 @@ class _Profile:
         return tuple(rings)
 
     def rule(
-        self, rings: tuple[tuple[int, ...], ...], chips: int
-    ) -> tuple[RuleSpec, tuple[tuple[str, RuleParameter], ...]]:
-        table = self.table("rule")
-        name = table.text("name", None)
+        self, rings: tuple[tuple[int, ...], ...] | None, chips: int
+    ) -> tuple[RuleSpec | None, tuple[tuple[str, RuleParameter], ...]]:
+        """Without `rings`, which could not be read, only what does not depend on them is checked."""
+        table = self.attempt(lambda: self.table("rule"), None)
+        spec = None if table is None else self.attempt(table.rule_spec, None)
+        if table is None or spec is None:
+            return None, ()
+        table.known(("name", *spec.parameters))
+        if rings is None:
+            return spec, ()
+        problem = _shape_problem(spec.rings, rings, chips)
+        if problem:
+            self.problems.append(
+                self.error("rings", f"the rule {spec.name} needs {spec.rings.value}, but {problem}")
+            )
+            return spec, ()
+        largest = max((len(ring) for ring in rings), default=0)
+        parameters: list[tuple[str, RuleParameter]] = []
+        otherwise: RuleParameter = False
+        for key, parameter in spec.parameters.items():
+            read = functools.partial(table.parameter, key, parameter, largest)
+            parameters.append((key, table.attempt(read, otherwise)))
+        return spec, tuple(parameters)
+
+    def rule_spec(self) -> RuleSpec:
+        name = self.text("name", None)
         spec = RULE_SPECS.get(name)
         if spec is None:
-            raise table.error(
+            raise self.error(
                 "name",
                 f"unknown rule '{name}'{did_you_mean(name, RULE_SPECS)}; known: {', '.join(RULE_SPECS)}",
             )
-        table.known(("name", *spec.parameters))
-        problem = _shape_problem(spec.rings, rings, chips)
-        if problem:
-            raise self.error("rings", f"the rule {name} needs {spec.rings.value}, but {problem}")
-        largest = max((len(ring) for ring in rings), default=0)
-        return spec, tuple(
-            (key, table.parameter(key, parameter, largest)) for key, parameter in spec.parameters.items()
-        )
+        return spec
 
     def parameter(self, field: str, parameter: ParameterSpec, largest_ring: int) -> RuleParameter:
         if parameter.kind is ParameterKind.SWITCH:

@@ -98,8 +98,14 @@ class BoardCatalog:
 
 
 def shipped_catalog(files: Iterable[Path | str] = ()) -> BoardCatalog:
-    """The shipped boards and those in the given files."""
+    """The shipped boards and those in the given files. Raises BoardError with the problems of all files."""
     catalog = BoardCatalog(shipped_boards().values())
+    problems: list[BoardError] = []
     for file in files:
-        catalog.add_file(file)
+        try:
+            catalog.add_file(file)
+        except BoardError as error:
+            problems.append(error)
+    if problems:
+        raise BoardError.of(problems)
     return catalog
