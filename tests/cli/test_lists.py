@@ -238,6 +238,26 @@ def test_rows_without_a_value_come_last() -> None:
     assert Choice("pods", EVERYTHING).of(rows) == (rows, 0)
 
 
+def test_a_lab_of_another_version_is_not_asked_for_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would list everything."""
+    terminal = Terminal(tmp_path)
+    monkeypatch.setattr("ringwise.apps.lab.api.__version__", "0.0.1")
+    with running(tmp_path, nodes(1)):
+        assert "node-0" in terminal.ok("get nodes --limit 1")
+        for words in (
+            "nodes --state cordoned",
+            "jobs --queue default",
+            "chips --sort-by -chip",
+            "jobs --hurt",
+        ):
+            assert terminal.refused(f"get {words}") == (
+                "ringwise: the lab is of another version of Ringwise: stop it and start it again; until then "
+                "lists have no filters and no order\n"
+            )
+
+
 # -- watch
 
 

@@ -28,7 +28,7 @@ from ringwise.apps.aside import (
     TooManyQuestionsError,
 )
 from ringwise.apps.extensions import plugin_problems
-from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS
+from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
@@ -191,7 +191,7 @@ class LabServer:
         async def answer(request: web.Request) -> web.StreamResponse:
             body = await request.read()
             # Clients are other processes: they repeat what is wrong with the plugins of this one.
-            headers = {PLUGIN_PROBLEMS: json.dumps(plugin_problems())}
+            headers = {PLUGIN_PROBLEMS: json.dumps(plugin_problems()), VERSION: __version__}
             told = _Told(request, headers)
             status = 200
             try:

@@ -15,6 +15,8 @@ from ringwise.apps.lab.submission import Submission
 
 #: The header in which a lab says what is wrong with its plugins: a JSON list of lines.
 PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
+#: The header in which a lab says its version; an older one says none.
+VERSION = "Ringwise-Version"
 #: A client with this header is told, where the answer takes long, how many placements were tried: each time
 #: a line `{"tried": N}`. The last line is `{"status": S, "document": ...}`.
 PROGRESS = "Ringwise-Progress"
@@ -57,6 +59,8 @@ class LabClient:
         self.on_progress: Callable[[int], None] | None = None
         #: What the lab said about its plugins in its last answer.
         self.plugin_problems: list[str] = []
+        #: Of the lab, as its last answer said; empty: it said none.
+        self.version = ""
 
     def ask(self, question: str, **parameters: Any) -> Any:
         """A question about the lab; nothing changes."""
@@ -94,6 +98,7 @@ class LabClient:
             document = msgspec.json.decode(answer)
         except msgspec.MsgspecError:
             document = {"error": f"the lab answered {status}"}
+        self.version = response.getheader(VERSION, "")
         with suppress(msgspec.MsgspecError):
             said = response.getheader(PLUGIN_PROBLEMS, "[]")
             self.plugin_problems = msgspec.json.decode(said, type=list[str])

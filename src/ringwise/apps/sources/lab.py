@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from ringwise import __version__
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
 from ringwise.manifests.bundle import Bundle
@@ -25,6 +27,8 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
 
+_OTHER_VERSION = "the lab is of another version of Ringwise: stop it and start it again"
+
 
 class LabSource:
     """Raises NoLabError and RefusedByLabError."""
@@ -35,29 +39,36 @@ class LabSource:
     def _ask(self, question: str, **parameters: Any) -> Any:
         document = self._client.ask(question, **parameters)
         if not isinstance(document, dict) or "schema" not in document:
-            raise RefusedByLabError("the lab is of another version of Ringwise: stop it and start it again")
+            raise RefusedByLabError(_OTHER_VERSION)
+        return document
+
+    def _ask_list(self, question: str, listing: Listing, **parameters: Any) -> Any:
+        """A lab of another version may not know filters, and would list everything."""
+        document = self._ask(question, **parameters, listing=listing)
+        if replace(listing, limit=0) != EVERYTHING and self._client.version != __version__:
+            raise RefusedByLabError(f"{_OTHER_VERSION}; until then lists have no filters and no order")
         return document
 
     # -- lists
 
     def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
-        document: NodesDocument = self._ask("get", kind="nodes", listing=listing)
+        document: NodesDocument = self._ask_list("get", listing, kind="nodes")
         return document
 
     def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
-        document: JobsDocument = self._ask("get", kind="jobs", namespace=namespace, listing=listing)
+        document: JobsDocument = self._ask_list("get", listing, kind="jobs", namespace=namespace)
         return document
 
     def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
-        document: QueuesDocument = self._ask("get", kind="queues", listing=listing)
+        document: QueuesDocument = self._ask_list("get", listing, kind="queues")
         return document
 
     def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument:
-        document: PodsDocument = self._ask("get", kind="pods", namespace=namespace, listing=listing)
+        document: PodsDocument = self._ask_list("get", listing, kind="pods", namespace=namespace)
         return document
 
     def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument:
-        document: ChipsDocument = self._ask("chips", node=node, listing=listing)
+        document: ChipsDocument = self._ask_list("chips", listing, node=node)
         return document
 
     def faults(self) -> FaultsDocument:
