@@ -153,12 +153,45 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         assert [one["name"] for one in terminal.json("get jobs --hurt")["jobs"]] == ["train"]
         table = terminal.ok("get jobs --hurt")
         assert "1 fault" in table
-        assert f"{text}, since 5 min" in table
+        assert f"{text}, for 5 min" in table
         assert "other" not in table
-        assert f"hurt by {text}, since 5 min" in terminal.ok("describe job train")
+        assert f"hurt by {text}, for 5 min" in terminal.ok("describe job train")
+        why = terminal.json("why train")["faults"]
+        assert why[0] == f"hurt by {text}, for 5 min"
+        assert why[1].startswith("no pod is restarted because of it: fault-scheduling is off or missing")
+        assert terminal.json("why other")["faults"] == []
         assert "--hurt goes with jobs, not with nodes" in terminal.refused("get nodes --hurt")
         terminal.ok("fault clear --all")
         assert terminal.json("get jobs --hurt")["jobs"] == []
+
+
+def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal.ok("fault inject switch 172.0.0.1")
+        terminal.ok("fault inject chip node-0 5")
+        terminal.ok(f"isolate node-0 Ascend910-6 --reason test --lab {tmp_path}")
+        found = {one["code"]: one for one in terminal.json("doctor")["findings"]}
+        assert found["node-unhealthy"] == {
+            "severity": "warning",
+            "code": "node-unhealthy",
+            "where": "2 nodes (node-2, node-3)",
+            "what": "switches are reported as UnHealthy",
+            "cure": "`ringwise fault list` names the jobs that it hurts",
+        }
+        assert "  node-3 is reported as unhealthy, because of its switches\n" in terminal.ok(
+            "describe node node-3"
+        )
+        described = terminal.ok("describe node node-0").splitlines()
+        assert "  faulty: 5 (ringwise fault list says what it is)" in described
+        assert "  isolated: 6 (ringwise get chips --node node-0 says why)" in described
+        # Free is what a new pod may have: of a closed node no chip is.
+        terminal.submit(job("all", 4, 8))
+        misses = {one["node"]: one["text"] for one in terminal.json("why all")["near_misses"]}
+        assert misses["node-0"] == "ring 1 has 2 of 4 chips free: faulty (1), isolated (1)"
+        terminal.submit(pod("there", 2, node="node-2", holds="Ascend910-0,Ascend910-1"))
+        misses = {one["node"]: one["text"] for one in terminal.json("why all")["near_misses"]}
+        assert misses["node-2"].startswith("ring 0 has 2 of 4 chips unused: held by pod lab/there (2); and ")
 
 
 def test_nodes_stay_a_table_in_a_narrow_terminal_though_a_drain_lies_ahead(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, Pod, ReportedFault
-from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
+from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeStatus
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
     NODE_ISOLATED,
@@ -243,7 +243,9 @@ def _of_object(node: Node) -> Iterator[StateOfNode]:
 def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
     name, status = cluster.names[number], cluster.node_status.get(number)
     if status is NodeStatus.UNHEALTHY:
-        yield StateOfNode(NodeState.UNHEALTHY, NODE_UNHEALTHY(node=name).message)
+        sources = {one.source for one in cluster.node_reports(name) if STATUSES.get(one.status) is status}
+        where = ", because of its switches" if sources == {"switch"} else ""
+        yield StateOfNode(NodeState.UNHEALTHY, f"{NODE_UNHEALTHY(node=name).message}{where}")
     elif status is NodeStatus.PRE_SEPARATE:
         yield StateOfNode(NodeState.UNHEALTHY, NODE_PRE_SEPARATED(node=name).message)
     weak = cluster.sub_healthy.get(number)

@@ -56,9 +56,12 @@ Only = Collection[int] | None
 
 
 def node_state(node: NodeFields) -> str:
-    """The worst of its states; of a drain that lies ahead, when it begins."""
+    """The worst of its states; of a drain with a time, when it begins or began."""
     worst = node["states"][0]
-    return worst["state"] if worst["start"] is None else f"{worst['state']} {time_text(worst['start'])}"
+    if worst["start"] is None:
+        return worst["state"]
+    start = time_text(worst["start"])
+    return f"{worst['state']} from {start} on" if node["open"] else f"{worst['state']} since {start}"
 
 
 def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None) -> None:
@@ -122,7 +125,7 @@ def _notes(job: JobFields, now: int) -> Iterator[str]:
 
 
 def hurt_text(fault: HurtFields, now: int) -> str:
-    age = "" if fault["since"] is None else f", since {duration_text(now - fault['since'])}"
+    age = "" if fault["since"] is None else f", for {duration_text(now - fault['since'])}"
     return f"{fault['text']}{age}"
 
 

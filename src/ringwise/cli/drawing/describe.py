@@ -36,13 +36,19 @@ def print_node(console: Console, node: NodeDocument) -> None:
             f"  {escape(chips['resource'])} ({chips['board'] or 'no board'})  {escape(chip_picture(chips))}  "
             f"{len(chips['free'])} of {chips['count']} free",
         )
-        kept_back = chips["marks"]["pre_separated"]
-        if kept_back:
-            print_line(
-                console,
-                f"  PreSeparateNPU: {chip_list(kept_back)} (new pods do not get them)",
-                style="yellow",
-            )
+        marks, whole = chips["marks"], any(one["state"] == "isolated" for one in node["states"])
+        for word, numbers, more in (
+            ("faulty", marks["faulty"], "ringwise fault list says what it is"),
+            ("network faulty", marks["network_faulty"], "ringwise fault list says what it is"),
+            ("PreSeparateNPU", marks["pre_separated"], "new pods do not get them"),
+            (
+                "isolated",
+                [] if whole else marks["isolated"],
+                f"ringwise get chips --node {node['name']} says why",
+            ),
+        ):
+            if numbers:
+                print_line(console, escape(f"  {word}: {chip_list(numbers)} ({more})"), style="yellow")
     for one in node["states"]:
         if one["why"]:
             print_line(console, f"  {escape(one['why'])}", style="yellow")

@@ -97,7 +97,7 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
             "isolated",
             f"node {one.node}" if one.node else one.title,
             f"{what} isolated{drain}{by}{at}{why}{gone}",
-            f"when it is repaired: ringwise release {one.target}{chip} --reason ...",
+            f"when it is repaired: ringwise release {one.target}{chip} --reason TEXT",
         )
 
 

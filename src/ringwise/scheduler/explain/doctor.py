@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
-from ringwise.grammar import counted
+from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
@@ -18,6 +18,7 @@ from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, n
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
+from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
@@ -170,6 +171,7 @@ def _set_aside(view: SchedulerView) -> Iterator[Finding]:
 def _nodes(view: SchedulerView) -> Iterator[Finding]:
     state, catalog = view.cluster, view.catalog
     without_arch: list[str] = []
+    reported: dict[tuple[str, str], list[str]] = {}
     if not state.node_count:
         yield Finding(
             ERROR,
@@ -190,6 +192,10 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
                 "is not Ready",
                 "see its kubelet and conditions",
             )
+        if number in state.node_status:
+            for fault in node_faults(state, number):
+                if fault.kind in (NODE, SWITCH) and fault.level != NOT_READY:
+                    reported.setdefault((fault.kind, fault.level), []).append(node.name)
         resources = [name for name in node.chips_allocatable if catalog.serving(name)]
         for name in node.chips_allocatable:
             if not catalog.serving(name):
@@ -214,6 +220,15 @@ def _nodes(view: SchedulerView) -> Iterator[Finding]:
                 f"label it {HOST_ARCH}={nearest(arch, _ARCHITECTURES) or _ARCHITECTURES[0]}",
             )
         yield from _board_label(view, node.name, node.labels.get(ACCELERATOR_TYPE), resources)
+    for (kind, level), names in reported.items():
+        verb = agrees(len(names), "is", "are")
+        yield Finding(
+            WARNING,
+            "node-unhealthy",
+            named(names, "node"),
+            f"switches are reported as {level}" if kind == SWITCH else f"{verb} reported as {level}",
+            "`ringwise fault list` names the jobs that it hurts",
+        )
     if without_arch:
         yield Finding(
             NOTE,

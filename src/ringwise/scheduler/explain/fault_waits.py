@@ -13,6 +13,7 @@ from ringwise.scheduler.faults.fault_job import Deletion, FaultJob
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.states import State
+from ringwise.scheduler.hurt import HurtJobs
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.failures import restarts_asked_for
 from ringwise.state.model import Pod
@@ -20,6 +21,7 @@ from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import (
     FAULT_RETRY_TIMES,
+    FAULT_SCHEDULING,
     FILTER_FAULT_CODE,
     FILTER_FAULT_LEVEL,
     JOB_CONTROLLER,
@@ -34,7 +36,7 @@ _NAMED = 3
 
 
 def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
-    """One sentence for each wait; none for a job that no fault hit."""
+    """One sentence for each wait; where there is none, the faults that hurt it all the same."""
     handled = view.fault_jobs.get(job.key)
     policy = read_fault_policy(job.labels, job.annotations, clusterd=view.has_clusterd(now))
     found = [] if handled is None else [*_state(view, handled, now)]
@@ -46,7 +48,23 @@ def fault_waits(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:
     if policy.mode is not Mode.OFF:
         spared = [pod for pod in job.in_order if _is_spared(view, handled, pod)]
         found += [*_tolerated(view, spared, policy, now), *_hot_switches(view, job, spared, policy)]
+    if not found:
+        found += _hurt(view, job, policy, now)
     return (*found, *_retries(view, job), *_held(view, job, now), *_share(view, job, now))
+
+
+def _hurt(view: SchedulerView, job: Job, policy: FaultPolicy, now: int) -> Iterator[str]:
+    hurt = HurtJobs(view).of_pods(job.pods)
+    for one in hurt[:_NAMED]:
+        age = "" if one.since is None else f", for {duration_text(now - one.since)}"
+        yield f"hurt by {one.fault.text}{age}"
+    if len(hurt) > _NAMED:
+        yield f"hurt by {counted(len(hurt) - _NAMED, 'more fault')}"
+    if hurt and policy.mode is Mode.OFF:
+        yield (
+            f"no pod is restarted because of it: {FAULT_SCHEDULING} is off or missing; what helps: "
+            f"the label {FAULT_SCHEDULING}: {Mode.GRACE.value}"
+        )
 
 
 def _retries(view: SchedulerView, job: Job) -> Iterator[str]:

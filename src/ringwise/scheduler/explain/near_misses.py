@@ -212,7 +212,9 @@ def _text(
     else:
         scope = fleet.listed[node]
         where = "the node"
-    text = f"{where} has {(free & scope).bit_count()} of {counted(scope.bit_count(), 'chip')} free"
+    # Free is what a new pod may have, and of a closed node that is none.
+    word = "free" if reason.code in _ABOUT_CHIPS else "unused"
+    text = f"{where} has {(free & scope).bit_count()} of {counted(scope.bit_count(), 'chip')} {word}"
     taken = ", ".join(holders(view, policy.resource, node, scope & ~free))
     if taken:
         text += f": {taken}"

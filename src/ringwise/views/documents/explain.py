@@ -61,7 +61,10 @@ class WhyDocument(WithClass):
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     outcome: Annotated[str, Meta(description="running, starting, pending, refused or ended.")]
     sentence: str
-    faults: Annotated[list[str], Meta(description="What it waits for because of a fault, and until when.")]
+    faults: Annotated[
+        list[str],
+        Meta(description="What it waits for because of a fault, and until when; or the faults that hurt it."),
+    ]
     reason: ReasonFields | None
     refusals: Annotated[dict[str, int] | None, Meta(description="Reason code -> nodes that refuse for it.")]
     refusal_examples: Annotated[
