@@ -14,7 +14,8 @@ from ringwise.cli.drawing.folding import fold, line_ends
 from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.tables import Column, Table
 
-WORD = st.from_regex(r"[a-z0-9./-]{1,50}", fullmatch=True)
+#: A number would stay with the word after it.
+WORD = st.from_regex(r"[a-z][a-z0-9./-]{0,49}", fullmatch=True)
 SENTENCE = st.lists(WORD, max_size=30).map(" ".join)
 COLUMN = st.builds(Column, st.sampled_from(["age", "board", "chips free"]), st.booleans(), st.booleans())
 
@@ -144,6 +145,26 @@ def _ways(words: list[str]) -> Iterator[list[list[str]]]:
     for count in range(1, len(words) + 1):
         for rest in _ways(words[count:]):
             yield [words[:count], *rest]
+
+
+def test_a_number_stays_with_what_it_counts() -> None:
+    text = "on node-1, 8 chips on node-2 and 1,024 chips on node-3; waits 7, or 9"
+    assert fold(text, 15).split("\n") == [
+        "on node-1,",
+        "8 chips on",
+        "node-2 and",
+        "1,024 chips on",
+        "node-3; waits",
+        "7, or 9",
+    ]
+    # Where there is no room for both, the number stands alone.
+    assert fold("1,024 chips-of-a-node", 16).split("\n") == ["1,024", "chips-of-a-node"]
+    table = Table([Column("queue"), Column("used", wraps=True), Column("share", wraps=True)])
+    table.add("default", "96 Ascend310P, 39 Ascend910", "128 Ascend310P, 48 Ascend910")
+    assert [line.split("  ")[-1].strip() for line in plain(table, 45)[2:]] == [
+        "128 Ascend310P,",
+        "48 Ascend910",
+    ]
 
 
 def test_lines_are_filled_where_no_word_is_alone() -> None:

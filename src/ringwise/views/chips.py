@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container
 
+from ringwise.durations import time_text
 from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.cluster import ChipFields
@@ -28,7 +30,7 @@ def _of_resource(view: SchedulerView, number: int, chips: NodeChips) -> list[Chi
     faults: dict[int, list[str]] = {}
     for fault in chips.faults:
         faults.setdefault(fault.chip, []).append(f"{fault.level} {fault.code}".strip())
-    notes = {one.number: f"{one.reason} (by {one.by}, {one.at})" for one in state.isolations_of(number)}
+    notes = {one.number: _of_isolation(one) for one in state.isolations_of(number)}
     holders = chips.holders()
     found: list[ChipFields] = []
     for chip in chips_of(states.listed):
@@ -45,6 +47,11 @@ def _of_resource(view: SchedulerView, number: int, chips: NodeChips) -> list[Chi
             }
         )
     return found
+
+
+def _of_isolation(one: Isolation) -> str:
+    begins = "" if one.start is None else f" from {time_text(one.start)} on"
+    return f"{one.reason}{begins} (by {one.by}, {one.at})"
 
 
 def _note(isolation: str | None, doubtful: bool) -> str | None:

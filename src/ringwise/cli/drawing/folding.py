@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 
-_WORD = re.compile(r"\S+\s*")
+#: A number stays with the word that it counts: `8 chips`.
+_WORD = re.compile(r"(?:[(]?\d(?:[\d,.]*\d)? (?=[A-Za-z]))?\S+\s*")
 _PART = re.compile(r"[/,;:._-]")
 
 #: Begin, end, and whether it is a whole word, not a part of one that is longer than a line.
@@ -35,12 +36,22 @@ def line_ends(plain: str, width: int) -> list[int]:
     return [pieces[number][0] for number in ends]
 
 
+def words(text: str) -> list[str]:
+    """What stands together on a line."""
+    return [word.rstrip() for word in _WORD.findall(text)]
+
+
 def _pieces(plain: str, width: int) -> list[_Piece]:
     found: list[_Piece] = []
     for word in _WORD.finditer(plain):
         # Blanks before the first word belong to its line.
         begin, end = word.start() if found else 0, word.start() + len(word[0].rstrip())
-        whole = end - begin <= width
+        blank = plain.find(" ", word.start(), end)
+        if blank >= 0 and end - begin > width:
+            # There is no room for the number beside what it counts.
+            found.append((begin, blank, True))
+            begin, blank = blank + 1, -1
+        whole = end - begin <= width and blank < 0
         while end - begin > width:
             parts = [part.end() for part in _PART.finditer(plain, begin, begin + width)]
             cut = parts[-1] if parts and parts[-1] - begin > width // 3 else begin + width

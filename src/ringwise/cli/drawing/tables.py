@@ -14,6 +14,7 @@ from dataclasses import field
 from rich.console import Console
 from rich.text import Text
 
+from ringwise.cli.drawing.folding import words
 from ringwise.cli.drawing.lines import folded, wrapped
 from ringwise.records import dataclass
 
@@ -228,4 +229,4 @@ def _text(cell: Cell) -> Text:
 
 
 def _longest_word(cell: Text) -> int:
-    return max(map(len, cell.plain.split()), default=0)
+    return max(map(len, words(cell.plain)), default=0)

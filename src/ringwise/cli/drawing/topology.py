@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from ringwise.cli.drawing.lines import wrapped
+from ringwise.cli.drawing.lines import print_line, wrapped
 from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.drawing.signs import (
     BUSY,
@@ -67,7 +67,7 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields]) ->
         by = f" by {one['by']}" if one["by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"
-        console.print(one_line(line), markup=False, soft_wrap=True)
+        print_line(console, Text(one_line(line)))
 
 
 # -- leaf switches --------------------------------------------------------------------------------
