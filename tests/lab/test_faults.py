@@ -12,7 +12,7 @@ import pytest
 from ringwise.apps.lab.lab import FleetSettings, LiveLab
 from ringwise.state.model import DeviceReport, NodeReport
 from tests.golden_files import WIDTHS, same_as_golden
-from tests.lab.rig import SMALL, Terminal, job, nodes, running
+from tests.lab.rig import SMALL, Terminal, job, nodes, pod, running
 from tests.lab.test_story import fault_job
 
 FORCE = {"fault-scheduling": "force", "pod-rescheduling": "on"}
@@ -191,7 +191,7 @@ def test_nodes_under_a_broken_switch_say_so_everywhere(tmp_path: Path) -> None:
         assert misses["node-0"] == "ring 1 has 2 of 4 chips free: faulty (1), isolated (1)"
         terminal.submit(pod("there", 2, node="node-2", holds="Ascend910-0,Ascend910-1"))
         misses = {one["node"]: one["text"] for one in terminal.json("why all")["near_misses"]}
-        assert misses["node-2"].startswith("ring 0 has 2 of 4 chips unused: held by pod lab/there (2); and ")
+        assert misses["node-2"].startswith("ring 0 has 2 of 4 chips unused: held by there (2); and ")
 
 
 def test_nodes_stay_a_table_in_a_narrow_terminal_though_a_drain_lies_ahead(tmp_path: Path) -> None:
