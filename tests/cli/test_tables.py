@@ -157,6 +157,10 @@ def test_a_number_stays_with_what_it_counts() -> None:
         "node-3; waits",
         "7, or 9",
     ]
+    assert fold("fit: node-cordoned 1, node-unhealthy 3", 28).split("\n") == [
+        "fit: node-cordoned 1,",
+        "node-unhealthy 3",
+    ]
     # Where there is no room for both, the number stands alone.
     assert fold("1,024 chips-of-a-node", 16).split("\n") == ["1,024", "chips-of-a-node"]
     table = Table([Column("queue"), Column("used", wraps=True), Column("share", wraps=True)])

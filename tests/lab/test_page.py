@@ -1,4 +1,4 @@
-"""docs/lab.md shows what the commands print.
+"""docs/lab.md shows what the commands print in a terminal of 80 columns.
 
 After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_page.py
 """
@@ -7,44 +7,74 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import replace
+import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from ringwise.apps.lab.lab import FleetSettings
+from ringwise.apps.lab.lab import FleetSettings, LabSettings
+from ringwise.cli.drawing.folding import fold
+from ringwise.cli.lab import lab_command
 from ringwise.embed.clock import SECOND
 from ringwise.embed.kubelet import SimulationSettings
-from tests.lab.rig import SMALL, Terminal, running
+from tests.lab.rig import Terminal, running
+from tests.tour.pages import COLUMNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lab.md"
 START = 1_768_032_000 * SECOND
+#: A block that starts a lab, and one that shows commands with their output.
+LAB = re.compile(r"^```\nringwise lab (.*)\n```\n", re.MULTILINE)
 BLOCK = re.compile(r"```\n(\$ ringwise .*?)```\n", re.DOTALL)
+#: Where the lab of a reader is.
+FOLDER = "~/.local/state/ringwise/lab"
 
 
 def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("LOGNAME", "ana")
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
-    settings = replace(
-        SMALL,
-        fleet=FleetSettings(6, "910-x8", leaf_size=3),
-        simulation=SimulationSettings(default_duration=1800 * SECOND),
-    )
-    terminal = Terminal(tmp_path)
-
-    def again(block: re.Match[str]) -> str:
-        lines = []
-        for command in re.findall(r"^\$ ringwise (.*)$", block[1], re.MULTILINE):
-            printed = terminal.ok(command)
-            lines += [f"$ ringwise {command}", *(line.rstrip() for line in printed.splitlines())]
-        return "\n".join(["```", *lines, "```", ""])
-
     text = PAGE.read_text(encoding="utf-8")
-    assert "ringwise lab --nodes 6 --leaf-size 3 --duration 30m --virtual" in text
-    with running(tmp_path, settings):
-        made = BLOCK.sub(again, text)
+    # What is before the first lab, then the options of each lab and what follows it.
+    before, *labs = LAB.split(text)
+    made, count = [before], 0
+    for number, (options, section) in enumerate(zip(labs[::2], labs[1::2], strict=True)):
+        folder = tmp_path / f"lab{number}"
+        terminal = Terminal(folder, columns=COLUMNS)
+        with running(folder, settings_of(options)):
+            made += [
+                f"```\nringwise lab {options}\n```\n",
+                BLOCK.sub(partial(shown, terminal, folder), section),
+            ]
+        count += len(BLOCK.findall(section))
     if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        PAGE.write_text(made, encoding="utf-8")
-    assert made == PAGE.read_text(encoding="utf-8")
-    assert len(BLOCK.findall(made)) >= 8
+        PAGE.write_text("".join(made), encoding="utf-8")
+    assert "".join(made) == PAGE.read_text(encoding="utf-8"), "make tour writes the page anew"
+    assert (len(labs), count >= 16) == (4, True)
+
+
+def settings_of(options: str) -> LabSettings:
+    """As `ringwise lab` would read them; time stands still."""
+    given = lab_command.make_context("lab", shlex.split(options)).params
+    assert given["virtual"]
+    return LabSettings(
+        fleet=FleetSettings(given["nodes"], given["board"], given["leaf_size"], given["superpod_size"]),
+        simulation=SimulationSettings(given["start_delay"], given["grace"], given["duration"]),
+        speed=None,
+    )
+
+
+def shown(terminal: Terminal, folder: Path, block: re.Match[str]) -> str:
+    """The commands of a block with what a terminal shows of them: stdout and stderr."""
+    lines = []
+    for command in re.findall(r"^\$ ringwise (.*)$", block[1], re.MULTILINE):
+        ran = terminal.run(command.replace(FOLDER, str(folder)))
+        # A drain that leaves a job ends with 1.
+        assert ran.exit_code in (0, 1), (command, ran.output, ran.exception)
+        assert [line for line in ran.stdout.splitlines() if len(line) > COLUMNS] == []
+        printed = ran.output.replace(str(folder), FOLDER).splitlines()
+        # stderr is folded in a terminal, and this is none.
+        folded = "\n".join(fold(line.rstrip(), COLUMNS, "  ") for line in printed)
+        lines += [f"$ ringwise {command}", *folded.splitlines()]
+    return "\n".join(["```", *lines, "```", ""])

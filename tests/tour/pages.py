@@ -28,8 +28,8 @@ FENCED = re.compile(r"^```(?:\w+\n.*?|\n(.*?))^```$", re.MULTILINE | re.DOTALL)
 CUT = "..."
 _PLAIN_CALL = re.compile(r"(\.venv/bin/)?ringwise [^|;&<>$`\\]*")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
-#: The width of what the pages show.
-_COLUMNS = "120"
+#: The width of what the pages show: that of the narrowest terminals.
+COLUMNS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def make_folder(folder: Path) -> dict[str, str]:
     return {
         "PATH": f"{programs}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
-        "COLUMNS": _COLUMNS,
+        "COLUMNS": str(COLUMNS),
         "HOME": str(home),
         "LC_ALL": "C.UTF-8",
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.tour.pages import (
+    COLUMNS,
     FENCED,
     as_shown,
     make_folder,
@@ -33,6 +34,8 @@ NOT_RUN = re.compile(
     r"|(?:\.venv/bin/)?ringwise (?:install|uninstall|isolate|release|lab|run)"
     r"|(?:\.venv/bin/)?python -m (?:tests|pytest)\b)"
 )
+#: What these print keeps to the width of the terminal.
+OURS = re.compile(r"(?:make demo|(?:\.venv/bin/)?ringwise )(?!.*-o json)")
 TOURS = [
     page for page in pages() if page.name not in ELSEWHERE | USAGE and "```\n$ " in page.read_text("utf-8")
 ]
@@ -50,6 +53,8 @@ def test_the_page_shows_what_is_printed(page: Path, tmp_path: Path) -> None:
         lines = []
         for shown in shown_commands(block):
             printed = printed_by(shown.command, tmp_path, environment)
+            if OURS.match(shown.command):
+                assert [line for line in printed if len(line) > COLUMNS] == [], shown.command
             lines += [f"$ {shown.command}", *as_shown(shown.output, printed)]
         return "\n".join(["```", *lines, "```"])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 
-#: A number stays with the word that it counts: `8 chips`.
-_WORD = re.compile(r"(?:[(]?\d(?:[\d,.]*\d)? (?=[A-Za-z]))?\S+\s*")
+#: A number stays with the word that it counts: `8 chips`, and the `node-unhealthy 3` of a reason.
+_WORD = re.compile(r"(?:[a-z]+(?:-[a-z]+)+ \d+(?=[,;)]|$)\S*|(?:[(]?\d(?:[\d,.]*\d)? (?=[A-Za-z]))?\S+)\s*")
 _PART = re.compile(r"[/,;:._-]")
 
 #: Begin, end, and whether it is a whole word, not a part of one that is longer than a line.
@@ -48,7 +48,7 @@ def _pieces(plain: str, width: int) -> list[_Piece]:
         begin, end = word.start() if found else 0, word.start() + len(word[0].rstrip())
         blank = plain.find(" ", word.start(), end)
         if blank >= 0 and end - begin > width:
-            # There is no room for the number beside what it counts.
+            # There is no room for both.
             found.append((begin, blank, True))
             begin, blank = blank + 1, -1
         whole = end - begin <= width and blank < 0

@@ -88,16 +88,20 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
         chip = f" {one.chip}" if one.chip else ""
         kind = "leaf switch" if one.switch else "SuperPoD" if one.superpod else "node"
         gone = "" if members[one] else f"; there is no such {kind}"
-        drain = "" if one.start is None else f" from {time_text(one.start)} on"
-        what = f"{one.chip or 'the whole node'} was"
+        nodes, done = counted(members[one], "node"), "is repaired"
+        what = f"{one.chip or 'the whole node'} was isolated"
         if not one.node:
-            what = f"its {counted(members[one], 'node')} {agrees(members[one], 'was', 'were')}"
+            what = f"its {nodes} {agrees(members[one], 'was', 'were')} isolated"
+        if one.start is not None:
+            of = "" if one.node else f" of its {nodes}"
+            what = f"a drain{of} from {time_text(one.start)} on, announced"
+            why, done = "", "is done"
         yield Finding(
             NOTE,
             "isolated",
             f"node {one.node}" if one.node else one.title,
-            f"{what} isolated{drain}{by}{at}{why}{gone}",
-            f"when it is repaired: ringwise release {one.target}{chip} --reason TEXT",
+            f"{what}{by}{at}{why}{gone}",
+            f"when it {done}: ringwise release {one.target}{chip} --reason TEXT",
         )
 
 
