@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100
-#: Between two looks at what is watched. All objects of a cluster are listed for each.
+#: Between two looks at what is watched. All objects of a cluster are listed for each: states and reasons are
+#: computed from all of them after a cycle, and a watch would save the listing alone.
 SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 10.0}
 
 list_options = with_options(
@@ -34,7 +35,11 @@ list_options = with_options(
         click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now."),
         click.option("--state", "states", multiple=True, help="Only those in this state; may be repeated."),
         click.option(
-            "-w", "--watch", is_flag=True, help="Then print each row that changes, until Ctrl-C; not with -f."
+            "-w",
+            "--watch",
+            is_flag=True,
+            help="Then print each row that changes, until Ctrl-C; not with -f. A lab is asked every second, "
+            "a cluster is listed every 10 s.",
         ),
         click.option("--sort-by", default="", help="Name, state, age, ...; -age is the other way round."),
         click.option(
