@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +16,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from ringwise.apps.following import FollowedCluster
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli, plugin
 from ringwise.cli.main import _run as main_run
+from ringwise.kubeclient.client import Client
 from ringwise.state.model import Requirement
 from ringwise.views.lists import (
     EVERYTHING,
@@ -321,28 +324,54 @@ def test_watch_of_a_list_that_was_empty_begins_with_its_headings(
     assert lines[3].startswith("lab/first")
 
 
-def test_watch_lists_a_cluster_again_every_ten_seconds(
+def test_watch_lists_a_cluster_once_and_then_follows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    heard = threading.Semaphore(0)
+    process = FollowedCluster._process
+
+    def hear(followed: FollowedCluster, kind: Any, line: bytes) -> None:
+        process(followed, kind, line)
+        if b'"BOOKMARK"' not in line:
+            heard.release()
+
+    listed, pages = list[str](), Client.pages
+
+    def listing(client: Client, path: str, *arguments: Any) -> Any:
+        listed.append(path)
+        return pages(client, path, *arguments)
+
+    monkeypatch.setattr(FollowedCluster, "_process", hear)
+    monkeypatch.setattr(Client, "pages", listing)
+
     async def test() -> None:
         async with FakeApiServer() as api:
             for number in range(3):
                 api.put(NODES, node(f"node-{number}"))
             config = kubeconfig(tmp_path, api.url)
+            loop = asyncio.get_running_loop()
+            cordoned = node("node-1")
+            cordoned["spec"] = {"unschedulable": True}
 
-            def watch() -> None:
-                cordoned = node("node-1")
-                cordoned["spec"] = {"unschedulable": True}
+            def do(change: Callable[..., object], *arguments: object) -> None:
+                loop.call_soon_threadsafe(change, *arguments)
+                assert heard.acquire(timeout=60)
+
+            def watch() -> int:
+                words = f"get nodes --watch --limit 1 --kubeconfig {config}"
                 with pauses(
-                    monkeypatch, lambda: loop.call_soon_threadsafe(api.put, NODES, cordoned)
+                    monkeypatch,
+                    lambda: do(api.put, NODES, cordoned),
+                    lambda: None,
+                    lambda: do(api.remove, NODES, "node-2"),
                 ) as slept:
-                    words = f"get nodes --watch --limit 1 --kubeconfig {config}"
                     monkeypatch.setattr(sys, "argv", ["ringwise", *words.split()])
                     cli.main(standalone_mode=False)
-                    assert slept == [10.0, 10.0]
+                return len(slept)
 
-            loop = asyncio.get_running_loop()
-            await asyncio.to_thread(watch)
+            assert await asyncio.to_thread(watch) == 4
+            # For the first table, and for the watch; at every look there would be four more.
+            assert listed.count(NODES) == 2
 
     monkeypatch.setenv("COLUMNS", "80")
     run(test())
@@ -350,7 +379,7 @@ def test_watch_lists_a_cluster_again_every_ten_seconds(
     assert lines[2].startswith("node-0")
     assert lines[3] == "and 2 more; --limit 0 shows all"
     assert lines[4].split()[:2] == ["node-1", "cordoned"]
-    assert len(lines) == 5
+    assert lines[5:] == ["node node-2 is not in the list any more"]
 
 
 @pytest.mark.parametrize(

@@ -59,23 +59,37 @@ async def read_cluster(
     `jobs_only`: vcjobs, PodGroups, pods and priority classes.
     """
     live = LiveCluster()
-    registry = installed_registry()
-    kinds = watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, jobs_only=jobs_only)
-    for target, reader in kinds:
+    for target, reader in kinds_to_read(configuration_map, jobs_only=jobs_only):
         try:
             await _read(client, target, reader, live, progress)
         except ApiError as error:
-            if error.status == 404 and target.optional:
-                live.missing.append(f"{target.title}: the cluster does not know this kind (ringwise install)")
-            elif error.status == 403:
-                live.missing.append(f"{target.title}: not allowed; {target.permission()}")
-            else:
-                raise
+            live.missing.append(missing_line(target, error))
+    finish(live)
+    return live
+
+
+def kinds_to_read(
+    configuration_map: tuple[str, str] = CONFIGURATION_MAP, *, jobs_only: bool = False
+) -> list[tuple[WatchTarget, Reader]]:
+    registry = installed_registry()
+    return list(watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, jobs_only=jobs_only))
+
+
+def missing_line(target: WatchTarget, error: ApiError) -> str:
+    """Why a kind could not be listed. Raises the error where nothing can be answered without it."""
+    if error.status == 404 and target.optional:
+        return f"{target.title}: the cluster does not know this kind (ringwise install)"
+    if error.status == 403:
+        return f"{target.title}: not allowed; {target.permission()}"
+    raise error
+
+
+def finish(live: LiveCluster) -> None:
+    """When everything was added. Raises NothingReadableError."""
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
     if required:
         raise NothingReadableError("; ".join(required))
     live.bundle.awaits_groups = not any(map(_was_placed_without_group, live.bundle.pods))
-    return live
 
 
 def _was_placed_without_group(pod: Pod) -> bool:
@@ -109,12 +123,12 @@ async def _read(
     count = 0
     async for page in client.pages(target.path, target.params, PAGE_SIZE, raw_page):
         for raw in page.items or ():
-            _add(target, reader, raw, live)
+            add_object(target, reader, raw, live)
             count += 1
         progress(target.title, count)
 
 
-def _add(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:
+def add_object(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: LiveCluster) -> None:
     meta = name_of(raw)
     namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
     key = f"{namespace}/{name}" if namespace else name

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100
-#: Between two looks at what is watched. All objects of a cluster are listed for each: states and reasons are
-#: computed from all of them after a cycle, and a watch would save the listing alone.
-SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 10.0}
+#: Between two looks at what is watched. States and reasons are computed from all objects for each.
+SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
 
 list_options = with_options(
     (
@@ -38,8 +37,7 @@ list_options = with_options(
             "-w",
             "--watch",
             is_flag=True,
-            help="Then print each row that changes, until Ctrl-C; not with -f. A lab is asked every second, "
-            "a cluster is listed every 10 s.",
+            help="Then print each row that changes, until Ctrl-C; not with -f.",
         ),
         click.option("--sort-by", default="", help="Name, state, age, ...; -age is the other way round."),
         click.option(
@@ -98,7 +96,7 @@ def watch_list(
     draw({**document, kind: rows[: limit or None], **more})
     headed, known = bool(rows), _by_key(rows)
     seconds = SECONDS[source_of(options)]
-    with until_ctrl_c(), asking(options, spins=False) as source:
+    with until_ctrl_c(), asking(options, follows=True) as source:
         while True:
             # A pipe gets them now.
             sys.stdout.flush()

@@ -9,9 +9,9 @@ import click
 
 from ringwise.cli.completion import LabName
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.lists import list_options, take_listing, watch_list
+from ringwise.cli.lists import SECONDS, list_options, take_listing, watch_list
 from ringwise.cli.output import output_option, stdout_console, stop, until_ctrl_c
-from ringwise.cli.queries import FROM_CLUSTER, ask, asking, namespace_of, show, source_of, source_options
+from ringwise.cli.queries import ask, asking, namespace_of, show, source_of, source_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -124,7 +124,7 @@ def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
 @click.option(
     "--every",
     type=click.FloatRange(0.1, 3600),
-    help="Seconds between frames.  [default: 1; 10 for a cluster, which is listed for each]",
+    help="Seconds between frames.  [default: 1; 5 for a cluster]",
 )
 @source_options()
 @output_option
@@ -140,8 +140,7 @@ def top_command(once: bool, every: float | None, output: str, **options: Any) ->
 
         show(document, output, draw)
         return
-    seconds = every or (10.0 if source_of(options) == FROM_CLUSTER else 1.0)
-    _show_frames(seconds, options)
+    _show_frames(every or SECONDS[source_of(options)], options)
 
 
 def _show_frames(every: float, options: dict[str, Any]) -> None:
@@ -158,7 +157,7 @@ def _show_frames(every: float, options: dict[str, Any]) -> None:
     # An error is printed when the screen of the frames is gone.
     with (
         until_ctrl_c(),
-        asking(options, spins=False) as source,
+        asking(options, follows=True) as source,
         Live(console=console, screen=True, auto_refresh=False) as live,
     ):
         while True:

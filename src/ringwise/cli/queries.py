@@ -160,20 +160,24 @@ def asking(
     options: dict[str, Any],
     *,
     read_on: bool = False,
-    spins: bool = True,
+    follows: bool = False,
     unreachable: int = ExitCode.BAD_INPUT,
 ) -> Iterator[Callable[[], QuerySource]]:
-    """Opens the source as it is now, each time it is called. Without `spins` nothing but errors is told."""
+    """Opens the source as it is now, each time it is called.
+
+    `follows`: it will be called again and again. A cluster is then listed once and followed with watches, and
+    nothing but errors is told.
+    """
     chosen = source_of(options)
     if chosen == FROM_LAB:
         from ringwise.apps.sources.lab import LabSource
 
         hint = ", or give -f PATH with manifests; kubectl ringwise asks a cluster"
-        with lab_client(options.get("lab"), "querying the lab" if spins else None, hint=hint) as client:
+        with lab_client(options.get("lab"), None if follows else "querying the lab", hint=hint) as client:
             yield lambda: LabSource(client)
     elif chosen == FROM_CLUSTER:
         click.get_current_context().meta[OF_CLUSTER] = True
-        with talking_to_cluster(unreachable=unreachable), _clusters(options, spins) as opened:
+        with talking_to_cluster(unreachable=unreachable), _clusters(options, follows) as opened:
             yield opened
     else:
         may_skip = "keep_going" in options
@@ -232,20 +236,28 @@ def reading_objects(*, may_skip: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _clusters(options: dict[str, Any], spins: bool) -> Iterator[Callable[[], QuerySource]]:
+def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], QuerySource]]:
     from ringwise.apps.sources.cluster import ClusterSource
     from ringwise.cli.inputs import load_catalog, load_configuration
 
     config, boards = options.get("config"), options.get("boards", ())
     configuration = None if config is None else load_configuration(config)
     catalog, access = load_catalog(boards), find_cluster(options)
-    with spinner("reading the cluster") if spins else nullcontext(lambda _text: None) as show_text:
+    if follows:
+        from ringwise.apps.following import FollowedCluster
+
+        with FollowedCluster(access) as followed:
+            yield lambda: ClusterSource(
+                access, catalog, boards, configuration=configuration, live=followed.look()
+            )
+        return
+    with spinner("reading the cluster") as show_text:
         yield lambda: ClusterSource(
             access,
             catalog,
             boards,
             configuration=configuration,
-            tell=complain if spins else lambda line: None,
+            tell=complain,
             progress=lambda kind, count: show_text(f"reading the cluster: {count} {kind}"),
         )
 

@@ -50,9 +50,10 @@ _LISTS = """## Lists
 - `--limit 20` cuts a table after 20 rows and says how many more there are; 0 shows all. Without it a table in
   a terminal has at most 100 rows, in a pipe all. JSON and YAML are never cut.
 - `-w` prints the table and then each row that changes, until Ctrl-C, and a line for what is not in the list
-  any more. A lab is looked at every second, a cluster every 10 s, because all its objects are listed for it:
-  on a large cluster look at the dashboard instead (`ringwise web`), which lists once and then follows with
-  watches. It goes with tables alone, and not with files, which do not change.
+  any more. A lab is asked every second. A cluster is listed once and then followed with watches; what has
+  changed is shown every 5 s, because states and reasons are computed from all its objects. A kind that may be
+  listed and not watched is listed twice a minute. It goes with tables alone, and not with files, which do not
+  change.
 
 A word that is not known ends the command with exit code 2 and the words that are. A lab chooses the rows
 itself; of a cluster all objects are read, because states and reasons are computed from them.

@@ -47,12 +47,14 @@ class ClusterSource(ObjectAnswers):
         now: int | None = None,
         tell: Tell = lambda line: None,
         progress: Progress = lambda kind, count: None,
+        live: LiveCluster | None = None,
     ) -> None:
-        """Without a configuration, that of the cluster's ConfigMap."""
+        """Without a configuration, that of the cluster's ConfigMap. `live`: objects that are read already."""
         super().__init__(catalog, board_files, tell, skip_bad_pods=True)
         self._access = access
         self._configuration = configuration
         self._progress = progress
+        self._given = live
         self._now = time.time_ns() if now is None else now
 
     @property
@@ -61,7 +63,7 @@ class ClusterSource(ObjectAnswers):
 
     @cached_property
     def _live(self) -> LiveCluster:
-        live = read_live(self._access, self._progress)
+        live = self._given or read_live(self._access, self._progress)
         for line in live.missing:
             self._tell(f"note: {line}")
         return live
