@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -183,3 +184,28 @@ def test_ctrl_c_inside_an_import_prints_no_traceback(module: str, arguments: lis
 
 def _without_lab() -> dict[str, str]:
     return {**os.environ, "RINGWISE_LAB": "/absent"}
+
+
+def commands_of(
+    group: click.Group, names: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield names, group
+    for name in group.list_commands(click.Context(group)):
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands_of(command, (*names, name))
+        else:
+            yield (*names, name), command
+
+
+def test_every_help_page_fits_a_terminal_of_80_columns() -> None:
+    long = [
+        (names, line)
+        for names, command in commands_of(cli)
+        for line in command.get_help(
+            click.Context(command, info_name=" ".join(("ringwise", *names)), terminal_width=80)
+        ).splitlines()
+        if len(line) > 80
+    ]
+    assert long == []

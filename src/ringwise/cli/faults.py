@@ -58,8 +58,8 @@ def inject_command(
     chip NODE CHIP...      chips (3, 0-3 or 0,2,5), with a level and a code
     network NODE [CHIP...] the network ports of chips, or of all chips
     node NODE              the node: not Ready, or as NodeD reports it (--status)
-    switch NODE|ADDRESS    the switches of a node, or of all nodes of a leaf switch
-    superpod ID            all nodes of a SuperPoD: not Ready, or as NodeD reports them
+    switch NODE|ADDRESS    the switches of a node, or of a whole leaf switch
+    superpod ID            all nodes of a SuperPoD, as of one node
     """
     wanted = {"kind": kind, "target": target, "chips": _numbers(chips)}
     _change(options, output, "inject", **wanted, level=level, code=code, status=status)

@@ -89,8 +89,8 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        start, until = node["states"][0]["start"], "; takes jobs that end before" if node["open"] else ""
-        table.add(*row, note="" if start is None else f"{node['state']} from {time_text(start)} on{until}")
+        until = "; takes jobs that end before" if node["open"] else ""
+        table.add(*row, note="" if node["states"][0]["start"] is None else f"{node_state(node)}{until}")
     table.print(console, only)
 
 
