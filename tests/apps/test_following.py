@@ -6,11 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ringwise.apps.following import FollowedCluster
+from ringwise.apps.following import FollowedCluster, FollowedKind
 from ringwise.apps.live import NothingReadableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.retry import Backoff
@@ -56,12 +55,13 @@ def names(followed: FollowedCluster) -> list[str]:
 def test_a_watch_that_is_too_old_is_followed_by_a_list(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed, make_list = threading.Semaphore(0), FollowedCluster._list
+    listed, read = threading.Semaphore(0), FollowedKind.read
 
-    async def counting(followed: FollowedCluster, client: Any, kind: Any) -> None:
-        await make_list(followed, client, kind)
-        if kind.target.path == NODES:
+    async def counting(kind: FollowedKind) -> str:
+        version = await read(kind)
+        if kind._path == NODES:
             listed.release()
+        return version
 
     def use(followed: FollowedCluster, change: Callable[..., None]) -> None:
         assert listed.acquire(timeout=60)
@@ -79,7 +79,7 @@ def test_a_watch_that_is_too_old_is_followed_by_a_list(
         assert listed.acquire(timeout=60)
         assert names(followed) == ["node-1", "node-2"]
 
-    monkeypatch.setattr(FollowedCluster, "_list", counting)
+    monkeypatch.setattr(FollowedKind, "read", counting)
     monkeypatch.setattr(Backoff, "pause", lambda _: 0.0)
     following(tmp_path, lambda api: None, use)
 

@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from ringwise.apps.following import FollowedCluster
+from ringwise.apps.following import FollowedKind
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.sources.lab import LabSource
 from ringwise.cli.commands import cli, plugin
@@ -328,12 +328,13 @@ def test_watch_lists_a_cluster_once_and_then_follows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard = threading.Semaphore(0)
-    process = FollowedCluster._process
+    take = FollowedKind._take
 
-    def hear(followed: FollowedCluster, kind: Any, line: bytes) -> None:
-        process(followed, kind, line)
-        if b'"BOOKMARK"' not in line:
-            heard.release()
+    async def hear(kind: FollowedKind, lines: list[bytes]) -> None:
+        await take(kind, lines)
+        for line in lines:
+            if b'"BOOKMARK"' not in line:
+                heard.release()
 
     listed, pages = list[str](), Client.pages
 
@@ -341,7 +342,7 @@ def test_watch_lists_a_cluster_once_and_then_follows_it(
         listed.append(path)
         return pages(client, path, *arguments)
 
-    monkeypatch.setattr(FollowedCluster, "_process", hear)
+    monkeypatch.setattr(FollowedKind, "_take", hear)
     monkeypatch.setattr(Client, "pages", listing)
 
     async def test() -> None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
-from dataclasses import field
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -16,12 +15,10 @@ import msgspec
 
 from ringwise.apps.live import LiveCluster, add_object, finish, kinds_to_read, missing_line
 from ringwise.kube.watch.kinds import WatchTarget
-from ringwise.kube.watch.readers import name_of, raw_page, raw_watch_event
-from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, UnreachableError
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
-from ringwise.kubeclient.credentials import KubeConfigError
-from ringwise.kubeclient.retry import Backoff
-from ringwise.records import dataclass
+from ringwise.kubeclient.list_watch import ListWatch, name_of
 
 Answer = TypeVar("Answer")
 Key = tuple[str, str]
@@ -30,16 +27,56 @@ Key = tuple[str, str]
 _LIST_AGAIN = 30.0
 
 
-@dataclass(slots=True)
-class _Followed:
-    """One kind of object."""
+class FollowedKind(ListWatch):
+    """One kind of object; `changed` is called whenever another look would show something else."""
 
-    target: WatchTarget
-    objects: dict[Key, msgspec.Raw] = field(default_factory=dict)
-    #: From where the watch goes on; empty: it is listed first.
-    version: str = ""
-    #: Why it cannot be listed.
-    missing: str | None = None
+    def __init__(self, client: Client, target: WatchTarget, changed: Callable[[], None]) -> None:
+        super().__init__(client, target.title, target.path, target.params, clock=RealClock())
+        self._target = target
+        self._changed = changed
+        self.objects: dict[Key, msgspec.Raw] = {}
+        #: Why it cannot be listed.
+        self.missing: str | None = None
+
+    async def open(self) -> None:
+        """List it for the first time. Raises UnreachableError and KubeConfigError."""
+        try:
+            self._version = await self.read()
+        except ApiError as error:
+            self.missing = missing_line(self._target, error)
+
+    async def read(self) -> str:
+        found: dict[Key, msgspec.Raw] = {}
+        version = ""
+        async for page in self._pages():
+            version = version or page.metadata.resource_version
+            for raw in page.items or ():
+                found[_key(raw) or ("", f"unnamed {len(found)}")] = raw
+        self.objects, self.missing = found, None
+        self.synced.set()
+        self._changed()
+        return version
+
+    def _refused(self, error: ApiError) -> float:
+        if error.status in (401, 403, 404):
+            self._list_again("forbidden")
+            return _LIST_AGAIN
+        return super()._refused(error)
+
+    async def _take(self, lines: list[bytes]) -> None:
+        for line in lines:
+            change = self._change(line)
+            if change is None:
+                continue
+            event, _ = change
+            key = _key(event.object)
+            if key is None or event.type not in ("ADDED", "MODIFIED", "DELETED"):
+                continue
+            if event.type == "DELETED":
+                self.objects.pop(key, None)
+            else:
+                self.objects[key] = event.object
+            self._changed()
 
 
 class FollowedCluster:
@@ -53,7 +90,7 @@ class FollowedCluster:
         self._access = access
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="watches", daemon=True)
-        self._kinds = [_Followed(target) for target, _ in kinds_to_read()]
+        self._kinds: list[FollowedKind] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._client: Client | None = None
         self._is_new = True
@@ -93,14 +130,15 @@ class FollowedCluster:
     # -- in the thread -------------------------------------------------------------------------
 
     async def _open(self) -> None:
-        self._client = Client(self._access, component="kubectl")
-        await self._client.__aenter__()
+        self._client = client = Client(self._access, component="kubectl")
+        await client.__aenter__()
+        self._kinds = [FollowedKind(client, target, self._changed) for target, _ in kinds_to_read()]
         for kind in self._kinds:
-            try:
-                await self._list(self._client, kind)
-            except ApiError as error:
-                kind.missing = missing_line(kind.target, error)
-        self._tasks = [asyncio.create_task(self._follow(self._client, kind)) for kind in self._kinds]
+            await kind.open()
+        self._tasks = [asyncio.create_task(kind.run()) for kind in self._kinds]
+
+    def _changed(self) -> None:
+        self._is_new = True
 
     async def _close(self) -> None:
         # Also what is still opening.
@@ -118,56 +156,6 @@ class FollowedCluster:
                 task.result()
         is_new, self._is_new = self._is_new, False
         return [(list(kind.objects.values()), kind.missing) for kind in self._kinds], is_new
-
-    async def _list(self, client: Client, kind: _Followed) -> None:
-        found: dict[Key, msgspec.Raw] = {}
-        version = ""
-        async for page in client.pages(kind.target.path, kind.target.params, PAGE_SIZE, raw_page):
-            version = version or page.metadata.resource_version
-            for raw in page.items or ():
-                found[_key(raw) or ("", f"unnamed {len(found)}")] = raw
-        kind.objects, kind.version, kind.missing = found, version, None
-        self._is_new = True
-
-    async def _follow(self, client: Client, kind: _Followed) -> None:
-        backoff = Backoff()
-        while True:
-            try:
-                if not kind.version:
-                    if kind.missing is not None:
-                        await asyncio.sleep(_LIST_AGAIN)
-                    await self._list(client, kind)
-                async with client.watch(kind.target.path, kind.target.params, kind.version) as batches:
-                    async for lines in batches:
-                        for line in lines:
-                            self._process(kind, line)
-                        backoff.reset()
-                pause = backoff.pause()
-            except ApiError as error:
-                if error.status in (400, 403, 404, 410):
-                    kind.version = ""
-                pause = _LIST_AGAIN if error.status in (403, 404) else backoff.pause()
-            except (UnreachableError, KubeConfigError):
-                pause = backoff.pause()
-            await asyncio.sleep(pause)
-
-    def _process(self, kind: _Followed, line: bytes) -> None:
-        """Raises ApiError where the watch has failed: then everything is listed again."""
-        event = raw_watch_event(line)
-        if event.type == "ERROR":
-            raise ApiError(410, "Expired", "the watch failed")
-        meta = name_of(event.object)
-        key = _key(event.object)
-        if meta is None or key is None:
-            return
-        kind.version = meta.resource_version or kind.version
-        if event.type == "DELETED":
-            kind.objects.pop(key, None)
-        elif event.type in ("ADDED", "MODIFIED"):
-            kind.objects[key] = event.object
-        else:
-            return
-        self._is_new = True
 
 
 def _key(raw: object) -> Key | None:
