@@ -1,16 +1,17 @@
-# Everything here works on a fresh machine with Python 3.11 or newer and make:
-# the first target that needs it sets up .venv from the pinned, hashed requirements.
+# Everything here works on a fresh machine with Python 3.11 or newer and make: the first target that needs it sets up
+# .venv from the pinned, hashed requirements; `make demo` with what users run, the others with what developers need, too.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+USER_STAMP := $(VENV)/.installed
+STAMP := $(VENV)/.developer
 WORKERS ?= 2
 BENCHES ?= decide switches superpods cycle bounded answers faults list start soak web
 BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
 BROWSER_STAMP := $(VENV)/.browser
-FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise.apps.bench.page import find_browser; sys.exit(not find_browser())'
+FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise_bench.page import find_browser; sys.exit(not find_browser())'
 NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGWISE_BROWSER names another one
 
 .DEFAULT_GOAL := help
@@ -20,15 +21,19 @@ NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGW
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
 
-setup: $(STAMP) ## make .venv and install Ringwise into it
+setup: $(STAMP) ## make .venv and install Ringwise into it, with what developers need
 
-$(STAMP): requirements-dev.txt pyproject.toml
+$(USER_STAMP): requirements.txt requirements-build.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Ringwise needs Python 3.11 or newer; name one with: make PYTHON=/path/to/python3"; exit 1; }
-	@$(PYTHON) tools/set_up.py $(VENV) requirements-dev.txt
+	@$(PYTHON) tools/set_up.py $(VENV) -r requirements.txt -r requirements-build.txt -e .
 	@touch $@
 
-demo: $(STAMP) ## show Ringwise at work on a sample cluster
+$(STAMP): requirements-dev.txt bench/pyproject.toml $(USER_STAMP)
+	@$(PYTHON) tools/set_up.py $(VENV) -r requirements-dev.txt -e ./bench
+	@touch $@
+
+demo: $(USER_STAMP) ## show Ringwise at work on a sample cluster
 	@$(BIN)/ringwise demo
 
 test: lint ## all checks and all tests
@@ -103,7 +108,7 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 	test -z "$$failed" || { echo "goals not met:$$failed" >&2; exit 1; }
 
 docs: $(STAMP) ## write the reference pages anew from their sources
-	@$(BIN)/python -m ringwise.cli.docs docs
+	@$(BIN)/python -m ringwise_bench.docs.write docs
 
 tour: $(STAMP) ## run the commands that the pages show, and write what they print into the pages
 	@RINGWISE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/tour tests/lab/test_page.py
@@ -129,5 +134,5 @@ requirements: $(STAMP) ## pin the newest versions that fit, with hashes for all 
 	  awk '/^[^ #]/{on=/^setuptools==/} on && !/^ *#/' requirements-dev.txt; } > requirements-build.txt
 
 clean: ## remove .venv and every cache
-	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) build dist bench/build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

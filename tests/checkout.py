@@ -9,7 +9,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "ringwise"
+BENCH = ROOT / "bench" / "src" / "ringwise_bench"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
+#: Those of the package of the benchmarks, too: what holds for whatever is written here.
+ALL_SOURCES = [*SOURCES, *sorted(BENCH.rglob("*.py"))]
+
+
+def source_name(path: Path) -> str:
+    """A source file by its place in the packages: `ringwise/state/model.py`."""
+    return path.relative_to((BENCH if BENCH in path.parents else PACKAGE).parent).as_posix()
 
 
 @cache

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 from string import Formatter
 
 import pytest
 
-import ringwise
-from ringwise.apps.docs.reasons_reference import all_kinds
 from ringwise.grammar import Quantity, agrees, amount_text, counted
 from ringwise.reasons import ReasonKind, Stage, general_form
 from ringwise.topology.reasons import SUPERPOD_OVERSIZE
+from ringwise_bench.docs.reasons_reference import all_kinds
+from tests.checkout import BENCH, SOURCES, source_name
 
-SOURCES = Path(ringwise.__file__).parent
 NOUNS = (
     "allocatable|batches|blocks|boards|chips|commands|containers|documents|errors|events|files|gangs|jobs|"
     "machines|meshes|minutes|nodes|objects|pairs|places|pods|queues|racks|replicas|rings|seconds|servers|"
@@ -95,17 +93,12 @@ def test_the_reference_shows_templates_in_the_plural() -> None:
     assert "{nodes} {what}s" in general_form(SUPERPOD_OVERSIZE.sentence)
 
 
-#: Files whose numbers are those of a measurement and never 1.
-MEASUREMENTS = ("apps/bench/",)
-
-
 def test_no_message_has_a_plural_that_a_number_may_contradict() -> None:
     """`{n} pods` in an f-string is wrong for n = 1: `counted` makes both forms."""
     wrong = []
-    for path in sorted(SOURCES.rglob("*.py")):
-        name = path.relative_to(SOURCES).as_posix()
-        if name.startswith(MEASUREMENTS):
-            continue
+    # The numbers of the benchmarks are measured and never 1.
+    for path in (*SOURCES, *(BENCH / "docs").glob("*.py")):
+        name = source_name(path)
         for found in ast.walk(ast.parse(path.read_text())):
             if isinstance(found, ast.Constant) and isinstance(found.value, str):
                 if re.search(r"\w\(e?s\)", found.value):

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -252,10 +253,51 @@ def test_the_makefile_has_the_promised_targets() -> None:
     text = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z]+):", text, re.M))
     assert {"demo", "test", "bench", "lint", "requirements"} <= targets
-    assert "tools/set_up.py $(VENV) requirements-dev.txt" in text
-    assert '"--require-hashes", "-r", requirements' in (ROOT / "tools" / "set_up.py").read_text(
-        encoding="utf-8"
-    )
+    assert '"--require-hashes", *(f"-r{name}"' in (ROOT / "tools" / "set_up.py").read_text(encoding="utf-8")
+
+
+#: Stands for tools/set_up.py: notes what is asked for, and makes the program that the demo starts.
+NOTES = """
+import pathlib, sys
+print("set up", *sys.argv[2:])
+program = pathlib.Path(sys.argv[1], "bin", "ringwise")
+program.parent.mkdir(parents=True, exist_ok=True)
+program.write_text("#!/bin/sh\\necho ringwise $@\\n")
+program.chmod(0o755)
+"""
+USERS = "set up -r requirements.txt -r requirements-build.txt -e ."
+DEVELOPERS = "set up -r requirements-dev.txt -e ./bench"
+
+
+@pytest.mark.parametrize("first", ["demo", "setup"])
+def test_26_the_demo_installs_what_users_run_and_setup_the_rest(first: str, tmp_path: Path) -> None:
+    """In any order, and once: a target that is made again installs nothing."""
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "tools" / "set_up.py").write_text(NOTES)
+    for name in (
+        *("Makefile", "pyproject.toml", "bench/pyproject.toml"),
+        *("requirements.txt", "requirements-build.txt", "requirements-dev.txt"),
+    ):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+
+    def make(target: str) -> list[str]:
+        command = ["make", "--no-print-directory", f"PYTHON={sys.executable}", target]
+        environment = {"PATH": os.environ["PATH"]}
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return [line for line in done.stdout.splitlines() if not line.startswith("make:")]
+
+    demo = "ringwise demo"
+    if first == "demo":
+        assert make("demo") == [USERS, demo]
+        assert make("demo") == [demo]
+        assert make("setup") == [DEVELOPERS]
+    else:
+        assert make("setup") == [USERS, DEVELOPERS]
+    assert make("setup") == []
+    assert make("demo") == [demo]
 
 
 def test_the_licence_is_complete_and_the_one_we_name() -> None:

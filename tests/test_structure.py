@@ -15,7 +15,7 @@ import pytest
 from ringwise import wellknown
 from ringwise.plugins import PLUGINS
 from ringwise.scheduler.cluster_reader import ClusterReader
-from tests.checkout import PACKAGE, ROOT, SOURCES, project
+from tests.checkout import ALL_SOURCES, PACKAGE, ROOT, SOURCES, project, source_name
 
 CORE = (
     "grammar",
@@ -38,10 +38,10 @@ CORE = (
 
 @cache
 def imports() -> dict[str, set[str]]:
-    """Module -> the modules of the package it imports, also those only for types or inside functions."""
+    """Module -> the modules of both packages it imports, also those only for types or inside functions."""
     modules = {}
-    for path in SOURCES:
-        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    for path in ALL_SOURCES:
+        name = source_name(path).removesuffix(".py").replace("/", ".")
         modules[name.removesuffix(".__init__")] = path
     found: dict[str, set[str]] = {}
     for name, path in modules.items():
@@ -97,16 +97,26 @@ def test_the_search_for_circles_finds_them() -> None:
 def test_only_one_place_makes_schedulers() -> None:
     """It gives them the plugins and actions of installed packages, so no command is left without them."""
     makers = [
-        str(path.relative_to(PACKAGE))
-        for path in SOURCES
+        source_name(path)
+        for path in ALL_SOURCES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Scheduler"
     ]
-    assert makers == ["apps/extensions.py"]
+    assert makers == ["ringwise/apps/extensions.py"]
 
 
 def test_no_two_modules_import_each_other_in_a_circle() -> None:
     assert circles(imports()) == []
+
+
+def test_26_what_users_run_does_not_import_the_package_of_the_benchmarks() -> None:
+    """The contract of `make lint`, also for imports by name: the command finds it by its entry point."""
+    contracts = project()["tool"]["importlinter"]["contracts"]
+    assert {"source_modules": ["ringwise"], "forbidden_modules": ["ringwise_bench"]}.items() <= next(
+        one for one in contracts if "ringwise_bench" in one.get("forbidden_modules", ())
+    ).items()
+    naming = [source_name(path) for path in SOURCES if "ringwise_bench" in path.read_text(encoding="utf-8")]
+    assert naming == []
 
 
 def string_constants(source: str) -> set[str]:
@@ -239,9 +249,9 @@ def test_the_core_reads_no_clock_and_no_random_numbers() -> None:
 
 
 def test_sources_say_what_they_are_for() -> None:
-    assert SOURCES
+    assert ALL_SOURCES
     silent = []
-    for path in SOURCES:
+    for path in ALL_SOURCES:
         text = path.read_text(encoding="utf-8")
         if text.strip() and ast.get_docstring(ast.parse(text)) is None:
             silent.append(str(path.relative_to(ROOT)))
@@ -299,8 +309,8 @@ def test_the_search_for_well_known_names_finds_them(source: str, finds: bool) ->
 
 def test_well_known_names_are_spelled_in_their_file_only() -> None:
     found = {
-        str(path.relative_to(PACKAGE)): spelled
-        for path in SOURCES
+        source_name(path): spelled
+        for path in ALL_SOURCES
         if path.name != "wellknown.py" and (spelled := names_spelled_in(path.read_text(encoding="utf-8")))
     }
     assert found == {}
@@ -417,12 +427,12 @@ def test_states_have_an_import_contract() -> None:
 def test_no_two_classes_have_the_same_name() -> None:
     """A name means one thing. Private classes are seen in their module only, generated ones have packages."""
     found: dict[str, list[str]] = {}
-    for path in SOURCES:
+    for path in ALL_SOURCES:
         if path.name.endswith("_pb2.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+                found.setdefault(node.name, []).append(source_name(path))
     assert found
     assert {name: where for name, where in found.items() if len(where) > 1} == {}
 

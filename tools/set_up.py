@@ -1,6 +1,6 @@
-"""Install pinned requirements and Ringwise into a virtual environment, and show that it works.
+"""Install pinned requirements and packages of this repository into a virtual environment, with progress.
 
-    python tools/set_up.py .venv requirements-dev.txt
+    python tools/set_up.py .venv -r requirements-dev.txt -e . -e ./bench
 
 The Makefile calls it. It needs nothing but the standard library. pip is silent for minutes on a slow network;
 here a line says how far it is, in a terminal every second, in a log every ten.
@@ -8,6 +8,7 @@ here a line says how far it is, in a terminal every second, in a log every ten.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -92,19 +93,24 @@ def install(command: list[str], progress: Progress) -> None:
         sys.exit(f"{said}\n== pip failed with exit code {pip.returncode}; after it is mended: make setup")
 
 
-def main(folder: str, requirements: str) -> None:
-    out = sys.stdout
-    total = packages_of(Path(requirements))
-    out.write(f"== setting up {folder}, once: {total} packages, one to three minutes\n")
+def main(arguments: list[str], out: TextIO) -> None:
+    known = argparse.ArgumentParser()
+    known.add_argument("folder")
+    known.add_argument("-r", dest="requirements", action="append", required=True)
+    known.add_argument("-e", dest="packages", action="append", required=True)
+    given = known.parse_args(arguments)
+    total = sum(packages_of(Path(name)) for name in given.requirements)
+    out.write(f"== setting up {given.folder}, once: {total} packages, one to three minutes\n")
     out.flush()
     progress = Progress(total, out)
-    python = Path(folder, "bin", "python")
+    python = Path(given.folder, "bin", "python")
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    install([str(python), *_PIP, "--require-hashes", "-r", requirements], progress)
-    install([str(python), *_PIP, "--no-deps", "--no-build-isolation", "-e", "."], progress)
-    out.write(f"== {folder} is ready after {progress.seconds} s\n")
+        subprocess.run([sys.executable, "-m", "venv", given.folder], check=True)
+    pip = [str(python), *_PIP]
+    install([*pip, "--require-hashes", *(f"-r{name}" for name in given.requirements)], progress)
+    install([*pip, "--no-deps", "--no-build-isolation", *(f"-e{name}" for name in given.packages)], progress)
+    out.write(f"== {given.folder} is ready after {progress.seconds} s\n")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:], sys.stdout)

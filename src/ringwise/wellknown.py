@@ -486,3 +486,5 @@ CREDENTIAL_API_BETA = "client.authentication.k8s.io/v1beta1"
 
 #: Entry-point group of installed packages with plugins and actions. Their authors.
 PLUGIN_ENTRY_POINTS = "ringwise.plugins"
+#: Entry-point group of commands in packages of their own. The package ringwise-bench.
+COMMAND_ENTRY_POINTS = "ringwise.commands"

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ringwise.apps.bench import allocate
-from ringwise.apps.bench.virtual_loop import LoopClock, VirtualLoop
+from ringwise_bench import allocate
+from ringwise_bench.virtual_loop import LoopClock, VirtualLoop
 
 
 def test_a_virtual_hour_takes_no_time_and_keeps_the_order() -> None:

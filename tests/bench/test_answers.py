@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.apps.bench import answers
+from ringwise_bench import answers
 from tests.apps.test_aside import no_children
 
 

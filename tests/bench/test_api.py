@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from ringwise.apps.bench import api, binders
-from ringwise.apps.bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
+from ringwise_bench import api, binders
+from ringwise_bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
 
 
 def _write(tally: binders._Tally) -> None:

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from ringwise.apps.bench.differing_gangs import WHOLE_JOBS, WholeJob
 from ringwise.framework import budget
+from ringwise_bench.differing_gangs import WHOLE_JOBS, WholeJob
 
 
 @pytest.mark.parametrize("job", WHOLE_JOBS, ids=lambda job: job.name)

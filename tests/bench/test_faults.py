@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.apps.bench.faults import measure
+from ringwise_bench.faults import measure
 
 
 def test_every_fault_is_handled_and_has_a_cost() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from collections import Counter
 
-from ringwise.apps.bench.soak import Soak
 from ringwise.state.model import PodClass
 from ringwise.state.node_shapes import NodeShape
+from ringwise_bench.soak import Soak
 
 
 def counted() -> Counter[type]:

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ringwise.apps.bench import start
+from ringwise_bench import start
 
 
 @pytest.mark.process

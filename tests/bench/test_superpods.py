@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.apps.bench import superpods as bench_superpods
+from ringwise_bench import superpods as bench_superpods
 
 
 def test_both_ways_decide_alike_and_every_result_is_complete() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.apps.bench import switches as bench_switches
+from ringwise_bench import switches as bench_switches
 
 
 def test_every_goal_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.bench.page import BROWSER_VARIABLE, PageFigures
-from ringwise.apps.bench.web import measure, page_rows
-from ringwise.views.bench import Measured
+from ringwise_bench.page import BROWSER_VARIABLE, PageFigures
+from ringwise_bench.report import Measured
+from ringwise_bench.web import measure, page_rows
 
 
 def rows() -> dict[str, Measured]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.docs.reasons_reference import all_kinds
-from ringwise.cli.docs import pages, write_pages
+from ringwise_bench.docs.reasons_reference import all_kinds
+from ringwise_bench.docs.write import pages, write_pages
 from tests.cli.command_tree import command_paths
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -14,8 +14,6 @@ import pytest
 from click.testing import CliRunner, Result
 from jsonschema import Draft202012Validator
 
-from ringwise.apps.bench import decide
-from ringwise.apps.bench.report import at_least, shown
 from ringwise.cli.commands import cli, plugin
 from ringwise.views import schemas
 from ringwise.views.schemas import (
@@ -28,6 +26,8 @@ from ringwise.views.schemas import (
     shipped_text,
 )
 from ringwise.views.version1 import CHANGES
+from ringwise_bench import decide
+from ringwise_bench.report import at_least, shown
 from tests.cli.command_tree import command_paths
 from tests.deploy.test_live import small_cluster
 from tests.device.test_commands import kubeconfig

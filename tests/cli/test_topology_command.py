@@ -8,13 +8,13 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.drawing.topology import draw_switches
 from ringwise.cli.topology import topology
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchJob, switch_states
 from ringwise.topology.switches import Server, make_topology, resolve
 from ringwise.views.topology import switch_rows
+from ringwise_bench.docs.switches_page import drawn_page
 
 
 def test_import_writes_the_config_map(tmp_path: Path) -> None:

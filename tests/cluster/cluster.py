@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.apps.admission.certificates import Pair
-from ringwise.apps.control_plane import (
+from ringwise.apps.install import deployment
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import (
     ApiAnswer,
     ControlPlane,
     Process,
@@ -22,8 +24,6 @@ from ringwise.apps.control_plane import (
     free_port,
     ringwise_command,
 )
-from ringwise.apps.install import deployment
-from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")

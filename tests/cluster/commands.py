@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ringwise.apps.control_plane import find_program, ringwise_command
+from ringwise_bench.control_plane import find_program, ringwise_command
 
 
 def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

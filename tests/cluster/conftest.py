@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.apps.admission.certificates import make_authority
-from ringwise.apps.control_plane import ControlPlane
+from ringwise_bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 
 #: Signs client certificates of users.

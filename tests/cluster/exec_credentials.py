@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ringwise.apps.control_plane import ControlPlane, Process, ringwise_command
 from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ControlPlane, Process, ringwise_command
 from tests.cluster.objects import Object
 
 EXEC_VERSION = "client.authentication.k8s.io/v1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ringwise.apps.control_plane import ApiAnswer
+from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import GROUPS, PODS, Cluster
 from tests.cluster.objects import CHIP, NAMESPACE, Object, pod
 

@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.webhook import Options, serve
-from ringwise.apps.control_plane import free_port
 from ringwise.apps.install import deployment
 from ringwise.kube.write.default_queues import default_queues
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.control_plane import free_port
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, is_ready
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 

@@ -6,9 +6,9 @@ import multiprocessing
 
 import pytest
 
-from ringwise.apps.bench.binders import ALONE, LOOP, SCHEDULER
-from ringwise.apps.bench.comparison import compare, compare_in_turn
-from ringwise.apps.bench.scenario import Scenario
+from ringwise_bench.binders import ALONE, LOOP, SCHEDULER
+from ringwise_bench.comparison import compare, compare_in_turn
+from ringwise_bench.scenario import Scenario
 
 pytestmark = pytest.mark.cluster
 

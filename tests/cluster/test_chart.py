@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ringwise.apps.control_plane import ControlPlane, find_program
 from ringwise.apps.install import deployment
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ControlPlane, find_program
 from tests.cluster.cluster import Cluster
 from tests.cluster.objects import Object
 from tests.deploy import charts

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from ringwise.apps.control_plane import ApiAnswer
 from ringwise.wellknown import CLUSTER_REPORT_LABEL, MINDX_DL, NODE_REPORT_LABEL, RANK_INDEX
+from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import CONFIG_MAPS, GROUPS, PODS, Cluster, check_chips, node_of
 from tests.cluster.objects import Object, node_report, nodes, pod, pod_group
 from tests.clusterd import ClusterD, HotSwitch, PublicFault

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.certificates import make_authority, make_server
-from ringwise.apps.control_plane import Process, free_port, ringwise_command
 from ringwise.apps.install import deployment
 from ringwise.apps.install.dashboard import Dashboard as InstalledDashboard
 from ringwise.wellknown import SCHEDULER_LEASE, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import Process, free_port, ringwise_command
 from tests.cluster.cluster import Cluster, Component, is_ready
 from tests.cluster.dashboard import Dashboard, Follower, signed_token
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob

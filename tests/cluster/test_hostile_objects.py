@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject
 from ringwise.scheduler.faults.job_events import BACKOFF
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
+from ringwise_bench.hostile_objects import HOSTILE, HostileObject
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod

@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from ringwise.apps.control_plane import free_port
+from ringwise_bench.control_plane import free_port
 from tests.cluster.cluster import Cluster
 from tests.cluster.dashboard import Dashboard
 from tests.cluster.objects import NAMESPACE, nodes, vcjob

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.control_plane import ControlPlane, Process
 from ringwise.apps.install import deployment
 from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ControlPlane, Process
 from tests.cluster.cluster import Cluster, check_chips, is_ready
 from tests.cluster.objects import nodes, vcjob
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ringwise.apps.admission.certificates import Pair, make_authority
-from ringwise.apps.control_plane import find_program
 from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.control_plane import find_program
 from tests.cluster.cluster import Cluster, check_chips
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with

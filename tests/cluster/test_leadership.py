@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.control_plane import ControlPlane, Process, ringwise_command
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_LEASE, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ControlPlane, Process, ringwise_command
 from tests.cluster.cluster import Cluster, Component, check_chips
 from tests.cluster.exec_credentials import calls, exec_user, launched_with, set_delays
 from tests.cluster.objects import nodes, pod

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.apps.control_plane import Process, ringwise_command
+from ringwise_bench.control_plane import Process, ringwise_command
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, check_chips, node_of
 from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise, ringwise
 from tests.cluster.objects import (

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ringwise.apps.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
@@ -19,6 +18,7 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
 )
+from ringwise_bench.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
 from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod
 from tests.cluster.test_queues import command, queue, states

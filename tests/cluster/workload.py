@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ringwise.apps.control_plane import ApiAnswer
+from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.objects import ENDS, STARTS_AFTER, Object, pod, pod_group, vcjob
 

@@ -23,10 +23,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.apps.docs.reasons_reference import all_kinds
 from ringwise.cli.commands import cli
 from ringwise.metrics.prometheus import Metrics
 from ringwise.reasons import Stage
+from ringwise_bench.docs.reasons_reference import all_kinds
 from tests.compatibility.record import FURTHER_TIME, LATER, QUERIES, SEEDS, place_answer
 from tests.lab.rig import SMALL, Terminal, running
 from tests.tools.documents import decisions, field_paths, first_difference, known_before

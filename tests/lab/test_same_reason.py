@@ -12,7 +12,6 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
-from ringwise.apps.docs.reasons_reference import all_kinds
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.manifests.switches import topology_of_config_map
@@ -22,6 +21,7 @@ from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import TOR_NODE_CONFIG_MAP
+from ringwise_bench.docs.reasons_reference import all_kinds
 from tests.admission.reviews import review
 from tests.lab.rig import Terminal, nodes, running
 from tests.place.asking import configuration_text

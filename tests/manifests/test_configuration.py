@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.framework.arguments import integer
 from ringwise.framework.configuration import Configuration, PluginOption, Settings
 from ringwise.framework.registry import PluginSpec
@@ -18,6 +17,7 @@ from ringwise.plugins.binpack import WEIGHT, resource_weights
 from ringwise.plugins.nodeorder import LEAST_REQUESTED, MOST_REQUESTED
 from ringwise.plugins.predicates import NODE_PORTS
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
+from ringwise_bench.docs.settings_reference import settings_page
 from tests.framework.settings_by_name import value_of
 from tests.manifests.configuration_samples import (
     DOCUMENT_BROKEN,

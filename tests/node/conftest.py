@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ringwise.apps.control_plane import ControlPlane
+from ringwise_bench.control_plane import ControlPlane
 from tests.cluster.cluster import Cluster
 from tests.cluster.conftest import keep_logs
 from tests.node.machine import Machine, why_not

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ringwise.apps.control_plane import ControlPlane, Process, find_program, free_port, ringwise_command
+from ringwise_bench.control_plane import ControlPlane, Process, find_program, free_port, ringwise_command
 
 ROOT = Path(__file__).resolve().parents[2]
 RESOURCE = "huawei.com/Ascend910"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringwise.apps.docs.settings_reference import settings_page
 from ringwise.framework.arguments import Argument
 from ringwise.framework.configuration import ENABLE_FLAGS, SETTINGS, Settings
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
+from ringwise_bench.docs.settings_reference import settings_page
 
 
 def test_k_the_default_is_the_one_of_the_documents() -> None:

@@ -98,12 +98,12 @@ def not_a_command(line: str) -> str | None:
 
 
 def make_folder(folder: Path) -> dict[str, str]:
-    """A new folder with what the pages name: the examples, and `.venv` as `make setup` leaves it.
+    """A new folder with what the pages name: the examples, and `.venv` as `make demo` leaves it.
 
     Returns the environment of its commands.
     """
     shutil.copytree(ROOT / "examples", folder / "examples")
-    for name in ("Makefile", "pyproject.toml", "requirements-dev.txt"):
+    for name in ("Makefile", "pyproject.toml", "requirements.txt", "requirements-build.txt"):
         shutil.copy2(ROOT / name, folder)
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession
 
-from ringwise.apps.control_plane import free_port
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.answers import SchedulerAnswers
@@ -29,6 +28,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.reservations import Reservation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.web.core import WatchedScheduler
+from ringwise_bench.control_plane import free_port
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
 from tests.web.client import Mirror

@@ -1,77 +1,35 @@
-"""`ringwise bench NAME`: measure, and check whether the goals hold."""
+"""`ringwise bench NAME`: a command of the package ringwise-bench, which users do without."""
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points
 
 import click
 
-from ringwise.apps.bench.report import run_bench
-from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
-
-if TYPE_CHECKING:
-    from ringwise.apps.bench.report import Bench
-
-#: Each is a module of `ringwise.apps.bench` with a function `run`.
-BENCHES = (
-    "allocate",
-    "answers",
-    "api",
-    "bounded",
-    "cycle",
-    "decide",
-    "faults",
-    "list",
-    "soak",
-    "start",
-    "superpods",
-    "switches",
-    "web",
-)
+from ringwise.cli.output import stop
+from ringwise.wellknown import COMMAND_ENTRY_POINTS
 
 
-@click.command()
-@click.argument("name", type=click.Choice(BENCHES))
-@output_option
-@click.option("--full", is_flag=True, help="Measure longer.")
-@click.option(
-    "--beside",
-    type=click.Choice(["kube-scheduler"]),
-    help="With `api`: the same work by another scheduler in the same run.",
-)
-def bench(name: str, output: str, full: bool, beside: str | None) -> None:
+def find_bench() -> click.Command:
+    """The benchmarks where they are installed, and else a command that says what is missing."""
+    for entry in entry_points(group=COMMAND_ENTRY_POINTS, name="bench"):
+        command = entry.load()
+        assert isinstance(command, click.Command)
+        return command
+    return _without_package
+
+
+#: Whatever is asked of the benchmarks, one sentence is the answer.
+_ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@click.command("bench", add_help_option=False, context_settings=_ANY_ARGUMENTS)
+def _without_package() -> None:
     """Run a benchmark; exit code 1 when a goal does not hold."""
-    from ringwise.apps.control_plane import ControlPlaneError
+    raise stop(
+        "the benchmarks are the package ringwise-bench, which is not installed: in a checkout of Ringwise, "
+        "`make setup` or `pip install ./bench`"
+    )
 
-    module = import_module(f"ringwise.apps.bench.{name}")
-    chosen: Bench = module.run
-    if beside is not None:
-        if name != "api":
-            raise stop("--beside goes with the benchmark api only")
-        chosen = module.run_beside_kube_scheduler
-    try:
-        if sys.stderr.isatty():
-            # No spinner: its thread would be measured, too.
-            complain(f"measuring {name}; Ctrl-C ends it")
-        document = run_bench(name, chosen, full)
-    except ControlPlaneError as error:
-        raise stop(*str(error).splitlines()) from None
-    if output == "table":
-        from ringwise.cli.drawing.lines import print_lines
-        from ringwise.cli.drawing.tables import Column, Table
 
-        console = stdout_console()
-        print_lines(console, f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")
-        columns = [Column("figure", wraps=True), Column("value", right=True), Column("unit"), Column("holds")]
-        table = Table(columns, note="goal")
-        for row in document["results"]:
-            holds = {True: "yes", False: "NO", None: ""}[row["holds"]]
-            table.add(row["name"], f"{row['value']:,g}", row["unit"], holds, note=row["goal"] or "")
-        table.print(console)
-    else:
-        print_document(document, output)
-    if any(row["holds"] is False for row in document["results"]):
-        raise click.exceptions.Exit(ExitCode.FAILED)
+bench = find_bench()

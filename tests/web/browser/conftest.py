@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.bench.page import BROWSER_VARIABLE, find_browser
+from ringwise_bench.page import BROWSER_VARIABLE, find_browser
 from tests.web.browser.rig import DashboardLab, View, dashboard_lab
 
 Opener = Callable[..., View]

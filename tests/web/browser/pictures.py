@@ -12,7 +12,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from ringwise.apps.bench.page import find_browser
+from ringwise_bench.page import find_browser
 from tests.lab.rig import job, queue
 from tests.web.browser.rig import DashboardLab, View, dashboard_lab
 

@@ -23,8 +23,6 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from ringwise.apps.bench.page import BROWSER_VARIABLE, BrowserError, PageFigures, find_browser, measure_page
-from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.apps.web.answers import SchedulerAnswers
 from ringwise.apps.web.serving import listening
@@ -35,13 +33,14 @@ from ringwise.manifests.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.state.model import Device, Node, Pod
-from ringwise.views.bench import Measured
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
 from ringwise.web.core import Answer, WatchedScheduler
 from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 from ringwise.wellknown import ACCELERATOR_TYPE, ASCEND910, VOLCANO_SCHEDULER
+from ringwise_bench.page import BROWSER_VARIABLE, BrowserError, PageFigures, find_browser, measure_page
+from ringwise_bench.report import Measured, at_most, shown
 
 NODES, JOBS, CLIENTS, CHANGES = 10_000, 2_000, 10, 1_000
 #: Seconds between two turns of the scheduler, of one measurement, and how many pairs there are. A pair

@@ -22,9 +22,6 @@ from typing import Any
 
 import grpc
 
-from ringwise.apps.bench.report import at_most, shown
-from ringwise.apps.bench.virtual_loop import LoopClock, VirtualLoop
-from ringwise.apps.control_plane import ControlPlane
 from ringwise.apps.node_api import MemoryClient, NodeApi, Object
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.drivers.simulated import SimulatedDriver
@@ -37,7 +34,6 @@ from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.messages.rank_table import rank_table_key
 from ringwise.records import dataclass
-from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ASCEND910,
     ASCEND_REAL,
@@ -48,6 +44,9 @@ from ringwise.wellknown import (
     MOUNTED_CHIPS_KEY,
     PREDICATE_TIME,
 )
+from ringwise_bench.control_plane import ControlPlane
+from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.virtual_loop import LoopClock, VirtualLoop
 
 RATIO_GOAL, MEMORY_GOAL, REQUESTS_GOAL = 1.5, 100, 20
 POD_COUNT, CHIP_COUNT = 100, 16
@@ -76,7 +75,7 @@ def run(full: bool = False) -> list[Measured]:
     allocate, patch = median(times.allocate), median(times.patch)
     idle = json.loads(
         subprocess.run(
-            [sys.executable, "-c", "from ringwise.apps.bench.allocate import idle_hour; idle_hour()"],
+            [sys.executable, "-c", "from ringwise_bench.allocate import idle_hour; idle_hour()"],
             stdout=subprocess.PIPE,
             check=True,
         ).stdout

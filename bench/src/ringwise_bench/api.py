@@ -12,11 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import median
 
-from ringwise.apps.bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
-from ringwise.apps.bench.comparison import Outcome, compare_in_turn
-from ringwise.apps.bench.report import at_least, at_most, shown
-from ringwise.apps.bench.scenario import Scenario
-from ringwise.views.bench import Measured
+from ringwise_bench.binders import ALONE, KUBE_SCHEDULER, LOOP, SCHEDULER
+from ringwise_bench.comparison import Outcome, compare_in_turn
+from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.scenario import Scenario
 
 #: Bindings per second with the controller, and processor time until everything is written.
 GOAL = 0.85

@@ -11,7 +11,6 @@ import gc
 import time
 from collections.abc import Sequence
 
-from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.extension_points import NODE_SCORE, PREDICATE
 from ringwise.framework.gang_placement import node_filters
@@ -23,8 +22,8 @@ from ringwise.messages.events import Decide
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
-from ringwise.views.bench import Measured
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
+from ringwise_bench.report import Measured, at_least, at_most, shown
 
 SECOND = 1_000_000_000
 #: Kinds of nodes, so that predicates and scores differ between nodes.

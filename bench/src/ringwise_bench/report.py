@@ -6,10 +6,22 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from ringwise.views.bench import Measured, bench_document
+from ringwise import __version__
+from ringwise.records import dataclass
 from ringwise.views.documents.reference import BenchDocument, MachineFields
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One figure. A goal is a ratio or a size, never a bare time of this machine."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str | None = None
+    holds: bool | None = None
 
 
 def at_least(name: str, value: float, unit: str, goal: float) -> Measured:
@@ -31,6 +43,29 @@ def run_bench(name: str, bench: Bench, full: bool) -> BenchDocument:
     started = time.perf_counter()
     results = bench(full)
     return bench_document(name, machine(), time.perf_counter() - started, results)
+
+
+def bench_document(
+    name: str, machine: MachineFields, seconds: float, results: Iterable[Measured]
+) -> BenchDocument:
+    """What `ringwise bench -o json` prints."""
+    return {
+        "schema": "ringwise.io/bench/v1",
+        "bench": name,
+        "version": __version__,
+        "machine": machine,
+        "seconds": round(seconds, 1),
+        "results": [
+            {
+                "name": result.name,
+                "value": round(result.value, 3),
+                "unit": result.unit,
+                "goal": result.goal,
+                "holds": result.holds,
+            }
+            for result in results
+        ],
+    }
 
 
 def machine() -> MachineFields:

@@ -12,7 +12,6 @@ import random
 import time
 import tracemalloc
 
-from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.placement.rules import ChipRule, chip_rule
 from ringwise.state.cluster import ClusterState
 from ringwise.state.index import View
@@ -20,8 +19,8 @@ from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
-from ringwise.views.bench import Measured
 from ringwise.wellknown import ASCEND910
+from ringwise_bench.report import Measured, at_least, at_most, shown
 
 SIZES = (1, 1, 1, 2, 2, 4, 8)
 UTILISATION = 0.85

@@ -22,9 +22,6 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.bench import scenario as objects
-from ringwise.apps.bench.scenario import NAMESPACE, Scenario
-from ringwise.apps.control_plane import Process, find_program
 from ringwise.apps.kube_scheduler import ComponentOptions, controllers, runner_settings, scheduler_of
 from ringwise.kube.run import idle_event_loop
 from ringwise.kube.run.core_thread import SchedulerAdapter
@@ -38,6 +35,9 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import DEFAULT_SCHEDULER
+from ringwise_bench import scenario as objects
+from ringwise_bench.control_plane import Process, find_program
+from ringwise_bench.scenario import NAMESPACE, Scenario
 
 LOOP, SCHEDULER, KUBE_SCHEDULER = "bare Bindings", "scheduler", "kube-scheduler"
 #: Without the controller, which other installations run in a process of its own.

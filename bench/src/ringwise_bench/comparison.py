@@ -20,7 +20,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from ringwise.apps.bench.binders import (
+from ringwise.apps.install import deployment
+from ringwise.records import dataclass
+from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.binders import (
     BEGAN,
     DONE,
     KUBE_SCHEDULER,
@@ -31,11 +34,8 @@ from ringwise.apps.bench.binders import (
     Round,
     work,
 )
-from ringwise.apps.bench.scenario import NAMESPACE, Scenario
-from ringwise.apps.control_plane import ControlPlane, ControlPlaneError, find_program
-from ringwise.apps.install import deployment
-from ringwise.records import dataclass
-from ringwise.wellknown import VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ControlPlane, ControlPlaneError, find_program
+from ringwise_bench.scenario import NAMESPACE, Scenario
 
 #: Seconds of one time slice.
 TIME_SLICE = 0.25

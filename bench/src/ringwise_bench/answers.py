@@ -23,7 +23,6 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from ringwise.apps.aside import Aside, Copy, TooManyQuestionsError
-from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.maintenance import copy_of, plan_drain, without_many_waiting
@@ -40,9 +39,9 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.forecast import forecast
 from ringwise.state.model import Pod, PodClass, PodGroup
-from ringwise.views.bench import Measured
 from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
 from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
+from ringwise_bench.report import Measured, at_most, shown
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 READERS, GANG = 10, 100

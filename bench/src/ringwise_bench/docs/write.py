@@ -1,23 +1,23 @@
-"""Write what is made from the code, reference pages and schemas: `python -m ringwise.cli.docs FOLDER`."""
+"""Write what is made from the code, pages and schemas: `python -m ringwise_bench.docs.write FOLDER`."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from ringwise.apps.docs.boards_reference import boards_page
-from ringwise.apps.docs.commands_reference import commands_page
-from ringwise.apps.docs.metrics_reference import metrics_page
-from ringwise.apps.docs.migration_page import migration_page
-from ringwise.apps.docs.object_limits_reference import object_limits_page
-from ringwise.apps.docs.reasons_reference import reasons_page
-from ringwise.apps.docs.schemas_reference import schemas_page
-from ringwise.apps.docs.settings_reference import settings_page
-from ringwise.apps.docs.switches_page import drawn_page
 from ringwise.cli.commands import cli
 from ringwise.cli.exit_codes import MEANINGS
 from ringwise.views import schemas
 from ringwise.views.schemas import DOCUMENTS, schema_text
+from ringwise_bench.docs.boards_reference import boards_page
+from ringwise_bench.docs.commands_reference import commands_page
+from ringwise_bench.docs.metrics_reference import metrics_page
+from ringwise_bench.docs.migration_page import migration_page
+from ringwise_bench.docs.object_limits_reference import object_limits_page
+from ringwise_bench.docs.reasons_reference import reasons_page
+from ringwise_bench.docs.schemas_reference import schemas_page
+from ringwise_bench.docs.settings_reference import settings_page
+from ringwise_bench.docs.switches_page import drawn_page
 
 
 def pages(folder: Path) -> dict[str, str]:

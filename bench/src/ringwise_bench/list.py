@@ -20,7 +20,6 @@ from typing import Any
 
 import msgspec
 
-from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
@@ -35,7 +34,6 @@ from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
@@ -55,6 +53,7 @@ from ringwise.wellknown import (
     RING_CONTROLLER,
     VOLCANO_SCHEDULER,
 )
+from ringwise_bench.report import Measured, at_least, at_most, shown
 
 NODE_COUNT, POD_COUNT = 10_000, 50_000
 _MIB = 1 << 20
@@ -64,7 +63,7 @@ def run(full: bool = False) -> list[Measured]:
     """`full` measures the decoding on more pages."""
     reported = json.loads(
         subprocess.run(
-            [sys.executable, "-c", "from ringwise.apps.bench.list import read_all; read_all()"],
+            [sys.executable, "-c", "from ringwise_bench.list import read_all; read_all()"],
             stdout=subprocess.PIPE,
             check=True,
         ).stdout

@@ -17,11 +17,8 @@ from itertools import cycle
 
 import msgspec
 
-from ringwise.apps.bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain
-from ringwise.apps.bench.report import at_most, shown
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.views.bench import Measured
 from ringwise.wellknown import (
     ASCEND910,
     DEVICE_INFO_KEY,
@@ -31,6 +28,8 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     VOLCANO_SCHEDULER,
 )
+from ringwise_bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain
+from ringwise_bench.report import Measured, at_most, shown
 
 EVENTS = 100_000
 NODES, JOBS, QUEUES = 400, 480, 10

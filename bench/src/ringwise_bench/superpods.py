@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ringwise.apps.bench.report import at_most, shown
 from ringwise.placement.superpods.blocks import BlockPlan, Free
 from ringwise.placement.superpods.packing import plan
 from ringwise.topology.superpods import SuperPodId
-from ringwise.views.bench import Measured
+from ringwise_bench.report import Measured, at_most, shown
 
 BLOCKS = 64
 NODES_PER_BLOCK = 16

@@ -19,8 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from ringwise.apps.bench.report import at_most, shown
-from ringwise.views.bench import Measured
+from ringwise_bench.report import Measured, at_most, shown
 
 ROUNDS = 9
 HELP_GOAL, PLACE_GOAL, SCHEDULER_GOAL = 2.5, 4.0, 5.0
@@ -28,7 +27,7 @@ HELP_GOAL, PLACE_GOAL, SCHEDULER_GOAL = 2.5, 4.0, 5.0
 TIMEOUT = 60.0
 
 _MAIN = "from ringwise.cli.main import main; main()"
-_SERVER = "from ringwise.apps.bench.empty_api_server import serve; serve()"
+_SERVER = "from ringwise_bench.empty_api_server import serve; serve()"
 _MANIFESTS = """\
 apiVersion: v1
 kind: Node

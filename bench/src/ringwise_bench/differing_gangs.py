@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
-from ringwise.apps.bench.hostile_objects import names_node
-from ringwise.apps.bench.object_feed import CREATED, ObjectFeed, Plain, device_report
 from ringwise.framework.configuration import Settings
 from ringwise.messages.events import Event, TopologySeen
 from ringwise.records import dataclass
@@ -29,6 +27,8 @@ from ringwise.wellknown import (
     TOR_AFFINITY,
     VOLCANO_SCHEDULER,
 )
+from ringwise_bench.hostile_objects import names_node
+from ringwise_bench.object_feed import CREATED, ObjectFeed, Plain, device_report
 
 #: Nodes of a leaf switch, of a SuperPoD, of a rack and of a block.
 _SWITCH, _SUPERPOD, _RACK, _BLOCK = 32, 48, 8, 6

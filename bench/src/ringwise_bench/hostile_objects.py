@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ringwise.apps.bench.object_feed import CREATED, Plain
 from ringwise.manifests import limits
 from ringwise.records import dataclass
 from ringwise.wellknown import (
@@ -16,6 +15,7 @@ from ringwise.wellknown import (
     HOSTNAME,
     VOLCANO_SCHEDULER,
 )
+from ringwise_bench.object_feed import CREATED, Plain
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -13,14 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from statistics import median
 
-from ringwise.apps.bench.report import at_most, shown
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeletePod
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup
-from ringwise.views.bench import Measured
 from ringwise.wellknown import ASCEND910, FAULT_SCHEDULING, POD_RESCHEDULING, RANK_INDEX
+from ringwise_bench.report import Measured, at_most, shown
 
 SECOND = 1_000_000_000
 PODS = 4

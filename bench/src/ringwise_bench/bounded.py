@@ -16,17 +16,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ringwise.apps.aside import copied
-from ringwise.apps.bench.differing_gangs import WHOLE_JOBS
-from ringwise.apps.bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
-from ringwise.apps.bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
-from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.durations import time_text
 from ringwise.manifests.errors import Findings
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.views.bench import Measured
 from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
+from ringwise_bench.differing_gangs import WHOLE_JOBS
+from ringwise_bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
+from ringwise_bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
+from ringwise_bench.report import Measured, at_least, at_most, shown
 
 NODES, JOBS, A_TURN = 1_000, 5_000, 100
 #: Copies of one object, all of one namespace.

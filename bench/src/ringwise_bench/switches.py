@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from ringwise.apps.bench.report import at_least, at_most, shown
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan
 from ringwise.placement.switches.search import closest_one_or_two
@@ -24,7 +23,7 @@ from ringwise.placement.switches.view import (
     make_indexed_view,
 )
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
-from ringwise.views.bench import Measured
+from ringwise_bench.report import Measured, at_least, at_most, shown
 
 SWITCHES = 1_000
 WIDTH = 32

@@ -1,0 +1,77 @@
+"""`ringwise bench NAME`: measure, and check whether the goals hold."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
+from ringwise_bench.report import run_bench
+
+if TYPE_CHECKING:
+    from ringwise_bench.report import Bench
+
+#: Each is a module of `ringwise_bench` with a function `run`.
+BENCHES = (
+    "allocate",
+    "answers",
+    "api",
+    "bounded",
+    "cycle",
+    "decide",
+    "faults",
+    "list",
+    "soak",
+    "start",
+    "superpods",
+    "switches",
+    "web",
+)
+
+
+@click.command()
+@click.argument("name", type=click.Choice(BENCHES))
+@output_option
+@click.option("--full", is_flag=True, help="Measure longer.")
+@click.option(
+    "--beside",
+    type=click.Choice(["kube-scheduler"]),
+    help="With `api`: the same work by another scheduler in the same run.",
+)
+def bench(name: str, output: str, full: bool, beside: str | None) -> None:
+    """Run a benchmark; exit code 1 when a goal does not hold."""
+    from ringwise_bench.control_plane import ControlPlaneError
+
+    module = import_module(f"ringwise_bench.{name}")
+    chosen: Bench = module.run
+    if beside is not None:
+        if name != "api":
+            raise stop("--beside goes with the benchmark api only")
+        chosen = module.run_beside_kube_scheduler
+    try:
+        if sys.stderr.isatty():
+            # No spinner: its thread would be measured, too.
+            complain(f"measuring {name}; Ctrl-C ends it")
+        document = run_bench(name, chosen, full)
+    except ControlPlaneError as error:
+        raise stop(*str(error).splitlines()) from None
+    if output == "table":
+        from ringwise.cli.drawing.lines import print_lines
+        from ringwise.cli.drawing.tables import Column, Table
+
+        console = stdout_console()
+        print_lines(console, f"bench {name}, {document['seconds']} s, {document['machine']['cpu']}")
+        columns = [Column("figure", wraps=True), Column("value", right=True), Column("unit"), Column("holds")]
+        table = Table(columns, note="goal")
+        for row in document["results"]:
+            holds = {True: "yes", False: "NO", None: ""}[row["holds"]]
+            table.add(row["name"], f"{row['value']:,g}", row["unit"], holds, note=row["goal"] or "")
+        table.print(console)
+    else:
+        print_document(document, output)
+    if any(row["holds"] is False for row in document["results"]):
+        raise click.exceptions.Exit(ExitCode.FAILED)
