@@ -100,7 +100,7 @@ def main(arguments: list[str], out: TextIO) -> None:
     known.add_argument("-e", dest="packages", action="append", required=True)
     given = known.parse_args(arguments)
     total = sum(packages_of(Path(name)) for name in given.requirements)
-    out.write(f"== setting up {given.folder}, once: {total} packages, one to three minutes\n")
+    out.write(f"== setting up {given.folder}, once: {total} packages, up to three minutes\n")
     out.flush()
     progress = Progress(total, out)
     python = Path(given.folder, "bin", "python")
