@@ -120,8 +120,9 @@ class ManualClock(InstantClock):
         await asyncio.sleep(0)
 
     @property
-    def sleeping(self) -> bool:
-        return bool(self._sleepers)
+    def sleeping(self) -> int:
+        """How many sleep."""
+        return len(self._sleepers)
 
 
 async def until(condition: Callable[[], Any]) -> None:

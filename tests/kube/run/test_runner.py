@@ -257,9 +257,10 @@ def test_only_one_of_two_replicas_binds_at_a_time() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
             lease = LeaseSettings()
-            async with running(client, lease=lease, identity="a") as first:
+            # Time stands still: no lease ends because an answer is slow.
+            async with running(client, lease=lease, identity="a", clock=FrozenClock()) as first:
                 await first.deciding.wait()
-                async with running(client, lease=lease, identity="b") as second:
+                async with running(client, lease=lease, identity="b", clock=FrozenClock()) as second:
                     await until(lambda: second.ready)
                     api.put(PODS, pod("one", 1))
                     await until(lambda: len(bound(api)) == 1)

@@ -135,17 +135,17 @@ def test_the_rate_limit_holds_over_time_and_events_come_in_bursts() -> None:
             in_a_burst = int(EVENT_PAUSE * EVENT_RATE)
             for index in range(EVENT_BURST + 3 * in_a_burst):
                 one.writer.events.scheduled(bind(index))
-            await until(lambda: len(one.events()) == EVENT_BURST)
-            await clock.pass_time(EVENT_PAUSE / 2)
-            for _ in range(50):
-                await asyncio.sleep(0)
+            # Whoever asks for its turn after time has passed may go on: first all of them must have asked.
+            await until(lambda: clock.sleeping == EVENT_WORKERS)
             assert len(one.events()) == EVENT_BURST
+            await clock.pass_time(EVENT_PAUSE / 2)
+            assert clock.sleeping == EVENT_WORKERS
             await clock.pass_time(EVENT_PAUSE / 2)
             for bursts in range(1, 4):
                 expected = EVENT_BURST + bursts * in_a_burst
                 await until(partial(_has, one, expected - 1))
                 assert len(one.events()) <= expected
-                await until(lambda: clock.sleeping or not len(one.writer.events.queue))
+                await until(lambda: clock.sleeping == EVENT_WORKERS or not len(one.writer.events.queue))
                 await clock.pass_time(EVENT_PAUSE)
             await one.writer.finish()
             order = [int(name[1:]) for name, _ in one.events()]
