@@ -485,6 +485,8 @@ def test_a_vcjob_runs_from_submission_to_its_end() -> None:
                 owner = made["metadata"]["ownerReferences"][0]
                 assert (owner["kind"], owner["name"], owner["controller"]) == ("Job", "train", True)
                 assert made["spec"]["subdomain"] == "train"
+                # The pods do not wait for what the job's plugins create.
+                await until(lambda: api.all("/api/v1/services") and api.all(CONFIG_MAPS))
                 assert api.get("/api/v1/services", "default/train")["spec"]["clusterIP"] == "None"
                 assert api.get(CONFIG_MAPS, "default/train-svc")["data"]["worker.host"]
                 for one in bound(api):

@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -209,7 +210,24 @@ class View:
         return self
 
     def settled(self) -> None:
-        """Until the page has drawn what it knows."""
+        """Until the page has drawn what it knows.
+
+        What follows from a drawing is done by a timer after it (an effect), and may ask for another drawing.
+        The same steps are asked for here, each after those of the page, however slow the machine is.
+        """
         self.page.evaluate(
-            "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+            """async () => {
+              for (let round = 0; round < 3; round += 1) {
+                await new Promise(requestAnimationFrame);
+                await new Promise((resolve) => setTimeout(resolve));
+              }
+              await new Promise(requestAnimationFrame);
+            }"""
         )
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Until this holds, looked at after every drawing."""
+        ends = time.monotonic() + PATIENCE / 1000
+        while not holds():
+            assert time.monotonic() < ends, "it did not come to hold"
+            self.settled()

@@ -101,16 +101,14 @@ def test_the_theme_is_that_of_the_system_until_another_is_chosen(
     view.settled()
     before = view.page.evaluate(CANVAS_PIXEL)
     view.page.get_by_label("Colours of the page").select_option("light")
-    assert min(background(view)) > 200
-    view.settled()
-    assert view.page.evaluate(CANVAS_PIXEL) != before
+    view.until(lambda: min(background(view)) > 200)
+    view.until(lambda: view.page.evaluate(CANVAS_PIXEL) != before)
     view.page.reload()
     view.wait_state("live")
     assert min(background(view)) > 200
     view.page.get_by_label("Colours of the page").select_option("system")
     view.page.emulate_media(color_scheme="light")
-    view.settled()
-    assert min(background(view)) > 200
+    view.until(lambda: min(background(view)) > 200)
 
 
 #: The first pixel of the map, which has the colour of the page.
@@ -185,7 +183,7 @@ def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, op
     view.page.get_by_label("Filter").focus()
     view.page.keyboard.type("large")
     view.see("1 of 4 jobs")
-    assert view.row("lab/", "Jobs").count() == 1
+    view.until(lambda: view.row("lab/", "Jobs").count() == 1)
     view.page.keyboard.press("Control+A")
     view.page.keyboard.press("Delete")
     view.see("4 jobs")
@@ -193,7 +191,8 @@ def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, op
     view.page.keyboard.press("Enter")
     view.page.keyboard.press("Enter")
     table = view.page.get_by_role("table", name="Jobs")
-    assert table.get_by_role("columnheader", name="chips").get_attribute("aria-sort") == "descending"
+    header = table.get_by_role("columnheader", name="chips")
+    view.until(lambda: bool(header.get_attribute("aria-sort") == "descending"))
     assert "32" in table.get_by_role("row").nth(1).inner_text()
 
 
@@ -212,7 +211,7 @@ def test_the_pointer_finds_nodes_and_chips(busy_lab: DashboardLab, open_page: Op
     view.page.locator(".hover").get_by_text("node-4, chip").wait_for()
     view.page.mouse.wheel(0, 4000)
     view.page.get_by_role("button", name="Whole cluster").click()
-    assert not view.page.evaluate("document.querySelector('.map-overlay').classList.contains('zoomed')")
+    view.page.locator(".map-overlay:not(.zoomed)").wait_for()
 
 
 def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: Opener) -> None:

@@ -116,5 +116,5 @@ def test_over_time_has_a_plot_for_each_resource(mixed_lab: DashboardLab, open_pa
     view = open_page(mixed_lab.url).open("over-time")
     for title in (f"Chips, {INFER}", f"Chips, {TRAIN}"):
         view.page.get_by_role("region", name=title).wait_for()
-    text = view.page.get_by_role("region", name=f"Chips, {INFER}").inner_text()
-    assert "in use 40 now" in text
+    region = view.page.get_by_role("region", name=f"Chips, {INFER}")
+    view.until(lambda: "in use 40 now" in region.inner_text())

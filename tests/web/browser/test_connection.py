@@ -73,9 +73,9 @@ def test_a_minute_of_silence_is_told_and_caught_up(lab: DashboardLab, open_page:
         view.row("lab/before", "Jobs").wait_for()
         network.hold()
         lab.terminal.submit(job("meanwhile", 1, 8))
-        view.page.clock.fast_forward(30_000)
+        view.page.clock.fast_forward(20_000)
         view.wait_state("live")
-        view.page.clock.fast_forward(11_000)
+        view.page.clock.fast_forward(21_000)
         view.wait_state("waiting")
         view.see("the server is silent", ".banner")
         # Further attempts are not answered, either.

@@ -35,7 +35,7 @@ def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) 
     view.see("2 of 2 running")
     view.see_total("jobs waiting", "0")
     where = view.page.get_by_role("list", name="Where the job is")
-    assert "leaf switch" in where.inner_text()
+    where.get_by_text("leaf switch").first.wait_for()
     story = view.page.get_by_role("list", name="Story").first
     story.get_by_text("waits", exact=True).wait_for()
     story.get_by_text("runs", exact=True).wait_for()
@@ -123,7 +123,7 @@ def test_an_operator_finds_the_job_that_a_fault_hurts(lab: DashboardLab, open_pa
     view.row("lab/whole", "Jobs").get_by_text("hurt", exact=True).wait_for()
     view.page.get_by_label("State").select_option("hurt")
     view.row("lab/whole", "Jobs").wait_for()
-    assert view.row("lab/other", "Jobs").count() == 0
+    view.row("lab/other", "Jobs").wait_for(state="detached")
     view.row("lab/whole", "Jobs").get_by_role("link").first.click()
     view.see(f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801")
     lab.terminal.ok("fault clear --all")
