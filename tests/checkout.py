@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import tomllib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,17 @@ ALL_SOURCES = [*SOURCES, *sorted(BENCH.rglob("*.py"))]
 def source_name(path: Path) -> str:
     """A source file by its place in the packages: `ringwise/state/model.py`."""
     return path.relative_to((BENCH if BENCH in path.parents else PACKAGE).parent).as_posix()
+
+
+@cache
+def tree_of(source: str) -> ast.Module:
+    """A source text, parsed once for all tests that look into it."""
+    return ast.parse(source)
+
+
+def nodes_of(path: Path) -> Iterator[ast.AST]:
+    """All of a source file."""
+    return ast.walk(tree_of(path.read_text(encoding="utf-8")))
 
 
 @cache

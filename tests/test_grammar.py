@@ -12,7 +12,7 @@ from ringwise.grammar import Quantity, agrees, amount_text, counted
 from ringwise.reasons import ReasonKind, Stage, general_form
 from ringwise.topology.reasons import SUPERPOD_OVERSIZE
 from ringwise_bench.docs.reasons_reference import all_kinds
-from tests.checkout import BENCH, SOURCES, source_name
+from tests.checkout import BENCH, SOURCES, nodes_of, source_name
 
 NOUNS = (
     "allocatable|batches|blocks|boards|chips|commands|containers|documents|errors|events|files|gangs|jobs|"
@@ -99,7 +99,7 @@ def test_no_message_has_a_plural_that_a_number_may_contradict() -> None:
     # The numbers of the benchmarks are measured and never 1.
     for path in (*SOURCES, *(BENCH / "docs").glob("*.py")):
         name = source_name(path)
-        for found in ast.walk(ast.parse(path.read_text())):
+        for found in nodes_of(path):
             if isinstance(found, ast.Constant) and isinstance(found.value, str):
                 if re.search(r"\w\(e?s\)", found.value):
                     wrong.append(f"{name}:{found.lineno}: {found.value.strip()[:80]}")

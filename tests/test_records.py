@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise import records
-from tests.checkout import ALL_SOURCES, source_name
+from tests.checkout import ALL_SOURCES, nodes_of, source_name
 
 SOURCE = """
 from __future__ import annotations
@@ -176,7 +176,7 @@ def test_all_dataclasses_of_the_project_are_made_here() -> None:
     found = [
         source_name(path)
         for path in ALL_SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.ImportFrom)
         and node.module == "dataclasses"
         and any(alias.name == "dataclass" for alias in node.names)

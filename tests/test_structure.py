@@ -15,7 +15,16 @@ import pytest
 from ringwise import wellknown
 from ringwise.plugins import PLUGINS
 from ringwise.scheduler.cluster_reader import ClusterReader
-from tests.checkout import ALL_SOURCES, PACKAGE, ROOT, SOURCES, project, source_name
+from tests.checkout import (
+    ALL_SOURCES,
+    PACKAGE,
+    ROOT,
+    SOURCES,
+    nodes_of,
+    project,
+    source_name,
+    tree_of,
+)
 
 CORE = (
     "grammar",
@@ -47,7 +56,7 @@ def imports() -> dict[str, set[str]]:
     for name, path in modules.items():
         package = name if path.name == "__init__.py" else name.rpartition(".")[0]
         found[name] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.Import):
                 found[name] |= {alias.name for alias in node.names if alias.name in modules}
             elif isinstance(node, ast.ImportFrom):
@@ -99,7 +108,7 @@ def test_only_one_place_makes_schedulers() -> None:
     makers = [
         source_name(path)
         for path in ALL_SOURCES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Scheduler"
     ]
     assert makers == ["ringwise/apps/extensions.py"]
@@ -122,7 +131,7 @@ def test_26_what_users_run_does_not_import_the_package_of_the_benchmarks() -> No
 def string_constants(source: str) -> set[str]:
     return {
         node.value
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree_of(source))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
 
@@ -200,7 +209,7 @@ def in_core(path: Path) -> bool:
 
 def imported_by(source: str) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
@@ -227,7 +236,7 @@ SIDE_DOORS = frozenset(
 
 def side_doors_in(source: str) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(source)):
         if isinstance(node, ast.Attribute) and isinstance(node.value, (ast.Name, ast.Attribute)):
             owner = node.value.id if isinstance(node.value, ast.Name) else node.value.attr
             if node.attr in SIDE_DOORS and owner in {"datetime", "date", "uuid", "os"}:
@@ -253,7 +262,7 @@ def test_sources_say_what_they_are_for() -> None:
     silent = []
     for path in ALL_SOURCES:
         text = path.read_text(encoding="utf-8")
-        if text.strip() and ast.get_docstring(ast.parse(text)) is None:
+        if text.strip() and ast.get_docstring(tree_of(text)) is None:
             silent.append(str(path.relative_to(ROOT)))
     assert silent == []
 
@@ -273,7 +282,7 @@ def names_spelled_in(source: str) -> list[str]:
     """
     names = {value for name, value in vars(wellknown).items() if name.isupper() and isinstance(value, str)}
     prefixes = tuple(name for name in names if name.endswith("/"))
-    tree = ast.parse(source)
+    tree = tree_of(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if is_docstring(node)}
     found = []
     for node in ast.walk(tree):
@@ -430,7 +439,7 @@ def test_no_two_classes_have_the_same_name() -> None:
     for path in ALL_SOURCES:
         if path.name.endswith("_pb2.py"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(source_name(path))
     assert found
@@ -455,7 +464,7 @@ RULES = (
 
 def docstrings() -> str:
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = (node for path in SOURCES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = (node for path in SOURCES for node in nodes_of(path))
     return "\n".join(ast.get_docstring(node) or "" for node in nodes if isinstance(node, documented))
 
 
