@@ -7,9 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,11 +20,45 @@ PAGE = (ROOT / "docs" / "develop" / "plugins.md").read_text(encoding="utf-8")
 FILES: dict[str, str] = dict(re.findall(r"^`([\w./-]+)`:\n\n```\w+\n(.*?)^```$", PAGE, re.M | re.S))
 PACKAGE = ("pyproject.toml", "ringwise_reserved_nodes.py")
 
-Place = Callable[..., subprocess.CompletedProcess[str]]
+#: Wrong arguments, and what is said of them.
+WRONG = {
+    "reserved-nodes.priority: high": (
+        "reserved-nodes.priority: 'high' is not allowed; allowed: a whole number"
+    ),
+    "reserved-nodes.priorities: 5": (
+        "unknown argument 'reserved-nodes.priorities'; allowed: reserved-nodes.priority, reserved-nodes.label"
+    ),
+    "reserved-nodes.label: 'a b'": (
+        "reserved-nodes.label: 'a b' is not allowed: it has characters that no label has; "
+        "allowed: a label key"
+    ),
+}
+CONFIGURATION = FILES["volcano-scheduler.conf"]
+#: What one process is asked, one after the other: `ringwise place` with options and a configuration.
+ASKED = {
+    "as shown": (["--scores", "-o", "json"], CONFIGURATION),
+    "another priority": (["-o", "json"], CONFIGURATION.replace("priority: 500", "priority: 0")),
+    **{wrong: ([], CONFIGURATION.replace("reserved-nodes.priority: 500", wrong)) for wrong in WRONG},
+}
+PROGRAM = """
+import json, sys
+from pathlib import Path
+from click.testing import CliRunner
+from ringwise.cli.commands import cli
+
+answers = {}
+for name, (options, configuration) in json.load(sys.stdin).items():
+    Path("used.conf").write_text(configuration, encoding="utf-8")
+    ran = CliRunner().invoke(cli, ["place", "-f", "cluster.yaml", "--config", "used.conf", *options])
+    answers[name] = (ran.exit_code, ran.stdout, ran.stderr)
+json.dump(answers, sys.stdout)
+"""
+#: Exit code, output and errors.
+Answer = tuple[int, str, str]
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Answer]:
     """Installs the package, and runs `ringwise place` with it on the cluster of the page."""
     folder = tmp_path_factory.mktemp("third-party")
     for name, text in FILES.items():
@@ -38,22 +70,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     pip += ["--no-deps", "--no-build-isolation", "--target", str(site), str(folder / "package")]
     installed = subprocess.run(pip, capture_output=True, text=True, check=False)
     assert installed.returncode == 0, installed.stderr
-    paths = [str(site), str(ROOT / "src")]
-
-    def run(*options: str, configuration: str = FILES["volcano-scheduler.conf"]) -> Any:
-        (folder / "used.conf").write_text(configuration, encoding="utf-8")
-        command = [sys.executable, "-c", "from ringwise.cli.main import main; main()", "place"]
-        command += ["-f", "cluster.yaml", "--config", "used.conf"]
-        return subprocess.run(
-            [*command, *options],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return run
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT / "src")])},
+        input=json.dumps(ASKED),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return {name: (code, out, err) for name, (code, out, err) in json.loads(ran.stdout).items()}
 
 
 def test_the_page_has_the_files() -> None:
@@ -61,10 +88,10 @@ def test_the_page_has_the_files() -> None:
 
 
 @pytest.mark.process
-def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(place: Place) -> None:
-    done = place("--scores", "-o", "json")
-    assert done.returncode == 0, done.stderr
-    (job,) = json.loads(done.stdout)["jobs"]
+def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(answers: dict[str, Answer]) -> None:
+    code, out, err = answers["as shown"]
+    assert code == 0, err
+    (job,) = json.loads(out)["jobs"]
     (pod,) = job["pods"]
     assert (job["outcome"], pod["node"]) == ("placed", "node-2")
     refused = {one["node"]: one["reason"] for one in pod["candidates"] if not one["accepted"]}
@@ -73,39 +100,19 @@ def test_the_plugin_of_the_page_refuses_a_node_with_its_reason(place: Place) -> 
 
 
 @pytest.mark.process
-def test_an_argument_of_the_plugin_of_the_page_changes_the_decision(place: Place) -> None:
-    configuration = FILES["volcano-scheduler.conf"].replace("priority: 500", "priority: 0")
-    done = place("-o", "json", configuration=configuration)
-    assert json.loads(done.stdout)["jobs"][0]["pods"][0]["node"] == "node-1"
+def test_an_argument_of_the_plugin_of_the_page_changes_the_decision(answers: dict[str, Answer]) -> None:
+    _, out, _ = answers["another priority"]
+    assert json.loads(out)["jobs"][0]["pods"][0]["node"] == "node-1"
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [
-        (
-            "reserved-nodes.priority: high",
-            "reserved-nodes.priority: 'high' is not allowed; allowed: a whole number",
-        ),
-        (
-            "reserved-nodes.priorities: 5",
-            "unknown argument 'reserved-nodes.priorities'; "
-            "allowed: reserved-nodes.priority, reserved-nodes.label",
-        ),
-        (
-            "reserved-nodes.label: 'a b'",
-            "reserved-nodes.label: 'a b' is not allowed: it has characters that no label has; "
-            "allowed: a label key",
-        ),
-    ],
-)
-def test_arguments_of_the_plugin_of_the_page_are_checked(place: Place, wrong: str, error: str) -> None:
-    text = FILES["volcano-scheduler.conf"]
-    done = place(configuration=text.replace("reserved-nodes.priority: 500", wrong))
-    line = text.splitlines().index("      reserved-nodes.priority: 500") + 1
-    assert done.returncode == 2
-    assert f"line {line}: tiers[1].plugins[5].arguments" in done.stderr
-    assert error in done.stderr
+@pytest.mark.parametrize("wrong", WRONG)
+def test_arguments_of_the_plugin_of_the_page_are_checked(answers: dict[str, Answer], wrong: str) -> None:
+    code, _, err = answers[wrong]
+    line = CONFIGURATION.splitlines().index("      reserved-nodes.priority: 500") + 1
+    assert code == 2
+    assert f"line {line}: tiers[1].plugins[5].arguments" in err
+    assert WRONG[wrong] in err
 
 
 def test_the_page_names_every_extension_point() -> None:

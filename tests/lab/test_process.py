@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from ringwise.cli.commands import cli
 from tests.lab.rig import Terminal, job
 
 RINGWISE = str(Path(sys.executable).parent / "ringwise")
@@ -57,13 +59,8 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
     assert "no lab runs on" in terminal.refused("get nodes")
     with lab(tmp_path, "--virtual") as process:
         assert terminal.seats() == before
-        other = subprocess.run(
-            [RINGWISE, "lab", "--data", str(tmp_path)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (other.returncode, other.stdout) == (2, "")
+        other = CliRunner().invoke(cli, ["lab", "--data", str(tmp_path)])
+        assert (other.exit_code, other.stdout) == (2, "")
         assert other.stderr.startswith(f"ringwise: a lab runs on {tmp_path} already (process {process.pid})")
         terminal.ok("advance 5m")
         assert set(terminal.seats()) == {"lab/small-worker-0", "lab/waits-worker-0", "lab/waits-worker-1"}

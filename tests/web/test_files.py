@@ -13,6 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from ringwise.cli.commands import cli
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 INPUT = ("-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "jobs"))
 
@@ -65,7 +69,6 @@ def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -
 
 
 def test_a_file_that_is_not_there_is_named_and_no_option_that_the_command_lacks() -> None:
-    command = [sys.executable, "-m", "ringwise", "web", "-f", "missing.yaml"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == 2
+    ended = CliRunner().invoke(cli, ["web", "-f", "missing.yaml"])
+    assert ended.exit_code == 2
     assert ended.stderr == "missing.yaml: cannot be read: no such file or directory\n"
