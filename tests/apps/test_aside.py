@@ -18,6 +18,7 @@ from ringwise.apps.journal.files import JournalFiles
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from tests.scheduler.clusters import NOW, node, pod
+from tests.timeouts import TEST_TIMEOUT
 
 
 async def here(fork: Callable[[], list[Copy]]) -> list[Copy]:
@@ -31,7 +32,7 @@ def one_copy(work: Callable[[], bytes]) -> Copy:
 
 def run(story: Coroutine[Any, Any, None]) -> None:
     async def limited() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(TEST_TIMEOUT):
             await story
 
     asyncio.run(limited())

@@ -31,6 +31,7 @@ from ringwise.scheduler.journal import Batch
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import ASCEND910, HOSTNAME
+from tests.timeouts import TEST_TIMEOUT
 
 SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND
@@ -70,7 +71,7 @@ class Component:
         return {command.pod: command for command in commands if isinstance(command, Bind)}
 
     def written(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + TEST_TIMEOUT
         while self.journal.waiting:
             assert time.monotonic() < deadline
             time.sleep(0.001)

@@ -28,7 +28,7 @@ from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")
 #: Seconds to wait for a condition. Generous, because a busy machine is slow.
-WAIT_TIMEOUT = 60.0
+WAIT_TIMEOUT = 180.0
 #: Exit code of a process that a test killed.
 KILLED = -9
 

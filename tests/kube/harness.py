@@ -15,9 +15,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.credentials import Credential
 from tests.kube.fake_api_server import FakeApiServer, Object
-
-#: Seconds after which a test that hangs fails.
-TEST_TIMEOUT = 60
+from tests.timeouts import TEST_TIMEOUT
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
 EVENTS, LEASES = "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.place import switch_cases
 from tests.place.asking import Plain, as_bytes, ask, configuration_text
 from tests.place.objects import filler, node, node_report, pod, pod_group, pod_spec, report, topology, vcjob
+from tests.timeouts import TEST_TIMEOUT
 
 FORMS = ("json-list", "json-documents", "yaml-documents", "yaml-list")
 SETTINGS = {"nslb-version": "2.0", "multi-pod-requests": "vendor"}
@@ -90,7 +91,7 @@ def ringwise(*arguments: str, given: bytes = b"", seed: str = "0") -> subprocess
         [str(program), *arguments],
         input=given,
         capture_output=True,
-        timeout=120,
+        timeout=TEST_TIMEOUT,
         check=False,
         env={**os.environ, "PYTHONHASHSEED": seed},
     )

@@ -27,6 +27,7 @@ from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 from ringwise.web.page_files import PageFile
 from tests.scheduler.clusters import NOW, node
+from tests.timeouts import TEST_TIMEOUT
 
 SECOND = 1_000_000_000
 PAGE = {
@@ -131,7 +132,7 @@ async def dashboard(
     async with (
         listening(made, "127.0.0.1:0", connections=connections) as url,
         ClientSession() as session,
-        asyncio.timeout(60),
+        asyncio.timeout(TEST_TIMEOUT),
     ):
         yield Dashboard(core, hub, made, url, session)
 

@@ -16,6 +16,7 @@ from typing import Any
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
+from tests.timeouts import TEST_TIMEOUT
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 INPUT = ("-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "jobs"))
@@ -41,7 +42,7 @@ def served(*arguments: str) -> Iterator[str]:
 
 
 def document(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=60) as answer:
+    with urllib.request.urlopen(url, timeout=TEST_TIMEOUT) as answer:
         return json.loads(answer.read())
 
 

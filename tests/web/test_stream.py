@@ -176,10 +176,13 @@ def test_a_replica_that_does_not_lead_keeps_no_connection(path: str) -> None:
 
 def test_nothing_is_recorded_once_nobody_has_looked_for_a_while() -> None:
     async def story() -> None:
+        looked_at = TestCore()
+        async with dashboard(looked_at) as at:
+            await at.snapshot()
+            assert _records(looked_at)
         core = TestCore()
         async with dashboard(core, idle_timeout=0.02) as at:
             first = await at.snapshot()
-            assert _records(core)
             while _records(core):
                 await asyncio.sleep(0.005)
             async with at.stream(first["epoch"], first["sequence"]) as events:

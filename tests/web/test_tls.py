@@ -24,6 +24,7 @@ from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import AddressError
 from ringwise.web.application import FORWARDED, Asker
 from ringwise.web.connections import serving_application
+from tests.timeouts import TEST_TIMEOUT
 from tests.web.reviews import GOOD, review_server
 from tests.web.rig import run
 
@@ -66,7 +67,7 @@ def test_an_exposed_dashboard_wants_tls_and_a_token_and_takes_a_renewed_certific
             scheduler = new_scheduler()
             runner = Runner(client, lambda: [SchedulerAdapter(scheduler)])
             serving = serving_dashboard(runner, lambda: scheduler, client, options, certificate_interval=0.01)
-            async with serving as url, asyncio.timeout(60):
+            async with serving as url, asyncio.timeout(TEST_TIMEOUT):
                 parts = urlsplit(url)
                 assert parts.scheme == "https"
 

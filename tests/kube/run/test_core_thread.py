@@ -17,11 +17,9 @@ from ringwise.messages.commands import Bind, Command, CreateGroup, DeleteJob, Se
 from ringwise.messages.events import Decide
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass
 from tests.kube.harness import InstantClock
+from tests.timeouts import TEST_TIMEOUT
 
 RESOURCE = "huawei.com/Ascend910"
-
-#: Seconds after which a thread that does not answer counts as hung.
-HANG_TIMEOUT = 10.0
 
 
 class Recording:
@@ -79,12 +77,12 @@ def test_events_only_update_the_state_until_decisions_start() -> None:
     adapter, commands = Recording(), list[Command]()
     core = core_of(adapter, commands)
     core.put([ev.NodeGone("a")])
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     assert (adapter.absorbed, adapter.decided, commands) == ([ev.NodeGone("a")], [], [])
     core.decide()
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.put([ev.NodeGone("b")])
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
     assert adapter.decided == [ev.NodeGone("b")]
     assert len(commands) == 2
@@ -95,9 +93,9 @@ def test_a_deadline_wakes_the_core() -> None:
     adapter.deadline = InstantClock().now() + 1000
     core = core_of(adapter, [])
     core.decide()
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     # Without an event: only the deadline.
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
 
 
@@ -111,11 +109,11 @@ def test_a_clock_that_is_set_back_moves_no_deadline_away() -> None:
     adapter, commands, clock = Recording(), list[Command](), SetBack()
     core = core_of(adapter, commands, clock=clock)
     core.decide()
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     clock.wrong_by = 86_400 * 10**9
     clock.moment += 10
     core.put([ev.NodeGone("a")])
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
     assert commands[-1] == DeleteJob(f"at {InstantClock().now() + 10 * 10**9}")
 
@@ -182,7 +180,7 @@ def test_the_core_waits_for_the_event_loop_but_not_for_ever() -> None:
     for name in ("a", "b"):
         loop_is_idle.clear()
         core.put([ev.NodeGone(name)])
-        assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+        assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
     assert adapter.absorbed == [ev.NodeGone("a"), ev.NodeGone("b")]
     assert len(loop_is_idle.waited) == 2
@@ -196,7 +194,7 @@ def test_after_a_turn_that_binds_nothing_events_are_collected(monkeypatch: pytes
     adapter = Recording()
     core = core_of(adapter, [])
     core.decide()
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     for name in ("a", "b", "c"):
         core.put([ev.NodeGone(name)])
         assert not adapter.called.acquire(timeout=0.02)
@@ -226,9 +224,9 @@ def test_after_a_turn_that_admits_a_job_nothing_is_waited_for(
     core = core_of(adapter, [])
     core.decide()
     for name in ("a", "b"):
-        assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+        assert adapter.called.acquire(timeout=TEST_TIMEOUT)
         core.put([ev.NodeGone(name)])
-    assert adapter.called.acquire(timeout=HANG_TIMEOUT)
+    assert adapter.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
     assert adapter.decided == [ev.NodeGone("a"), ev.NodeGone("b")]
 
@@ -252,7 +250,7 @@ def test_what_one_decides_is_sent_before_the_next_decides() -> None:
     )
     core.start()
     core.decide()
-    assert second.called.acquire(timeout=HANG_TIMEOUT)
+    assert second.called.acquire(timeout=TEST_TIMEOUT)
     core.stop()
     assert seen[0] == 1
 

@@ -6,9 +6,7 @@ import asyncio
 import threading
 
 from ringwise.kube.run import idle_event_loop as idle_event_loop
-
-#: Seconds after which a loop that does not answer counts as hung.
-HANG_TIMEOUT = 10.0
+from tests.timeouts import TEST_TIMEOUT
 
 
 def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
@@ -19,12 +17,12 @@ def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
 
         def look() -> None:
             # Only another thread can see the loop wait.
-            waits = idle.wait(HANG_TIMEOUT)
+            waits = idle.wait(TEST_TIMEOUT)
             loop.call_soon_threadsafe(answer.set_result, waits)
 
         watcher = threading.Thread(target=look)
         watcher.start()
-        seen.append(await asyncio.wait_for(answer, HANG_TIMEOUT))
+        seen.append(await asyncio.wait_for(answer, TEST_TIMEOUT))
         seen.append(idle.is_set())
         # Polling without waiting is not idle.
         await asyncio.sleep(0)

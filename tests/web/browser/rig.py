@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from tests.lab.rig import Terminal
 
 #: Milliseconds that a condition may take on a slow machine. Nothing waits so long when all is well.
-PATIENCE = 60_000
+PATIENCE = 180_000
 _DASHBOARD = re.compile(r"dashboard on (http://\S+)")
 
 
