@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import sys
 from collections import Counter
 
 import pytest
@@ -25,7 +25,7 @@ def test_the_search_for_a_whole_job_counts_against_its_steps(
     spend = budget.StepBudget.spend
 
     def counted(self: budget.StepBudget, count: int) -> None:
-        module: str = inspect.stack(0)[1].frame.f_globals["__name__"]
+        module: str = sys._getframe(1).f_globals["__name__"]
         steps[module.split(".")[1]] += count
         spend(self, count)
 
