@@ -17,6 +17,8 @@ it. Values that a label may have belong to the rule that reads them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 # -- Resources --------------------------------------------------------------------------------------
 
 #: Prefix of every NPU resource; a resource that begins with it counts chips.
@@ -481,6 +483,31 @@ TOKEN_API = "authentication.k8s.io/v1"
 ACCESS_API = "authorization.k8s.io/v1"
 CREDENTIAL_API = "client.authentication.k8s.io/v1"
 CREDENTIAL_API_BETA = "client.authentication.k8s.io/v1beta1"
+
+# -- API resources ----------------------------------------------------------------------------------
+
+
+class ApiResource(NamedTuple):
+    """One kind of object. `version` is its group and version as written in apiVersion."""
+
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def group(self) -> str:
+        return self.version.rpartition("/")[0]
+
+
+#: Those that are both watched and written or asked for; others stand where they are used.
+NODES = ApiResource("v1", "Node", "nodes", namespaced=False)
+PODS = ApiResource("v1", "Pod", "pods")
+CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
+POD_GROUPS = ApiResource(SCHEDULING_API, "PodGroup", "podgroups")
+QUEUES = ApiResource(SCHEDULING_API, "Queue", "queues", namespaced=False)
+DAEMON_SETS = ApiResource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
+VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
 
 # -- Python ------------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import pytest
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.apps.journal.format import JournalError, batch_line, header_line, open_journal
-from ringwise.apps.lab.submission import Submission, refusals, submission_of
+from ringwise.apps.lab.submission import StoredObjects, Submission, refusals, submission_of
 from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.kubeclient.clock import RealClock
@@ -210,10 +210,10 @@ def test_changed_isolations_are_read_or_skipped() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        Submission(nodes=[Node("a", chips_allocatable={"huawei.com/Ascend910": 10**15})]),
-        Submission(nodes=[Node("a", devices=(Device(10**15),))]),
-        Submission(reports=[DeviceReport("a", "huawei.com/Ascend910", free=1 << 5000)]),
-        Submission(pods=[Pod("u", "team", "p", PodClass(), holds=(10**15,))]),
+        Submission(StoredObjects(Node=[Node("a", chips_allocatable={"huawei.com/Ascend910": 10**15})])),
+        Submission(StoredObjects(Node=[Node("a", devices=(Device(10**15),))])),
+        Submission(StoredObjects(DeviceReport=[DeviceReport("a", "huawei.com/Ascend910", free=1 << 5000)])),
+        Submission(StoredObjects(Pod=[Pod("u", "team", "p", PodClass(), holds=(10**15,))])),
     ],
 )
 def test_a_lab_refuses_numbers_that_do_not_fit_in_memory(wrong: Submission) -> None:

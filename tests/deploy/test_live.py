@@ -16,6 +16,7 @@ from ringwise.apps.live import (
 from ringwise.apps.place import AlreadyThereError
 from ringwise.cli.commands import plugin
 from ringwise.manifests.bundle import read_bundle
+from ringwise.topology.switches import SwitchTopology
 from ringwise.views.version1 import LIVE_SCHEMAS
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import (
@@ -69,7 +70,7 @@ def test_everything_is_read_once_and_nothing_is_changed() -> None:
             live = await read_cluster(client)
             assert [one.name for one in live.bundle.nodes] == ["node-1"]
             assert sorted(one.name for one in live.bundle.pods) == ["gang-0", "gang-1", "runs"]
-            assert [one.name for one in live.bundle.config_maps] == ["basic-tor-node-cm"]
+            assert [len(one.switches) for one in live.bundle.of(SwitchTopology)] == [1]
             assert live.configuration.settings.super_pod_size == 7
             assert [error.origin for error in live.bundle.errors] == ["Pod default/odd"]
             assert live.missing == []

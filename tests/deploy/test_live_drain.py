@@ -214,18 +214,20 @@ def test_running_pods_started_with_their_vcjob_and_others_when_they_were_created
         return Pod(name, "default", name, PodClass(), node="node-1", created=10, owner=of, **facts)
 
     bundle = Bundle(
-        vcjobs=[
-            VcJob("default", "train", uid="uid-train", phase="Running", since=40),
-            VcJob("default", "starts", uid="uid-starts", phase="Pending", since=40),
-        ],
-        pods=[
-            made("of-job", "train", phase="Running"),
-            made("of-starting-job", "starts", phase="Running"),
-            made("other", phase="Running"),
-            made("bound"),
-            made("leaving", phase="Running", deleting=True),
-            made("over", phase="Succeeded"),
-        ],
+        {
+            VcJob: [
+                VcJob("default", "train", uid="uid-train", phase="Running", since=40),
+                VcJob("default", "starts", uid="uid-starts", phase="Pending", since=40),
+            ],
+            Pod: [
+                made("of-job", "train", phase="Running"),
+                made("of-starting-job", "starts", phase="Running"),
+                made("other", phase="Running"),
+                made("bound"),
+                made("leaving", phase="Running", deleting=True),
+                made("over", phase="Succeeded"),
+            ],
+        },
     )
     table = table_of(bundle, 100)
     assert table.get(TIMELINE, "of-job") == PodTimeline(40, 40)

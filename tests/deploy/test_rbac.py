@@ -27,6 +27,7 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.kinds import Hearer
 from ringwise.messages import commands as do
 from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
@@ -74,13 +75,12 @@ def granted(*names: str) -> set[Call]:
     return {call for call in calls if call[0] != "watch"}
 
 
-def read_by(*, jobs_only: bool) -> set[Call]:
+def read_by(hearer: Hearer) -> set[Call]:
+    pod_owners = hearer is Hearer.CONTROLLER
     kinds = watched_kinds(
-        TemplateStore(), {}, ("volcano-system", "conf"), jobs_only=jobs_only, pod_owners=jobs_only
+        TemplateStore(), {}, ("volcano-system", "conf"), hearer=hearer, pod_owners=pod_owners
     )
-    return {
-        ("list", target.resource.version.rpartition("/")[0], target.resource.plural) for target, _ in kinds
-    }
+    return {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
 
 
 async def written(
@@ -146,7 +146,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             await elected(client, "ringwise-scheduler")
             reads = ("reader", "reports", "configuration")
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
-            assert called(api) | read_by(jobs_only=False) == granted(*reads, *writes)
+            assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes)
 
     run(test())
 
@@ -228,7 +228,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             besides = {("update", "batch.volcano.sh", "jobs/finalizers")}
             # The Secret of an earlier job, where the same process made it: test_job_resources.py shows it.
             besides.add(("delete", "", "secrets"))
-            sent = called(api) | read_by(jobs_only=True) | job_commands | besides
+            sent = called(api) | read_by(Hearer.CONTROLLER) | job_commands | besides
             assert sent == granted("controller", "controllerLease")
 
     run(test())
@@ -246,12 +246,7 @@ def test_the_webhook_has_what_it_needs_and_no_more() -> None:
             await certificates.check()
             clock.moment += SERVER_LIFETIME.total_seconds()
             await certificates.check()
-            reads = {
-                ("list", "scheduling.volcano.sh", "queues"),
-                ("list", "", "namespaces"),
-                ("list", "", "resourcequotas"),
-                ("list", "", "configmaps"),
-            }
+            reads = read_by(Hearer.ADMISSION) | {("list", "", "namespaces")}
             sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
             assert called(api) | reads == granted(*sets)
 

@@ -14,13 +14,12 @@ from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.configuration import read_configuration
-from ringwise.manifests.switches import topology_of_config_map
 from ringwise.messages.events import QueueSeen, TopologySeen
 from ringwise.reasons import Stage
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
-from ringwise.wellknown import TOR_NODE_CONFIG_MAP
+from ringwise.topology.switches import SwitchTopology
 from ringwise_bench.docs.reasons_reference import all_kinds
 from tests.admission.reviews import review
 from tests.lab.rig import Terminal, nodes, running
@@ -394,10 +393,8 @@ def _same_in_the_webhook(case: Case, placed: dict[str, Any]) -> None:
         cluster.configuration = read_configuration(case.settings, "volcano-scheduler.conf", BUILT_IN)
     for found in (Queue("default"), *bundle.queues):
         cluster.take(QueueSeen(found))
-    for config in bundle.config_maps:
-        if config.name == TOR_NODE_CONFIG_MAP:
-            known = topology_of_config_map(config.data, config.origin)
-            cluster.take(TopologySeen(known, known.unusable))
+    for known in bundle.of(SwitchTopology):
+        cluster.take(TopologySeen(known, known.unusable))
     answered = answer(review(case.wanted), cluster)
     assert answered is not None
     response = answered["response"]

@@ -18,10 +18,12 @@ from ringwise.state.model import (
     Pod,
     PodClass,
     PodTerm,
+    PriorityClass,
     Requirement,
     Taint,
     Toleration,
 )
+from ringwise.topology.switches import SwitchTopology
 from tests.manifests.builders import (
     ASCEND,
     config_map,
@@ -406,9 +408,7 @@ def test_config_maps_for_other_readers_and_unused_ones() -> None:
         config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": "broken"}, "elsewhere"),
         config_map("mindx-dl-deviceinfo-b", {"DeviceInfoCfg": json.dumps(device_info(free=""))}, None),
     )
-    assert [(one.namespace, one.name, one.data) for one in read.config_maps] == [
-        ("kube-system", "basic-tor-node-cm", {"tor_info": "{}"})
-    ]
+    assert [one.switches for one in read.of(SwitchTopology)] == [()]
     assert [one.node for one in read.reports] == ["b"]
     assert read.ignored == {"ConfigMap": 1}
 
@@ -422,7 +422,7 @@ def test_groups_queues_and_priority_classes() -> None:
         {**queue(capability={"memory": "1Gi"}, reclaimable=False), "status": {"state": "Closing"}},
         priority_class(value=-5),
     )
-    (group,), (line,), (rank,) = read.pod_groups, read.queues, read.priority_classes
+    (group,), (line,), (rank,) = read.pod_groups, read.queues, read.of(PriorityClass)
     assert (group.min_member, group.min_task_member, group.queue) == (2, {"work": 2}, "default")
     assert (group.min_resources, group.priority_class, group.phase) == (
         {"cpu": 1000, ASCEND: 16},

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.manifests.bundle import read_bundle
-from ringwise.state.model import ClassScope, NodeGroupAffinity, Queue
+from ringwise.state.model import ClassScope, NodeGroupAffinity, Queue, ResourceQuota
 
 QUEUE = """
 apiVersion: scheduling.volcano.sh/v1beta1
@@ -101,7 +101,7 @@ def test_8_the_scopes_of_a_quota(
 ) -> None:
     bundle = read_bundle(["-"], stdin=(QUOTA % spec).encode())
     assert bundle.errors == []
-    (quota,) = bundle.quotas
+    (quota,) = bundle.of(ResourceQuota)
     assert (quota.class_scopes, quota.other_scopes) == (scopes, others)
     assert tuple(name for name in ("", "high", "low") if quota.limits_class(name)) == limited
 

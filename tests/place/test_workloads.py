@@ -11,9 +11,10 @@ import pytest
 
 from ringwise.controller.machine import Controller
 from ringwise.controller.pod_groups import PodGroupController
-from ringwise.kube.watch.readers import PodOwnerReader
+from ringwise.kube.watch.readers import PlainReader
 from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.kinds import KINDS
 from ringwise.messages import events as ev
 from ringwise.messages.commands import CreateGroup
 from ringwise.state.workload import PodOwner
@@ -107,7 +108,10 @@ def test_4_a_manifest_gets_the_podgroup_that_the_controller_creates(
     )
     bundle = read(wanted)
     (group,) = bundle.pod_groups
-    ((_, owner),) = PodOwnerReader(kind).read(msgspec.Raw(json.dumps(wanted).encode()), Findings("u")) or ()
+    (owner_kind,) = (one for one in KINDS if one.value is PodOwner and one.resource.kind == kind)
+    ((_, owner),) = (
+        PlainReader(owner_kind).read(msgspec.Raw(json.dumps(wanted).encode()), Findings("u")) or ()
+    )
     assert isinstance(owner, PodOwner)
     controller = Controller(PodGroupController())
     pods = [replace(pod, group=None, annotations=of_pod) for pod in bundle.pods]

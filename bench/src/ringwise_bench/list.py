@@ -25,15 +25,17 @@ from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.watch.kinds import Reader
-from ringwise.kube.watch.readers import NodeReader, PodReader
+from ringwise.kube.watch.readers import PlainReader, PodReader
 from ringwise.kube.write.fence import Fence
 from ringwise.kubeclient.client import PAGE_SIZE, Client, Listing
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.pods import PodClassCache
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.state.model import Node
 from ringwise.wellknown import (
     ACCELERATOR,
     ACCELERATOR_TYPE,
@@ -84,7 +86,7 @@ def run(full: bool = False) -> list[Measured]:
 def _decoding(rounds: int) -> list[Measured]:
     """Pages of both kinds in the mix of the list, read by us and by json.loads in turn; best of each."""
     node_page, pod_pages = next(_pages(_node, PAGE_SIZE)), list(_pages(_pod, 5 * PAGE_SIZE))
-    nodes, pods = NodeReader(), PodReader(PodClassCache())
+    nodes, pods = PlainReader(KIND_OF[Node]), PodReader(PodClassCache())
 
     def decoded() -> None:
         nodes.page(node_page)

@@ -18,16 +18,17 @@ from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_ev
 from ringwise.kube.watch.readers import (
     GroupReader,
     JobReader,
-    NodeReader,
     ObjectReader,
+    PlainReader,
     PodReader,
-    PriorityReader,
     QueueReader,
 )
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.pods import PodClassCache
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
+from ringwise.state.model import Node, PriorityClass
 from ringwise.wellknown import (
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
@@ -64,11 +65,11 @@ class ObjectFeed:
         self.scheduler = new_scheduler(configuration)
         classes = PodClassCache()
         self.readers: dict[str, ObjectReader[Any]] = {
-            "Node": NodeReader(),
+            "Node": PlainReader(KIND_OF[Node]),
             "Pod": PodReader(classes),
             "PodGroup": GroupReader({}),
             "Queue": QueueReader({}),
-            "PriorityClass": PriorityReader(),
+            "PriorityClass": PlainReader(KIND_OF[PriorityClass]),
             "ConfigMap": ReportReader(),
             "Job": JobReader(classes, TemplateStore()),
         }

@@ -79,7 +79,7 @@ class BusyCluster:
         self._running: deque[Pod] = deque()
         self._confirmed: list[bytes] = []
         kinds = watched_kinds(TemplateStore(), {}, None, registry=installed_registry())
-        self._reader: Reader = next(reader for target, reader in kinds if target.resource is PODS)
+        self._reader: Reader = next(reader for target, reader in kinds if target.resource == PODS)
         self.scheduler.handle([ev.NodeSeen(_node(number)) for number in range(nodes)], self.now)
         self.turn(jobs, 0)
         self.turn(0, 0)

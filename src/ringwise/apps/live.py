@@ -17,19 +17,18 @@ from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
 from ringwise.kube.watch.malformed import UNNAMED
-from ringwise.kube.watch.objects import NodeReports, WatchedObject
+from ringwise.kube.watch.objects import NodeReports
+from ringwise.kube.watch.readers import DataReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.device_info import RawConfigMap
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.kinds import STORED, Hearer
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.state.model import Node, NodeReport, Pod, PodGroup, PriorityClass, Queue, ResourceQuota
-from ringwise.state.vcjob import VcJob
+from ringwise.state.model import DeviceReport, Pod
 from ringwise.wellknown import PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
@@ -72,7 +71,8 @@ def kinds_to_read(
     configuration_map: tuple[str, str] = CONFIGURATION_MAP, *, jobs_only: bool = False
 ) -> list[tuple[WatchTarget, Reader]]:
     registry = installed_registry()
-    return list(watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, jobs_only=jobs_only))
+    hearer = Hearer.CONTROLLER if jobs_only else Hearer.SCHEDULER
+    return list(watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, hearer=hearer))
 
 
 def missing_line(target: WatchTarget, error: ApiError) -> str:
@@ -133,50 +133,23 @@ def add_object(target: WatchTarget, reader: Reader, raw: msgspec.Raw, live: Live
     namespace, name = (meta.namespace or "", meta.name or "") if meta is not None else ("", UNNAMED)
     key = f"{namespace}/{name}" if namespace else name
     found = Findings(f"{target.resource.kind} {key}")
-    if target.title in ("topology", "isolations"):
-        _add_topology(raw, namespace, name, found, live)
-    else:
-        objects = read_object(reader, raw, found)
-        if objects is None:
-            objects = stand_in_for(reader, raw, (), found.origin)
-        for _, value in objects:
-            _add_object(value, live)
-    live.bundle.errors.extend(found.errors)
+    objects = read_object(reader, raw, found)
+    if not (isinstance(reader, DataReader) and objects):
+        # What is wrong in such data is the reason of the jobs that need it.
+        live.bundle.errors.extend(found.errors)
+    if objects is None:
+        objects = stand_in_for(reader, raw, (), found.origin)
+    for _, value in objects:
+        _add_object(value, live)
 
 
-def _add_topology(raw: msgspec.Raw, namespace: str, name: str, found: Findings, live: LiveCluster) -> None:
-    try:
-        wire = msgspec.json.decode(raw, type=ConfigMapWire)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        found.wrong("", str(problem).replace("`", ""))
-        return
-    data = {key: value or "" for key, value in (wire.data or {}).items()}
-    live.bundle.config_maps.append(RawConfigMap(namespace, name, data, found.origin))
-
-
-def _add_object(value: WatchedObject, live: LiveCluster) -> None:
-    bundle = live.bundle
-    match value:
-        case Node():
-            bundle.nodes.append(value)
-        case Pod():
-            bundle.pods.append(value)
-        case PodGroup():
-            bundle.pod_groups.append(value)
-        case Queue():
-            bundle.queues.append(value)
-        case PriorityClass():
-            bundle.priority_classes.append(value)
-        case ResourceQuota():
-            bundle.quotas.append(value)
-        case VcJob():
-            bundle.vcjobs.append(value)
-        case NodeReports():
-            bundle.reports.extend(value.reports)
-        case NodeReport():
-            bundle.node_reports.append(value)
-        case Configuration():
-            live.configuration = value
+def _add_object(value: object, live: LiveCluster) -> None:
+    if isinstance(value, NodeReports):
+        live.bundle.of(DeviceReport).extend(value.reports)
+    elif isinstance(value, Configuration):
+        live.configuration = value
+    elif type(value) in STORED:
+        live.bundle.of(type(value)).append(value)
 
 
 def with_submitted(bundle: Bundle, submitted: Bundle) -> set[tuple[str, str]]:

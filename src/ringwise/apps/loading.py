@@ -6,38 +6,28 @@ from collections.abc import Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError
-from ringwise.manifests.isolation import read_isolations
-from ringwise.manifests.switches import topology_of_config_map
+from ringwise.manifests.kinds import STORED, event_of_object
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.scheduler.node_states import NodeState, node_states
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Isolations, Node, Owner, Pod, PodGroup
+from ringwise.state.model import Node, Owner, Pod, PodGroup, PriorityClass
 from ringwise.state.queue_rules import queue_problems
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.chips import chip_names, chips_of, mask_of
-from ringwise.wellknown import ISOLATION_CONFIG_MAP, JOB_NAME, TOR_NODE_CONFIG_MAP
+from ringwise.wellknown import JOB_NAME
 
 
 def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
-    """The cluster itself: nodes, reports, topology, queues, priorities, groups. No pods."""
-    yield from (ev.NodeSeen(node) for node in bundle.nodes)
-    yield from (ev.ReportSeen(report) for report in bundle.reports)
-    yield from (ev.NodeReportSeen(report) for report in bundle.node_reports)
-    for config_map in bundle.config_maps:
-        if config_map.name == TOR_NODE_CONFIG_MAP:
-            topology = topology_of_config_map(config_map.data, config_map.origin)
-            yield ev.TopologySeen(topology, topology.unusable)
-        elif config_map.name == ISOLATION_CONFIG_MAP:
-            yield ev.IsolationsSeen(Isolations(tuple(read_isolations(config_map.data))))
-    yield from (ev.QueueSeen(queue) for queue in bundle.queues)
-    yield from (ev.PriorityClassSeen(priority) for priority in bundle.priority_classes)
-    yield from (ev.QuotaSeen(quota) for quota in bundle.quotas)
-    yield from (ev.PodGroupSeen(group) for group in bundle.pod_groups)
+    """The cluster itself: nodes, reports, topology, queues, priorities, groups. No vcjobs, no pods."""
+    for kind in STORED:
+        if kind not in (VcJob, Pod):
+            yield from filter(None, map(event_of_object, bundle.of(kind)))
 
 
 def job_events(bundle: Bundle) -> Iterator[ev.Event]:
     """vcjobs with the PodGroup and pods they would get, unless these are in the input already."""
-    priorities = {priority.name: priority.value for priority in bundle.priority_classes}
+    priorities = {priority.name: priority.value for priority in bundle.of(PriorityClass)}
     groups = _groups_in(bundle)
     _adopt(bundle, groups)
     existing = {pod.key for pod in bundle.pods}

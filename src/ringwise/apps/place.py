@@ -22,6 +22,8 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.explain.why import reasons_now
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Pod, PodGroup
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
 from ringwise.views.documents.place import CandidateFields
@@ -121,7 +123,7 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
                 raise AlreadyThereError(
                     f"{one.origin}: {kind} {one.key} exists; use another name for a what-if"
                 )
-    jobs = Bundle(pods=submitted.pods, pod_groups=submitted.pod_groups, vcjobs=submitted.vcjobs)
+    jobs = Bundle({kind: submitted.of(kind) for kind in (VcJob, PodGroup, Pod)})
     return place(
         jobs,
         view.configuration,

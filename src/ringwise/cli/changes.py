@@ -184,6 +184,8 @@ def delete_command(
 def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
     """What `delete -f` deletes: (kind, key). Pods and PodGroups of a vcjob go with it."""
     from ringwise.cli.inputs import load_bundle
+    from ringwise.state.model import Isolations, PriorityClass
+    from ringwise.topology.switches import SwitchTopology
 
     bundle = load_bundle(files, keep_going=False, may_skip=False)
     vcjobs = {(job.namespace, job.name) for job in bundle.vcjobs}
@@ -200,7 +202,8 @@ def _objects_of_files(files: tuple[str, ...]) -> list[tuple[str, str]]:
             found.append(("pod", pod.key))
     found += [("queue", queue.name) for queue in bundle.queues if queue.name != "default"]
     found += [("node", node.name) for node in bundle.nodes]
-    staying = len(bundle.config_maps) + len(bundle.priority_classes)
+    stored: tuple[type, ...] = (PriorityClass, SwitchTopology, Isolations)
+    staying = len(bundle.config_maps) + sum(len(bundle.of(kind)) for kind in stored)
     if staying:
         complain(f"note: ConfigMaps and PriorityClasses stay in the lab: {staying}")
     if not found:

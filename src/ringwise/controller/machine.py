@@ -62,7 +62,7 @@ from ringwise.messages.commands import (
     DeletePod,
     TellVcJob,
 )
-from ringwise.messages.containment import Containment, object_of
+from ringwise.messages.containment import Containment
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
@@ -119,7 +119,7 @@ class Controller:
                 try:
                     apply(event)
                 except Exception as error:
-                    self._containment.failed(*object_of(event), error)
+                    self._containment.failed(*event.about, error)
             self.on_progress()
         if self._initial:
             self._initial = False

@@ -32,7 +32,6 @@ from ringwise.embed.records import (
     ConfigMap,
     ObjectRefusedError,
     OwnerIndex,
-    Storable,
     TableKey,
     events_of,
     key_of,
@@ -120,13 +119,13 @@ class EmbeddedCluster:
 
     # -- users ------------------------------------------------------------------
 
-    def submit(self, value: Storable, expected: int | None = None) -> int:
+    def submit(self, value: object, expected: int | None = None) -> int:
         """Create an object, or update what may change of it. Returns its version."""
         name = key_of(value)
         before = self.table.get(name.kind, name.key)
         return self._store(merged(before, value, self.now, self._new_uid(name)), expected)
 
-    def submit_all(self, values: Iterable[Storable]) -> None:
+    def submit_all(self, values: Iterable[object]) -> None:
         for value in values:
             self.submit(value)
 
@@ -483,7 +482,7 @@ class EmbeddedCluster:
     def _put_timeline(self, pod: Pod, timeline: PodTimeline) -> None:
         self.table.put(TIMELINE, pod.uid, timeline)
 
-    def _store(self, value: Storable, expected: int | None = None) -> int:
+    def _store(self, value: object, expected: int | None = None) -> int:
         name = key_of(value)
         if isinstance(value, Pod):
             self._pod_keys[value.uid] = value.key

@@ -12,7 +12,8 @@ from ringwise.embed.kubelet import (
     script_or_failure,
 )
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.records import ISOLATIONS, ObjectRefusedError, report_key
+from ringwise.embed.records import ISOLATIONS, ObjectRefusedError
+from ringwise.manifests.kinds import report_key
 from ringwise.state.model import PRE_SEPARATE_LEVEL, DeviceReport, Isolations, Node, NodeReport, Pod
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME

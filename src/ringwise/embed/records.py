@@ -7,22 +7,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ringwise.embed.objects import ObjectChange
-from ringwise.manifests.object_events import event_of_deletion, event_of_object
+from ringwise.manifests.kinds import STORED, event_of_deletion, event_of_object
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.state.model import (
-    DeviceReport,
-    Isolations,
-    Node,
-    NodeReport,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-)
+from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import SwitchTopology
 from ringwise.wellknown import ISOLATION_CONFIG_MAP
 
 # Kinds of the table. Lab files contain these names.
@@ -30,8 +19,6 @@ TIMELINE = "Life"
 PUBLISHED = "ConfigMap"
 ADDITIONS = "PodAdditions"
 CONTAINER = "PodContainer"
-#: Key of the topology in the table; there is only one.
-TOPOLOGY = "leaf-switches"
 #: Key of all isolations in the table.
 ISOLATIONS = ISOLATION_CONFIG_MAP
 
@@ -52,48 +39,18 @@ class ConfigMap:
         return hash((self.namespace, self.name))
 
 
-Storable = (
-    Node
-    | Pod
-    | PodGroup
-    | Queue
-    | PriorityClass
-    | ResourceQuota
-    | VcJob
-    | DeviceReport
-    | NodeReport
-    | Isolations
-    | SwitchTopology
-)
-
-
 class TableKey(NamedTuple):
     kind: str
     key: str
 
 
-def key_of(value: Storable) -> TableKey:
-    match value:
-        case DeviceReport():
-            return TableKey("DeviceReport", report_key(value.node, value.resource, value.aggregated))
-        case NodeReport():
-            return TableKey("NodeReport", report_key(value.node, value.source, value.aggregated))
-        case SwitchTopology():
-            return TableKey("SwitchTopology", TOPOLOGY)
-        case Isolations():
-            return TableKey("Isolations", ISOLATIONS)
-        case Node() | Queue() | PriorityClass():
-            return TableKey(type(value).__name__, value.name)
-        case Pod() | PodGroup() | ResourceQuota() | VcJob():
-            return TableKey(type(value).__name__, value.key)
+def key_of(value: object) -> TableKey:
+    kind = STORED[type(value)]
+    assert kind.key is not None
+    return TableKey(kind.name, kind.key(value))
 
 
-def report_key(node: str, what: str, aggregated: bool = False) -> str:
-    """`what`: the resource of a device report, the source of a report on the node itself."""
-    return f"{node}/{what}" + ("/aggregated" if aggregated else "")
-
-
-def merged(before: object | None, value: Storable, now: int, uid: str) -> Storable:
+def merged(before: object | None, value: object, now: int, uid: str) -> object:
     """What is stored when an object is submitted: a new one, or the existing one with its changes."""
     if before is None:
         return _new(value, now, uid)
@@ -109,7 +66,7 @@ def merged(before: object | None, value: Storable, now: int, uid: str) -> Storab
     return value
 
 
-def _new(value: Storable, now: int, uid: str) -> Storable:
+def _new(value: object, now: int, uid: str) -> object:
     """A new object has a uid of its own, also when one of the same name was deleted before."""
     match value:
         case Pod():

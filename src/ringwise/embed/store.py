@@ -16,38 +16,16 @@ from ringwise.embed.containers import PodContainer
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectChange, ObjectTable, TooOldError
 from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, ConfigMap
+from ringwise.manifests.kinds import STORED
 from ringwise.messages.commands import PodAdditions
-from ringwise.state.model import (
-    DeviceReport,
-    Isolations,
-    Node,
-    NodeReport,
-    Pod,
-    PodClass,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-)
-from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import SwitchTopology
+from ringwise.state.model import Pod, PodClass
 
 #: Marks the file as a lab's ("RWlb"), and the number of its format.
 APPLICATION = 0x52576C62
 FORMAT = 1
 
 _TYPES: dict[str, Any] = {
-    "Node": Node,
-    "Pod": Pod,
-    "PodGroup": PodGroup,
-    "Queue": Queue,
-    "PriorityClass": PriorityClass,
-    "ResourceQuota": ResourceQuota,
-    "VcJob": VcJob,
-    "DeviceReport": DeviceReport,
-    "NodeReport": NodeReport,
-    "Isolations": Isolations,
-    "SwitchTopology": SwitchTopology,
+    **{kind.name: kind.value for kind in STORED.values()},
     TIMELINE: PodTimeline,
     PUBLISHED: ConfigMap,
     ADDITIONS: PodAdditions,

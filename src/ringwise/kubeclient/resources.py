@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from urllib.parse import quote
 
-from ringwise.records import dataclass
+from ringwise import wellknown
 from ringwise.wellknown import (
     ACCESS_API,
-    BATCH_API,
     BUS_API,
-    DEPLOYMENT_API,
     DISRUPTION_API,
-    KUBERNETES_JOB_API,
     LEASE_API,
     NETWORK_POLICY_API,
-    PRIORITY_API,
-    SCHEDULING_API,
     TOKEN_API,
+    ApiResource,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One kind of object. `version` is its group and version as written in apiVersion."""
+class Resource(ApiResource):
+    """One kind of object, with the paths of its objects."""
 
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool = True
+    __slots__ = ()
 
     @property
     def root(self) -> str:
@@ -47,26 +39,20 @@ class Resource:
         return "/".join(parts)
 
 
-NODES = Resource("v1", "Node", "nodes", namespaced=False)
-PODS = Resource("v1", "Pod", "pods")
+NODES = Resource(*wellknown.NODES)
+PODS = Resource(*wellknown.PODS)
 NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
-CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
+CONFIG_MAPS = Resource(*wellknown.CONFIG_MAPS)
 SERVICES = Resource("v1", "Service", "services")
 SECRETS = Resource("v1", "Secret", "secrets")
 CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 NETWORK_POLICIES = Resource(NETWORK_POLICY_API, "NetworkPolicy", "networkpolicies")
 EVENTS = Resource("v1", "Event", "events")
 DISRUPTION_BUDGETS = Resource(DISRUPTION_API, "PodDisruptionBudget", "poddisruptionbudgets")
-RESOURCE_QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
-PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False)
-POD_GROUPS = Resource(SCHEDULING_API, "PodGroup", "podgroups")
-QUEUES = Resource(SCHEDULING_API, "Queue", "queues", namespaced=False)
-REPLICATION_CONTROLLERS = Resource("v1", "ReplicationController", "replicationcontrollers")
-REPLICA_SETS = Resource(DEPLOYMENT_API, "ReplicaSet", "replicasets")
-STATEFUL_SETS = Resource(DEPLOYMENT_API, "StatefulSet", "statefulsets")
-DAEMON_SETS = Resource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
-KUBERNETES_JOBS = Resource(KUBERNETES_JOB_API, "Job", "jobs")
-VCJOBS = Resource(BATCH_API, "Job", "jobs")
+POD_GROUPS = Resource(*wellknown.POD_GROUPS)
+QUEUES = Resource(*wellknown.QUEUES)
+DAEMON_SETS = Resource(*wellknown.DAEMON_SETS)
+VCJOBS = Resource(*wellknown.VCJOBS)
 JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
 LEASES = Resource(LEASE_API, "Lease", "leases")
 TOKEN_REVIEWS = Resource(TOKEN_API, "TokenReview", "tokenreviews", namespaced=False)

@@ -7,44 +7,23 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ringwise import wellknown
 from ringwise.grammar import agrees, counted
 from ringwise.manifests.checking import follows_from
 from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import (
-    command_from_wire,
-    pod_group_from_wire,
-    priority_class_from_wire,
-    queue_from_wire,
-    resource_quota_from_wire,
-)
-from ringwise.manifests.jobs import vcjob_from_wire
-from ringwise.manifests.metadata import given_name
-from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.groups import command_from_wire
+from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
+from ringwise.manifests.metadata import given_name, identity
 from ringwise.manifests.node_info import node_reports_of
-from ringwise.manifests.nodes import node_from_wire
-from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.pods import PodClassCache
 from ringwise.manifests.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.reading import ManifestDocument, Progress, read_documents
 from ringwise.manifests.sources import ManifestSource, find_sources
 from ringwise.manifests.unknown_fields import manifest_notes
-from ringwise.manifests.wire import (
-    CommandWire,
-    ConfigMapWire,
-    JobWire,
-    MetaWire,
-    NodeWire,
-    OperatorJobWire,
-    PodGroupWire,
-    PodWire,
-    PriorityClassWire,
-    QueueWire,
-    ReplicatedWire,
-    ResourceQuotaWire,
-)
+from ringwise.manifests.wire import CommandWire, ConfigMapWire, MetaWire, OperatorJobWire, ReplicatedWire
 from ringwise.manifests.workload_pods import add_workloads
 from ringwise.manifests.workloads import (
     OPERATOR_KINDS,
@@ -54,16 +33,7 @@ from ringwise.manifests.workloads import (
 )
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.records import dataclass
-from ringwise.state.model import (
-    DeviceReport,
-    Node,
-    NodeReport,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-)
+from ringwise.state.model import DeviceReport, Node, NodeReport, Pod, PodGroup, PriorityClass, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.state.workload import Workload
 from ringwise.topology.nearest import did_you_mean
@@ -92,15 +62,9 @@ _THROUGH_PODS = frozenset({"DaemonSet", "CronJob", "InferServiceSet"})
 class Bundle:
     """The objects of an input in their order. Objects with errors are left out."""
 
-    nodes: list[Node] = field(default_factory=list)
-    pods: list[Pod] = field(default_factory=list)
-    pod_groups: list[PodGroup] = field(default_factory=list)
-    queues: list[Queue] = field(default_factory=list)
-    priority_classes: list[PriorityClass] = field(default_factory=list)
-    quotas: list[ResourceQuota] = field(default_factory=list)
-    vcjobs: list[VcJob] = field(default_factory=list)
-    reports: list[DeviceReport] = field(default_factory=list)
-    node_reports: list[NodeReport] = field(default_factory=list)
+    #: By the type of their values.
+    objects: dict[type, list[Any]] = field(default_factory=dict)
+    #: The scheduler's configuration.
     config_maps: list[RawConfigMap] = field(default_factory=list)
     #: What users ask for with Command objects; only clusters and labs carry it out.
     commands: list[JobCommand | QueueCommand] = field(default_factory=list)
@@ -120,14 +84,39 @@ class Bundle:
     #: Pods of one owner wait until a controller has created their PodGroup; for objects of a live cluster.
     awaits_groups: bool = False
 
+    def of(self, kind: type[Kept]) -> list[Kept]:
+        """The objects of a kind."""
+        return self.objects.setdefault(kind, [])
+
+    @property
+    def nodes(self) -> list[Node]:
+        return self.of(Node)
+
+    @property
+    def reports(self) -> list[DeviceReport]:
+        return self.of(DeviceReport)
+
+    @property
+    def queues(self) -> list[Queue]:
+        return self.of(Queue)
+
+    @property
+    def vcjobs(self) -> list[VcJob]:
+        return self.of(VcJob)
+
+    @property
+    def pod_groups(self) -> list[PodGroup]:
+        return self.of(PodGroup)
+
+    @property
+    def pods(self) -> list[Pod]:
+        return self.of(Pod)
+
     @property
     def holds_nothing(self) -> bool:
         """Whether there was nothing to read at all, not even an error."""
-        lists = (self.nodes, self.pods, self.pod_groups, self.queues, self.priority_classes, self.vcjobs)
-        others = (self.quotas, self.reports, self.node_reports, self.config_maps, self.commands)
-        return not any(
-            (*lists, *others, self.errors, self.ignored, self.of_others, self.of_owners, self.remarks)
-        )
+        others = (self.config_maps, self.commands, self.ignored, self.of_others, self.of_owners)
+        return not any((*self.objects.values(), *others, self.errors, self.remarks))
 
     @property
     def notes(self) -> list[str]:
@@ -144,7 +133,7 @@ class Bundle:
     def _missing_classes(self) -> Iterator[str]:
         """Priority classes that jobs name and the cluster of the input lacks."""
         if self.nodes:
-            known = [found.name for found in self.priority_classes]
+            known = [found.name for found in self.of(PriorityClass)]
             yield from missing_classes(self.vcjobs, self.pod_groups, self.pods, known)
 
     @property
@@ -285,47 +274,20 @@ class _BundleReader:
     def _take(self, document: ManifestDocument) -> None:
         found = Findings(document.origin)
         self._misfits = []
-        bundle = self.bundle
-        group = document.api_version.rpartition("/")[0]
-        match group, document.kind:
-            case "", "Pod":
-                if (pod := self._wire(document, PodWire, found)) is not None:
-                    read = pod_from_wire(pod, self._classes, found)
-                    if _is_new(pod.metadata) and read.scheduler in wellknown.SCHEDULER_NAMES:
-                        check_new_pod(pod, found)
-                    self._keep(bundle.pods, read, pod.metadata, found)
-            case "", "Node":
-                if (node := self._wire(document, NodeWire, found)) is not None:
-                    self._keep(bundle.nodes, node_from_wire(node, found), node.metadata, found)
-            case "", "ConfigMap":
-                if (config_map := self._wire(document, ConfigMapWire, found)) is not None:
-                    self._take_config_map(config_map, found)
-            case "", "ResourceQuota":
-                if (quota := self._wire(document, ResourceQuotaWire, found)) is not None:
-                    self._keep(bundle.quotas, resource_quota_from_wire(quota, found), quota.metadata, found)
-            case wellknown.SCHEDULING_GROUP, "PodGroup":
-                if (gang := self._wire(document, PodGroupWire, found)) is not None:
-                    if _is_new(gang.metadata):
-                        check_new_pod_group(gang, found)
-                    self._keep(bundle.pod_groups, pod_group_from_wire(gang, found), gang.metadata, found)
-            case wellknown.SCHEDULING_GROUP, "Queue":
-                if (queue := self._wire(document, QueueWire, found)) is not None:
-                    self._keep(bundle.queues, queue_from_wire(queue, found), queue.metadata, found)
-            case wellknown.BUS_GROUP, "Command":
-                if (command := self._wire(document, CommandWire, found)) is not None:
-                    self._keep(bundle.commands, command_from_wire(command, found), None, found)
-            case wellknown.KUBERNETES_SCHEDULING_GROUP, "PriorityClass":
-                if (rank := self._wire(document, PriorityClassWire, found)) is not None:
-                    self._keep(
-                        bundle.priority_classes, priority_class_from_wire(rank, found), rank.metadata, found
-                    )
-            case wellknown.BATCH_GROUP, "Job":
-                if (job := self._wire(document, JobWire, found)) is not None:
-                    self._take_job(job, found)
-            case owner if owner in REPLICATED_KINDS or owner in OPERATOR_KINDS:
-                self._take_workload(owner, document, found)
-            case _ if not document.kind.endswith("List"):
-                bundle.ignored[document.kind] += 1
+        named = document.api_version.rpartition("/")[0], document.kind
+        kind = READABLE.get(named)
+        if kind is not None:
+            self._take_object(kind, document, found)
+        elif named in REPLICATED_KINDS or named in OPERATOR_KINDS:
+            self._take_workload(named, document, found)
+        elif named == ("", "ConfigMap"):
+            if (config_map := self._wire(document, ConfigMapWire, found)) is not None:
+                self._take_config_map(config_map, found)
+        elif named == (wellknown.BUS_GROUP, "Command"):
+            if (command := self._wire(document, CommandWire, found)) is not None:
+                self._keep(self.bundle.commands, command_from_wire(command, found), None, found)
+        elif not document.kind.endswith("List"):
+            self.bundle.ignored[document.kind] += 1
         told = len(self._misfits)
         for number, error in enumerate(found.errors):
             if number < told or not any(follows_from(error.field, misfit) for misfit in self._misfits):
@@ -351,7 +313,8 @@ class _BundleReader:
     def _keep(self, where: list[Kept], thing: Kept, meta: MetaWire | None, found: Findings) -> None:
         """Add an object without errors and with a new name, and update the newest timestamp."""
         if meta is not None and (name := given_name(meta)):
-            namespace = "" if isinstance(thing, (Node, Queue, PriorityClass)) else meta.namespace or "default"
+            kind = STORED.get(type(thing))
+            namespace = "" if kind and not kind.resource.namespaced else meta.namespace or "default"
             self._check_name(self._kind, namespace, name, found)
             self._update_newest(meta.creation_timestamp)
         if not found.errors:
@@ -370,6 +333,14 @@ class _BundleReader:
                 self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, nanoseconds(text))
 
     def _take_config_map(self, wire: ConfigMapWire, found: Findings) -> None:
+        kind = IN_CONFIG_MAPS.get((wire.metadata or MetaWire()).name or "")
+        if kind is not None and kind.read_data is not None:
+            data = {key: value or "" for key, value in (wire.data or {}).items()}
+            identity(wire.metadata, "ConfigMap", found)
+            # What is wrong in the data is the reason of the jobs that need it.
+            value = kind.read_data(data, Findings(found.origin))
+            self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
+            return
         read = config_map_from_wire(wire, found)
         health = node_reports_of(wire, found)
         if read is None and health is None:
@@ -386,13 +357,20 @@ class _BundleReader:
         for report in (report for group, _ in kept for report in group):
             self.bundle.reports.append(report)
             self.bundle.newest_timestamp = max(self.bundle.newest_timestamp, report.update_time)
-        self.bundle.node_reports += [report for _, group in kept for report in group]
+        self.bundle.of(NodeReport).extend(report for _, group in kept for report in group)
 
-    def _take_job(self, wire: JobWire, found: Findings) -> None:
-        job = vcjob_from_wire(wire, self._classes, found)
-        if not job.problems:
-            self._count_pods(job.replicas, "spec.tasks", found)
-        self._keep(self.bundle.vcjobs, job, wire.metadata, found)
+    def _take_object(self, kind: Kind[Any], document: ManifestDocument, found: Findings) -> None:
+        assert kind.wire is not None
+        assert kind.read is not None
+        wire: Any = self._wire(document, kind.wire, found)
+        if wire is None:
+            return
+        value = kind.read(wire, self._classes, found)
+        if kind.check_new is not None and _is_new(wire.metadata):
+            kind.check_new(wire, value, found)
+        if isinstance(value, VcJob) and not value.problems:
+            self._count_pods(value.replicas, "spec.tasks", found)
+        self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
 
     def _count_pods(self, count: int, path: str, found: Findings) -> None:
         self._job_pods += count

@@ -27,7 +27,6 @@ from ringwise.wellknown import (
     DEVICE_INFO_PREFIX,
     DOUBTFUL_CHIPS_KEY,
     FAULT_SUFFIX,
-    ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     KUBELET_LISTING_KEY,
     MINDX_DL,
@@ -37,12 +36,8 @@ from ringwise.wellknown import (
     RECOVERING_SUFFIX,
     SCHEDULER_CONFIG_MAP,
     SWITCH_INFO_PREFIX,
-    TOR_NODE_CONFIG_MAP,
     UNHEALTHY_SUFFIX,
 )
-
-#: ConfigMaps that other readers need unchanged.
-PASSED_ON = frozenset({TOR_NODE_CONFIG_MAP, SCHEDULER_CONFIG_MAP, ISOLATION_CONFIG_MAP})
 
 #: `fault_type` of faults of a network port.
 NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
@@ -110,7 +105,7 @@ def config_map_from_wire(
     given = wire.metadata.namespace if wire.metadata else None
     who = identity(wire.metadata, "ConfigMap", found)
     data = {key: value or "" for key, value in (wire.data or {}).items()}
-    if who.name in PASSED_ON:
+    if who.name == SCHEDULER_CONFIG_MAP:
         return [], RawConfigMap(who.namespace, who.name, data, found.origin)
     if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
         return _of_node(who.name, data, found), None

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import msgspec
 
 from ringwise.manifests.chips import chip_of
+from ringwise.manifests.errors import Findings
 from ringwise.manifests.quantities import NotReadableError, nanoseconds, rfc3339
-from ringwise.state.model import Isolation
+from ringwise.state.model import Isolation, Isolations
 
 SWITCH, SUPERPOD = "switch", "superpod"
 #: What a data key may hold beside an underscore.
@@ -50,6 +51,14 @@ def read_isolations(data: Mapping[str, str | None]) -> list[Isolation]:
             entry = _Entry(reason=value or "")
         found.append(_isolation(key, entry))
     return found
+
+
+def isolations_from_data(data: Mapping[str, str], found: Findings) -> Isolations:
+    entries = read_isolations(data)
+    for one in entries:
+        if one.chip and one.number is None:
+            found.wrong(f"data.{one.node}_{one.chip}", f"{one.chip!r} is no chip's name")
+    return Isolations(tuple(entries))
 
 
 def _isolation(key: str, entry: _Entry) -> Isolation:

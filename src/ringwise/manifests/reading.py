@@ -17,25 +17,16 @@ import msgspec
 from ringwise.manifests.checking import misfits, without_misfits
 from ringwise.manifests.errors import ManifestError, shown
 from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
+from ringwise.manifests.kinds import READABLE
 from ringwise.manifests.sources import ManifestSource, opened
 from ringwise.manifests.strings import shared
 from ringwise.records import dataclass
-from ringwise.wellknown import BATCH_API, PRIORITY_API, SCHEDULING_API
 
 #: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
 MAX_OBJECTS = 2_000_000
 
 #: Kinds that are read, with the current API versions of Kubernetes and Volcano.
-API_VERSIONS = {
-    "Node": "v1",
-    "Pod": "v1",
-    "ConfigMap": "v1",
-    "ResourceQuota": "v1",
-    "PriorityClass": PRIORITY_API,
-    "PodGroup": SCHEDULING_API,
-    "Queue": SCHEDULING_API,
-    "Job": BATCH_API,
-}
+API_VERSIONS = {"ConfigMap": "v1", **{kind: row.resource.version for (_, kind), row in READABLE.items()}}
 
 Wire = TypeVar("Wire")
 Progress = Callable[[int, int], None]

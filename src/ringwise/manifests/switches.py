@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ringwise.manifests.checking import misfits
-from ringwise.manifests.errors import ManifestError, one_line
+from ringwise.manifests.errors import Findings, ManifestError, one_line
 from ringwise.topology.reasons import TOPOLOGY_UNREADABLE
 from ringwise.topology.switches import Server, SwitchTopology, make_topology
 from ringwise.wellknown import KUBE_SYSTEM, TOR_INFO_KEY, TOR_LEVEL_KEY, TOR_NODE_CONFIG_MAP
@@ -70,6 +70,14 @@ def topology_of_config_map(data: Mapping[str, str], origin: str) -> SwitchTopolo
         return read_topology(data[TOR_INFO_KEY], data.get(TOR_LEVEL_KEY), origin)
     except ManifestError as error:
         return SwitchTopology((), 0, problems=(TOPOLOGY_UNREADABLE(problem=str(error)),), origin=origin)
+
+
+def topology_from_data(data: Mapping[str, str], found: Findings) -> SwitchTopology:
+    topology = topology_of_config_map(data, found.origin)
+    if topology.unusable is not None:
+        # Sent all the same: it is the reason of jobs that need switches.
+        found.wrong("data", topology.unusable.message)
+    return topology
 
 
 def _unreadable(tor_info: str | bytes, origin: str, problem: Exception) -> ManifestError:

@@ -434,6 +434,13 @@ class OwnerSpecWire(WireStruct):
     suspend: bool | None = None
 
 
+class PodOwnerWire(WireStruct):
+    """Of such an owner what the PodGroups of its pods follow."""
+
+    metadata: MetaWire | None = None
+    spec: OwnerSpecWire | None = None
+
+
 class ReplicatedSpecWire(OwnerSpecWire):
     """Spec of such an owner."""
 

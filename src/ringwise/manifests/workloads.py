@@ -19,11 +19,11 @@ from ringwise.manifests.resources import amounts
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import (
     ConditionsWire,
-    MetaWire,
     OperatorJobSpecWire,
     OperatorJobWire,
     OrdinalsWire,
     OwnerSpecWire,
+    PodOwnerWire,
     PodSpecWire,
     ReplicatedSpecWire,
     ReplicatedWire,
@@ -198,13 +198,10 @@ def replicated_from_wire(
     return workload
 
 
-def pod_owner_from_wire(
-    kind: str, metadata: MetaWire | None, spec: OwnerSpecWire | None, found: Findings
-) -> PodOwner:
+def pod_owner_from_wire(kind: str, wire: PodOwnerWire, found: Findings) -> PodOwner:
     """What the PodGroup of the owner's pods follows."""
-    return _pod_owner(
-        shared(kind), identity(metadata, kind, found), _replicas(kind, spec or OwnerSpecWire(), found)
-    )
+    replicas = _replicas(kind, wire.spec or OwnerSpecWire(), found)
+    return _pod_owner(shared(kind), identity(wire.metadata, kind, found), replicas)
 
 
 def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:

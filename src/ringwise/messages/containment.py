@@ -9,55 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ringwise.messages import events as ev
 from ringwise.messages.commands import SetAside
 
 #: Objects that are set aside at the same time and remembered; more are only counted.
 MOST_OBJECTS = 1000
-
-
-def object_of(event: ev.Event) -> tuple[str, str]:
-    """Kind and key (`namespace/name`, name or uid) of the object that an event is about."""
-    match event:
-        case ev.NodeSeen(node):
-            return "Node", node.name
-        case ev.NodeGone(name):
-            return "Node", name
-        case ev.PodSeen(pod):
-            return "Pod", pod.key
-        case ev.PodGone(uid) | ev.BindFailed(uid) | ev.EvictFailed(uid):
-            return "Pod", uid
-        case ev.PodGroupSeen(group):
-            return "PodGroup", group.key
-        case ev.PodGroupGone(key):
-            return "PodGroup", key
-        case ev.QueueSeen(queue):
-            return "Queue", queue.name
-        case ev.QueueGone(name) | ev.QueueCommand(name):
-            return "Queue", name
-        case ev.PriorityClassSeen(priority_class):
-            return "PriorityClass", priority_class.name
-        case ev.PriorityClassGone(name):
-            return "PriorityClass", name
-        case ev.QuotaSeen(quota):
-            return "ResourceQuota", quota.key
-        case ev.QuotaGone(namespace, name):
-            return "ResourceQuota", f"{namespace}/{name}"
-        case ev.VcJobSeen(job):
-            return "Job", job.key
-        case ev.VcJobGone(key) | ev.JobCommand(key):
-            return "Job", key
-        case ev.PodOwnerSeen(owner):
-            return owner.kind, f"{owner.namespace}/{owner.name}"
-        case ev.ReportSeen(report):
-            return "ConfigMap", report.node
-        case ev.NodeReportSeen(health):
-            return "ConfigMap", f"{health.source}/{health.node}"
-        case ev.NodeReportGone(node, source):
-            return "ConfigMap", f"{source}/{node}"
-        case ev.ReportGone(node):
-            return "ConfigMap", node
-    return "ConfigMap", type(event).__name__
 
 
 class Containment:

@@ -38,116 +38,168 @@ class Decide(enum.Enum):
     ALL = "all"
 
 
+class Event:
+    """Those about objects of a kind stand in the table of kinds (`manifests/kinds.py`)."""
+
+    __slots__ = ()
+    __match_args__: tuple[str, ...]
+    #: Kind of the object that it is about.
+    kind = "ConfigMap"
+
+    @property
+    def about(self) -> tuple[str, str]:
+        """Kind and key (`namespace/name`, name or uid) of its object: the first field, or what that has."""
+        first = getattr(self, type(self).__match_args__[0])
+        if isinstance(first, str):
+            return self.kind, first
+        return self.kind, getattr(first, "key", "") or getattr(first, "name", "") or type(self).__name__
+
+
 @dataclass(frozen=True, slots=True)
-class NodeSeen:
+class NodeSeen(Event):
+    kind = "Node"
     node: Node
 
 
 @dataclass(frozen=True, slots=True)
-class NodeGone:
+class NodeGone(Event):
+    kind = "Node"
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class PodSeen:
+class PodSeen(Event):
+    kind = "Pod"
     pod: Pod
 
 
 @dataclass(frozen=True, slots=True)
-class PodGone:
+class PodGone(Event):
+    kind = "Pod"
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class PodGroupSeen:
+class PodGroupSeen(Event):
+    kind = "PodGroup"
     group: PodGroup
 
 
 @dataclass(frozen=True, slots=True)
-class PodGroupGone:
+class PodGroupGone(Event):
+    kind = "PodGroup"
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class QueueSeen:
+class QueueSeen(Event):
+    kind = "Queue"
     queue: Queue
 
 
 @dataclass(frozen=True, slots=True)
-class QueueGone:
+class QueueGone(Event):
+    kind = "Queue"
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityClassSeen:
+class PriorityClassSeen(Event):
+    kind = "PriorityClass"
     priority_class: PriorityClass
 
 
 @dataclass(frozen=True, slots=True)
-class PriorityClassGone:
+class PriorityClassGone(Event):
+    kind = "PriorityClass"
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaSeen:
+class QuotaSeen(Event):
+    kind = "ResourceQuota"
     quota: ResourceQuota
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaGone:
+class QuotaGone(Event):
+    kind = "ResourceQuota"
     namespace: str
     name: str
 
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, f"{self.namespace}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
-class VcJobSeen:
+class VcJobSeen(Event):
+    kind = "Job"
     job: VcJob
 
 
 @dataclass(frozen=True, slots=True)
-class VcJobGone:
+class VcJobGone(Event):
+    kind = "Job"
     key: str
 
 
 @dataclass(frozen=True, slots=True)
-class PodOwnerSeen:
+class PodOwnerSeen(Event):
     """For the controller alone."""
 
     owner: PodOwner
 
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.owner.kind, self.owner.key
+
 
 @dataclass(frozen=True, slots=True)
-class PodOwnerGone:
+class PodOwnerGone(Event):
+    kind = "PodOwner"
     uid: str
 
 
 @dataclass(frozen=True, slots=True)
-class ReportSeen:
+class ReportSeen(Event):
     report: DeviceReport
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, self.report.node
 
 
 @dataclass(frozen=True, slots=True)
-class ReportGone:
+class ReportGone(Event):
     node: str
     aggregated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class NodeReportSeen:
+class NodeReportSeen(Event):
     """NodeD's report of a node, or that of the node's own switches."""
 
     report: NodeReport
 
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, f"{self.report.source}/{self.report.node}"
+
 
 @dataclass(frozen=True, slots=True)
-class NodeReportGone:
+class NodeReportGone(Event):
     node: str
     source: str
     aggregated: bool = False
 
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, f"{self.source}/{self.node}"
+
 
 @dataclass(frozen=True, slots=True)
-class ReschedulingRead:
+class ReschedulingRead(Event):
     """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start."""
 
     document: str = ""
@@ -158,9 +210,13 @@ class ReschedulingRead:
     #: The value of `fault-node`.
     fault_nodes: str = ""
 
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, type(self).__name__
+
 
 @dataclass(frozen=True, slots=True)
-class TopologySeen:
+class TopologySeen(Event):
     """The leaf switches; None when the ConfigMap is absent or unusable, with the reason."""
 
     topology: SwitchTopology | None
@@ -168,55 +224,60 @@ class TopologySeen:
 
 
 @dataclass(frozen=True, slots=True)
-class IsolationsSeen:
+class IsolationsSeen(Event):
     """All nodes and chips that are isolated; none when the ConfigMap is absent."""
 
     isolations: Isolations
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigurationSeen:
+class ConfigurationSeen(Event):
     configuration: Configuration
 
 
 @dataclass(frozen=True, slots=True)
-class BindFailed:
+class BindFailed(Event):
     """A binding failed; its chips are free again."""
 
+    kind = "Pod"
     uid: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class EvictFailed:
+class EvictFailed(Event):
     """An eviction, or the deletion of a faulty pod, failed; the pod stays."""
 
+    kind = "Pod"
     uid: str
     #: Which disruption budget does not allow it; empty for any other reason.
     why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class JobCommand:
+class JobCommand(Event):
     """A bus.volcano.sh Command for a vcjob: AbortJob, ResumeJob, RestartJob, TerminateJob, CompleteJob."""
 
+    kind = "Job"
     key: str
     action: str
 
 
 @dataclass(frozen=True, slots=True)
-class JobHeldUp:
+class JobHeldUp(Event):
     """What a vcjob needs before its pods could not be made, and is tried again. For the controller alone."""
 
+    kind = "Job"
     key: str
     uid: str
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class QueueCommand:
+class QueueCommand(Event):
     """A bus.volcano.sh Command for a queue: OpenQueue or CloseQueue. For the controller alone."""
 
+    kind = "Queue"
     name: str
     action: str
     #: Namespace, name and uid of the Command itself. Queues have no namespace: who may write into this one
@@ -224,36 +285,3 @@ class QueueCommand:
     namespace: str = DEFAULT_NAMESPACE
     command: str = ""
     uid: str = ""
-
-
-Event = (
-    NodeSeen
-    | NodeGone
-    | PodSeen
-    | PodGone
-    | PodGroupSeen
-    | PodGroupGone
-    | QueueSeen
-    | QueueGone
-    | PriorityClassSeen
-    | PriorityClassGone
-    | QuotaSeen
-    | QuotaGone
-    | PodOwnerSeen
-    | PodOwnerGone
-    | VcJobSeen
-    | VcJobGone
-    | ReportSeen
-    | ReportGone
-    | NodeReportSeen
-    | NodeReportGone
-    | ReschedulingRead
-    | TopologySeen
-    | IsolationsSeen
-    | ConfigurationSeen
-    | BindFailed
-    | EvictFailed
-    | JobCommand
-    | JobHeldUp
-    | QueueCommand
-)

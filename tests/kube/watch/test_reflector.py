@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader, TopologyReader
+from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader
 from ringwise.kube.watch.kinds import Reader, WatchTarget
 from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import (
-    NodeReader,
+    DataReader,
+    PlainReader,
     PodReader,
 )
 from ringwise.kube.watch.reflector import MAX_PROBLEMS, UNKNOWN_KIND_PAUSE, Reflector
@@ -30,8 +31,11 @@ from ringwise.kubeclient.resources import PODS as POD_KIND
 from ringwise.kubeclient.resources import QUEUES as QUEUE_KIND
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings
+from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.pods import PodClassCache
 from ringwise.messages import events as ev
+from ringwise.state.model import Node
+from ringwise.topology.switches import SwitchTopology
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, run, server, until
 
@@ -157,7 +161,7 @@ def test_a_heartbeat_without_a_change_gives_no_event() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
-            async with watching(client, WatchTarget(NODE_KIND), NodeReader()) as one:
+            async with watching(client, WatchTarget(NODE_KIND), PlainReader(KIND_OF[Node])) as one:
                 await one.reflector.synced.wait()
                 beating = node("node-1")
                 beating["status"]["conditions"][0]["lastHeartbeatTime"] = "2025-01-01T00:00:10Z"
@@ -297,7 +301,7 @@ def test_an_object_that_becomes_unreadable_keeps_its_last_state() -> None:
     async def test() -> None:
         async with server() as (api, client):
             api.put(NODES, node("node-1"))
-            async with watching(client, WatchTarget(NODE_KIND), NodeReader()) as one:
+            async with watching(client, WatchTarget(NODE_KIND), PlainReader(KIND_OF[Node])) as one:
                 await one.reflector.synced.wait()
                 broken = node("node-1")
                 broken["metadata"]["annotations"] = {"superPodID": "seven"}
@@ -510,7 +514,7 @@ def test_an_invalid_configuration_is_reported_and_not_used() -> None:
 
 
 def test_an_unreadable_topology_is_sent_with_its_reason() -> None:
-    facts, problems = objects_of(TopologyReader(), {"tor_info": "{"})
+    facts, problems = objects_of(DataReader(KIND_OF[SwitchTopology]), {"tor_info": "{"})
     assert facts is not None
     assert facts[0][1].unusable is not None
     assert problems

@@ -7,6 +7,7 @@ the result is drawn below its name. The text of the page is written by hand and 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from ringwise.apps.place import place
@@ -15,6 +16,7 @@ from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.documents.topology import PlacedSwitchFields
 from ringwise.views.place import PlaceAnswer
@@ -51,17 +53,8 @@ def draw_example(root: Path, file: str) -> str:
 
 def _running_only(bundle: Bundle) -> Bundle:
     """The input without anything that waits."""
-    return Bundle(
-        nodes=bundle.nodes,
-        pods=[pod for pod in bundle.pods if pod.node is not None],
-        pod_groups=bundle.pod_groups,
-        queues=bundle.queues,
-        priority_classes=bundle.priority_classes,
-        quotas=bundle.quotas,
-        reports=bundle.reports,
-        config_maps=bundle.config_maps,
-        newest_timestamp=bundle.newest_timestamp,
-    )
+    running = [pod for pod in bundle.pods if pod.node is not None]
+    return replace(bundle, objects={**bundle.objects, VcJob: [], Pod: running})
 
 
 def _place(bundle: Bundle, settings: Path) -> PlaceAnswer:

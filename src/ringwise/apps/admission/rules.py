@@ -59,7 +59,6 @@ from ringwise.manifests.workloads import (
     replicated_from_wire,
 )
 from ringwise.messages import events as ev
-from ringwise.messages.containment import object_of
 from ringwise.messages.events import Decide
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.messages.workload_expansion import workload_group, workload_pods
@@ -512,7 +511,7 @@ def _scheduler(cluster: KnownCluster, events: Sequence[ev.Event]) -> Scheduler:
     if cluster.topology is not None:
         known.append(cluster.topology)
     # All are of one job. The quotas are taken on another thread than this.
-    namespace = next(object_of(event)[1] for event in events).partition("/")[0]
+    namespace = next(event.about[1] for event in events).partition("/")[0]
     known += map(ev.QuotaSeen, list(cluster.quotas.get(namespace, {}).values()))
     scheduler.handle([*known, *events], 0, Decide.NOTHING)
     return scheduler

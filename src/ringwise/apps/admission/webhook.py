@@ -55,6 +55,7 @@ from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
+from ringwise.manifests.kinds import Hearer
 from ringwise.manifests.unknown_fields import manifest_notes
 from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 from ringwise.messages.events import Event
@@ -82,8 +83,6 @@ _MAX_REASONS = 5
 _MAX_MESSAGE = 3000
 #: The API server truncates longer warnings.
 _MAX_WARNING = 250
-#: Watched kinds.
-_WATCHED = ("queues", "resourcequotas", "topology", "configuration")
 
 
 class _Kind(msgspec.Struct):
@@ -450,9 +449,13 @@ def _reflectors(client: Client, options: Options, cluster: KnownCluster, clock: 
             cluster.take(event)
 
     registry = installed_registry()
-    kinds = watched_kinds(
-        TemplateStore(), {}, options.configuration_map, queues=cluster.observed, registry=registry
+    watched = watched_kinds(
+        TemplateStore(),
+        {},
+        options.configuration_map,
+        queues=cluster.observed,
+        hearer=Hearer.ADMISSION,
+        registry=registry,
     )
-    watched = [(target, reader) for target, reader in kinds if target.title in _WATCHED]
     watched.append((WatchTarget(NAMESPACES), NamespaceReader(cluster.namespace_queues)))
     return [Reflector(client, target, reader, take, clock=clock) for target, reader in watched]

@@ -17,7 +17,7 @@ import enum
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import field, fields, is_dataclass
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import IO, Any
 
 import msgspec
 
@@ -25,6 +25,7 @@ from ringwise import __version__
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, PluginOption, Settings, Tier
 from ringwise.manifests.errors import one_line
+from ringwise.manifests.kinds import events_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
@@ -37,7 +38,14 @@ FORMAT, VERSION = "ringwise-journal", 1
 MOST_LINE_BYTES = 1 << 30
 
 _DECIDE = tuple(mode.value for mode in Decide)
-_EVENT_TYPES: Mapping[str, type] = {kind.__name__: kind for kind in get_args(ev.Event)}
+#: Those of objects, and what follows from commands or is read once.
+EVENT_TYPES: Mapping[str, type[ev.Event]] = {
+    kind.__name__: kind
+    for kind in (
+        *events_of(),
+        *(ev.BindFailed, ev.EvictFailed, ev.JobCommand, ev.JobHeldUp, ev.QueueCommand, ev.ReschedulingRead),
+    )
+}
 
 
 class JournalError(ValueError):
@@ -379,9 +387,9 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
     line = msgspec.json.decode(text, type=_Line)
     events: list[ev.Event] = []
     for name, raw in line.events:
-        kind = _EVENT_TYPES.get(name)
+        kind = EVENT_TYPES.get(name)
         if kind is None:
-            raise ValueError(f"there is no event {name}; known are {', '.join(sorted(_EVENT_TYPES))}")
+            raise ValueError(f"there is no event {name}; known are {', '.join(sorted(EVENT_TYPES))}")
         if only is not None and kind not in only:
             continue
         if kind is ev.ConfigurationSeen:

@@ -40,7 +40,8 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.errors import ConfigurationError
-from ringwise.state.model import PriorityClass
+from ringwise.state.model import Pod, PodGroup, PriorityClass
+from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import (
     ClusterObjects,
     JobView,
@@ -263,8 +264,8 @@ class LabServer:
 
     def _document(self, submission: Submission, answer: Submitted, views: Iterable[JobView]) -> Any:
         classes = [found.name for found in self.live.cluster.all(PriorityClass)]
-        classes += [found.name for found in submission.priority_classes]
-        notes = missing_classes(submission.vcjobs, submission.pod_groups, submission.pods, classes)
+        classes += [found.name for found in submission.of(PriorityClass)]
+        notes = missing_classes(submission.of(VcJob), submission.of(PodGroup), submission.of(Pod), classes)
         document = SubmitDocument(
             schema="ringwise.io/submit/v1",
             dry_run=submission.dry_run,

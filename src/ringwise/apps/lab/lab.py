@@ -23,7 +23,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, Storable, key_of
+from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
@@ -256,7 +256,7 @@ class LiveLab:
             self.lab.inject(ConfigurationSeen(self.configuration))
             answer.objects.append({"kind": "scheduler configuration", "name": "", "action": "changed"})
         here_before = {node.name for node in self.cluster.all(Node)}
-        for job in submission.vcjobs:
+        for job in submission.of(VcJob):
             self._store(job, answer)
         adopted(self.cluster, submission)
         for value in submission.objects():
@@ -304,7 +304,7 @@ class LiveLab:
             finally:
                 copy.close()
 
-    def _store(self, value: Storable, answer: Submitted) -> None:
+    def _store(self, value: object, answer: Submitted) -> None:
         name = key_of(value)
         action = "created" if self.cluster.table.get(name.kind, name.key) is None else "changed"
         self.cluster.submit(value)
@@ -322,19 +322,18 @@ class LiveLab:
 
     def _misplaced(self, submission: Submission) -> list[str]:
         """Pods that come with a node: it must be there, and the chips they name must be theirs."""
-        bound = [pod for pod in submission.pods if pod.node is not None and pod.live]
+        bound = [pod for pod in submission.of(Pod) if pod.node is not None and pod.live]
         if not bound:
             return []
-        nodes = {node.name: node for node in (*self.cluster.all(Node), *submission.nodes)}
+        nodes = {node.name: node for node in (*self.cluster.all(Node), *submission.of(Node))}
         lost = [
             f"{pod.origin}: spec.nodeName: there is no node {pod.node}"
             for pod in bound
             if pod.node not in nodes
         ]
-        reports = [*self.cluster.all(DeviceReport), *submission.reports]
-        everything = Bundle(
-            nodes=list(nodes.values()), reports=reports, pods=[*self.cluster.all(Pod), *submission.pods]
-        )
+        reports = [*self.cluster.all(DeviceReport), *submission.of(DeviceReport)]
+        pods = [*self.cluster.all(Pod), *submission.of(Pod)]
+        everything = Bundle({Node: list(nodes.values()), DeviceReport: reports, Pod: pods})
         return lost + [str(error) for error in check_holds(everything)]
 
     # -- configuration -----------------------------------------------------------------------------

@@ -29,7 +29,8 @@ from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import Bundle
 from ringwise.scheduler.explain.doctor import diagnose
-from ringwise.state.model import Pod
+from ringwise.state.model import Pod, PodGroup
+from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
@@ -211,7 +212,7 @@ def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
     except msgspec.ValidationError as error:
         raise ObjectRefusedError(f"the request cannot be read: {error}") from None
     submission.share_classes()
-    manifests = Bundle(vcjobs=submission.vcjobs, pod_groups=submission.pod_groups, pods=submission.pods)
+    manifests = Bundle({kind: submission.of(kind) for kind in (VcJob, PodGroup, Pod)})
     return answers.place(
         manifests,
         scores=parameters.get("scores") is True,

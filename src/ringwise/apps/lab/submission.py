@@ -5,86 +5,61 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
-from ringwise.embed.records import ObjectRefusedError, Storable, key_of, merged
+from ringwise.embed.records import ObjectRefusedError, key_of, merged
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ConfigurationError
-from ringwise.manifests.isolation import read_isolations
-from ringwise.manifests.switches import topology_of_config_map
+from ringwise.manifests.kinds import STORED
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.job_rules import problems_of
-from ringwise.state.model import (
-    DEFAULT_QUEUE,
-    DeviceReport,
-    Isolations,
-    Node,
-    NodeReport,
-    Owner,
-    Pod,
-    PodClass,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-)
+from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodClass, PodGroup, Queue
 from ringwise.state.queue_rules import queue_problems
 from ringwise.state.ranges import out_of_range
 from ringwise.state.vcjob import VcJob
-from ringwise.topology.switches import SwitchTopology
-from ringwise.wellknown import (
-    GROUP_NAME,
-    ISOLATION_CONFIG_MAP,
-    JOB_NAME,
-    JOB_VERSION,
-    SCHEDULER_CONFIG_KEY,
-    TOR_NODE_CONFIG_MAP,
-)
+from ringwise.wellknown import GROUP_NAME, JOB_NAME, JOB_VERSION, SCHEDULER_CONFIG_KEY
+
+Kept = TypeVar("Kept")
+
+
+if TYPE_CHECKING:
+    StoredObjects = Any
+else:
+    #: The objects of each kind.
+    StoredObjects = msgspec.defstruct(
+        "StoredObjects",
+        [(kind.name, list[kind.value], msgspec.field(default_factory=list)) for kind in STORED.values()],
+        omit_defaults=True,
+    )
 
 
 class Submission(msgspec.Struct):
-    nodes: list[Node] = []
-    reports: list[DeviceReport] = []
-    topology: SwitchTopology | None = None
-    queues: list[Queue] = []
-    priority_classes: list[PriorityClass] = []
-    pod_groups: list[PodGroup] = []
-    vcjobs: list[VcJob] = []
-    pods: list[Pod] = []
+    stored: StoredObjects = msgspec.field(default_factory=lambda: StoredObjects())
     #: Text of a volcano-scheduler.conf, and where it stood.
     configuration: tuple[str, str] | None = None
-    quotas: list[ResourceQuota] = []
-    node_reports: list[NodeReport] = []
-    isolations: Isolations | None = None
     job_commands: list[JobCommand] = []
     queue_commands: list[QueueCommand] = []
     #: Only tell what would become of it.
     dry_run: bool = False
 
-    def objects(self) -> Iterator[Storable]:
+    def of(self, kind: type[Kept]) -> list[Kept]:
+        found: list[Kept] = getattr(self.stored, kind.__name__)
+        return found
+
+    def objects(self) -> Iterator[object]:
         """In the order in which they are stored: what others need comes first."""
-        yield from self.nodes
-        yield from self.reports
-        yield from self.node_reports
-        if self.topology is not None:
-            yield self.topology
-        if self.isolations is not None:
-            yield self.isolations
-        yield from self.queues
-        yield from self.priority_classes
-        yield from self.quotas
-        yield from self.vcjobs
-        yield from self.pod_groups
-        yield from self.pods
+        return chain.from_iterable(map(self.of, STORED))
 
     def share_classes(self) -> None:
         """Pods of one template share one class again, as before they were sent."""
         classes: dict[PodClass, PodClass] = {}
-        for pod in self.pods:
+        for pod in self.of(Pod):
             pod.cls = classes.setdefault(pod.cls, pod.cls)
 
 
@@ -92,28 +67,12 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
     """The bundle as it is sent, and what is wrong with its ConfigMaps. Its commands are taken out of it."""
     problems: list[str] = []
     made = Submission(
-        bundle.nodes,
-        bundle.reports,
-        None,
-        bundle.queues,
-        bundle.priority_classes,
-        bundle.pod_groups,
-        bundle.vcjobs,
-        bundle.pods,
-        quotas=bundle.quotas,
-        node_reports=bundle.node_reports,
+        StoredObjects(**{kind.name: bundle.of(kind.value) for kind in STORED.values()}),
         job_commands=[one for one in bundle.commands if isinstance(one, JobCommand)],
         queue_commands=[one for one in bundle.commands if isinstance(one, QueueCommand)],
     )
     bundle.commands = []
     for config_map in bundle.config_maps:
-        if config_map.name == TOR_NODE_CONFIG_MAP:
-            # An unusable one is stored, as a cluster would: the jobs that need it have the reason.
-            made.topology = topology_of_config_map(config_map.data, config_map.origin)
-            continue
-        if config_map.name == ISOLATION_CONFIG_MAP:
-            made.isolations = Isolations(tuple(read_isolations(config_map.data)))
-            continue
         text = config_map.data.get(SCHEDULER_CONFIG_KEY)
         if text is None:
             problems.append(f"{config_map.origin}: data.{SCHEDULER_CONFIG_KEY}: is missing")
@@ -126,7 +85,7 @@ def submission_of(bundle: Bundle) -> tuple[Submission, list[str]]:
     return made, problems
 
 
-def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]:
+def refusals(cluster: EmbeddedCluster, objects: Iterable[object]) -> list[str]:
     """What the cluster would refuse. Checked before anything is stored, so that all is stored or nothing."""
     found = []
     objects = list(objects)
@@ -157,8 +116,8 @@ def refusals(cluster: EmbeddedCluster, objects: Iterable[Storable]) -> list[str]
 
 def without_target(cluster: EmbeddedCluster, submission: Submission) -> list[str]:
     """Commands for jobs and queues that are neither in the cluster nor submitted with them."""
-    jobs = {job.key for job in submission.vcjobs}
-    queues = {queue.name for queue in submission.queues}
+    jobs = {job.key for job in submission.of(VcJob)}
+    queues = {queue.name for queue in submission.of(Queue)}
     lost = [
         f"{command.action}: there is no vcjob {command.key}"
         for command in submission.job_commands
@@ -183,23 +142,25 @@ def adopted(cluster: EmbeddedCluster, submission: Submission) -> Submission:
     The lab gives every job a uid of its own; what was made for it elsewhere is written for the old one.
     """
     ours: dict[str, VcJob] = {}
-    for sent in submission.vcjobs:
+    for sent in submission.of(VcJob):
         known = cluster.get(VcJob, sent.key)
         if known is not None and sent.uid:
             ours[sent.uid] = known
     groups: dict[str, str] = {}
-    for position, group in enumerate(submission.pod_groups):
+    groups_sent = submission.of(PodGroup)
+    for position, group in enumerate(groups_sent):
         job = ours.get(group.owner.uid) if group.owner is not None else None
         if job is not None:
             name = group_name(job)
             groups[group.key] = name
             owner = Owner("Job", job.name, job.uid)
-            submission.pod_groups[position] = replace(group, name=name, uid="", owner=owner)
-    for position, pod in enumerate(submission.pods):
+            groups_sent[position] = replace(group, name=name, uid="", owner=owner)
+    pods_sent = submission.of(Pod)
+    for position, pod in enumerate(pods_sent):
         job = ours.get(pod.owner.uid) if pod.owner is not None else None
         if job is not None:
             name = groups.get(f"{pod.namespace}/{pod.group}", group_name(job))
-            submission.pods[position] = replace(
+            pods_sent[position] = replace(
                 pod,
                 group=name,
                 owner=Owner("Job", job.name, job.uid),

@@ -16,6 +16,7 @@ from ringwise.controller.machine import Controller
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
+from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
@@ -38,7 +39,9 @@ _REST = 8
 _MAX_REST = 0.1
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
-_FOR_CONTROLLER_ALONE = (*_COMMANDS, ev.JobHeldUp, ev.PodOwnerSeen, ev.PodOwnerGone)
+#: Of objects; and all that the scheduler does not need.
+_FOR_CONTROLLER = heard_by(Hearer.CONTROLLER)
+_FOR_CONTROLLER_ALONE = {*_COMMANDS, ev.JobHeldUp, *(_FOR_CONTROLLER - heard_by(Hearer.SCHEDULER))}
 
 Deliver = Callable[[list[Command]], object]
 Answer = TypeVar("Answer")
@@ -168,19 +171,20 @@ class ControllerAdapter:
 
     def __init__(self, controller: Controller | None = None) -> None:
         self._controller = controller or Controller()
-        self._waiting: dict[tuple[str, str], ev.Event] | None = {}
+        #: Each by the event of its deletion, which says which object it is.
+        self._waiting: dict[ev.Event, ev.Event] | None = {}
 
     def absorb(self, events: Sequence[ev.Event], now: int) -> None:
         if self._waiting is None:
             raise RuntimeError("a controller that has decided cannot go back to collecting")
         for event in events:
-            subject = _subject_of(event)
-            if subject is not None:
-                kind, key, gone = subject
-                if gone:
-                    self._waiting.pop((kind, key), None)
-                else:
-                    self._waiting[kind, key] = event
+            if type(event) not in _FOR_CONTROLLER:
+                continue
+            gone = deletion_of(event)
+            if gone is event:
+                self._waiting.pop(event, None)
+            else:
+                self._waiting[gone] = event
 
     def decide(self, events: Sequence[ev.Event], now: int) -> list[Command]:
         if self._waiting is not None:
@@ -207,37 +211,7 @@ class ControllerAdapter:
 
 
 def _for_scheduler(events: Iterable[ev.Event]) -> list[ev.Event]:
-    return [event for event in events if not isinstance(event, _FOR_CONTROLLER_ALONE)]
-
-
-def _subject_of(event: ev.Event) -> tuple[str, str, bool] | None:
-    """Kind and key of the object of an event that the controller needs, and whether it was deleted."""
-    match event:
-        case ev.PodSeen():
-            return "pod", event.pod.uid, False
-        case ev.PodGone():
-            return "pod", event.uid, True
-        case ev.PodGroupSeen():
-            return "group", event.group.key, False
-        case ev.PodGroupGone():
-            return "group", event.key, True
-        case ev.VcJobSeen():
-            return "job", event.job.key, False
-        case ev.VcJobGone():
-            return "job", event.key, True
-        case ev.QueueSeen():
-            return "queue", event.queue.name, False
-        case ev.QueueGone():
-            return "queue", event.name, True
-        case ev.PodOwnerSeen():
-            return "owner", event.owner.uid, False
-        case ev.PodOwnerGone():
-            return "owner", event.uid, True
-        case ev.PriorityClassSeen():
-            return "priority", event.priority_class.name, False
-        case ev.PriorityClassGone():
-            return "priority", event.name, True
-    return None
+    return [event for event in events if type(event) not in _FOR_CONTROLLER_ALONE]
 
 
 def _advances(command: Command) -> bool:

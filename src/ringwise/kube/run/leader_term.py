@@ -34,6 +34,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import JOB_COMMANDS, PODS
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
+from ringwise.manifests.kinds import Hearer
 from ringwise.messages.commands import Command, SetAside
 from ringwise.messages.events import ReschedulingRead
 from ringwise.records import dataclass
@@ -143,7 +144,7 @@ class LeaderTerm:
             self._groups,
             settings.configuration,
             queues=self._queues,
-            jobs_only=settings.jobs_only,
+            hearer=Hearer.CONTROLLER if settings.jobs_only else Hearer.SCHEDULER,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
             written=settings.written,
@@ -156,7 +157,7 @@ class LeaderTerm:
         #: What is done once, when this replica starts to lead.
         self._first_work = OrderedWork()
         self._reflectors = [self._reflector(target, reader) for target, reader in kinds]
-        self._pods = next(one for one in self._reflectors if one.target.resource is PODS)
+        self._pods = next(one for one in self._reflectors if one.target.resource == PODS)
 
     def __len__(self) -> int:
         return sum(len(reflector) for reflector in self._reflectors)

@@ -1,4 +1,4 @@
-"""ConfigMaps of the watch into state objects: device reports, the switch topology, the configuration."""
+"""ConfigMaps of the watch into state objects: device reports, the configuration."""
 
 from __future__ import annotations
 
@@ -12,13 +12,10 @@ from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import ObjectReader
 from ringwise.manifests.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
-from ringwise.manifests.isolation import read_isolations
 from ringwise.manifests.node_info import node_reports_of
-from ringwise.manifests.switches import topology_of_config_map
 from ringwise.manifests.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import Isolations
-from ringwise.wellknown import ISOLATION_CONFIG_MAP, SCHEDULER_CONFIG_KEY, TOR_NODE_CONFIG_MAP
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 
 
 class ReportReader(ObjectReader[ConfigMapWire]):
@@ -63,31 +60,6 @@ class ReportReader(ObjectReader[ConfigMapWire]):
         )
         # No node has a slash in its name.
         return (*devices, *((f"{one.source}/{one.node}", one) for one in health or ()))
-
-
-class TopologyReader(ObjectReader[ConfigMapWire]):
-    def __init__(self) -> None:
-        super().__init__(ConfigMapWire)
-
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
-        data = {key: value or "" for key, value in (wire.data or {}).items()}
-        topology = topology_of_config_map(data, found.origin)
-        if topology.unusable is not None:
-            # Sent all the same: it is the reason of jobs that need switches.
-            found.wrong("data", topology.unusable.message)
-        return ((TOR_NODE_CONFIG_MAP, topology),)
-
-
-class IsolationReader(ObjectReader[ConfigMapWire]):
-    def __init__(self) -> None:
-        super().__init__(ConfigMapWire)
-
-    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
-        entries = read_isolations(wire.data or {})
-        for one in entries:
-            if one.chip and one.number is None:
-                found.wrong(f"data.{one.node}_{one.chip}", f"{one.chip!r} is no chip's name")
-        return ((ISOLATION_CONFIG_MAP, Isolations(tuple(entries))),)
 
 
 class ConfigurationReader(ObjectReader[ConfigMapWire]):

@@ -4,68 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any, Protocol
 
+from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import Registry
-from ringwise.kube.watch.config_map_readers import (
-    ConfigurationReader,
-    IsolationReader,
-    ReportReader,
-    TopologyReader,
-)
+from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
+    DataReader,
     GroupReader,
     JobReader,
-    NodeReader,
     ObservedGroup,
     ObservedQueue,
-    PodOwnerReader,
+    PlainReader,
     PodReader,
-    PriorityReader,
     QueueReader,
-    QuotaReader,
 )
 from ringwise.kube.watch.reason_readers import ReasonGroupReader, ReasonPodReader
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent
-from ringwise.kubeclient.resources import (
-    CONFIG_MAPS,
-    DAEMON_SETS,
-    KUBERNETES_JOBS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    RESOURCE_QUOTAS,
-    STATEFUL_SETS,
-    VCJOBS,
-    Resource,
-)
+from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
 from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.kinds import KINDS, Hearer, Kind, Watch
 from ringwise.manifests.pods import PodClassCache
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.state.model import DeviceReport, Pod, PodGroup, Queue
+from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import PodOwner
 from ringwise.views.written_reasons import WrittenReasons
-from ringwise.wellknown import (
-    CLUSTER_REPORT_LABEL,
-    ISOLATION_CONFIG_MAP,
-    KUBE_SYSTEM,
-    MINDX_DL,
-    NODE_REPORT_LABEL,
-    TOR_NODE_CONFIG_MAP,
-)
 
 _LOG = Logger()
-#: What the controller alone needs.
-_OF_CONTROLLER = (PRIORITY_CLASSES, QUEUES, VCJOBS, POD_GROUPS, PODS)
-#: Owners of pods whose annotations and replicas the PodGroups of their pods follow.
-_OWNERS = (REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, KUBERNETES_JOBS, REPLICATION_CONTROLLERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +55,17 @@ class WatchTarget:
     #: Name in logs and metrics.
     name: str = ""
 
+    @classmethod
+    def of(cls, kind: Kind[Any], watch: Watch) -> WatchTarget:
+        return cls(
+            Resource(*kind.resource),
+            watch.namespace,
+            watch.params,
+            kind.optional,
+            watch.parts_move,
+            watch.name,
+        )
+
     @property
     def path(self) -> str:
         return self.resource.path(self.namespace)
@@ -93,7 +76,7 @@ class WatchTarget:
 
     def permission(self, verb: str = "list") -> str:
         """The missing permission in the terms of RBAC."""
-        group = self.resource.version.rpartition("/")[0]
+        group = self.resource.group
         resource = f"{self.resource.plural}.{group}" if group else self.resource.plural
         where = f" in namespace {self.namespace}" if self.namespace else " in the whole cluster"
         return f"you need the verb {verb} on {resource}{where} (ClusterRole ringwise-reader and docs/rbac.md)"
@@ -146,88 +129,37 @@ def watched_kinds(
     configuration: tuple[str, str] | None,
     *,
     queues: dict[str, ObservedQueue] | None = None,
-    jobs_only: bool = False,
+    hearer: Hearer = Hearer.SCHEDULER,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
     written: WrittenReasons | None = None,
     warn: Callable[[str], object] = lambda warning: None,
 ) -> list[tuple[WatchTarget, Reader]]:
-    """Everything the scheduler and the controller watch; pods last, when all nodes are known.
+    """Everything that `hearer` watches; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
-    comes from a file. `jobs_only` leaves out what the job controller alone does not need; `pod_owners` adds
-    what the PodGroups of ordinary pods follow. `written` gets the reasons that conditions tell. `warn` is
-    called with each warning about the configuration.
+    comes from a file. `pod_owners` adds what the PodGroups of ordinary pods follow. `written` gets the
+    reasons that conditions tell. `warn` is called with each warning about the configuration.
     """
     classes = PodClassCache()
-    kinds: list[tuple[WatchTarget, Reader]] = [
-        (WatchTarget(NODES), NodeReader()),
-        (WatchTarget(PRIORITY_CLASSES), PriorityReader()),
-        (WatchTarget(QUEUES, optional=True), QueueReader({} if queues is None else queues)),
-        (WatchTarget(RESOURCE_QUOTAS, optional=True), QuotaReader()),
-        (
-            WatchTarget(
-                CONFIG_MAPS, KUBE_SYSTEM, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-reports"
-            ),
-            ReportReader(),
-        ),
-        (
-            WatchTarget(
-                CONFIG_MAPS, MINDX_DL, {"labelSelector": f"{NODE_REPORT_LABEL}=true"}, name="node-health"
-            ),
-            ReportReader(),
-        ),
-        (
-            WatchTarget(
-                CONFIG_MAPS,
-                MINDX_DL,
-                {"labelSelector": f"{CLUSTER_REPORT_LABEL}=true"},
-                parts_move=True,
-                name="cluster-reports",
-            ),
-            ReportReader(),
-        ),
-        (
-            WatchTarget(
-                CONFIG_MAPS,
-                KUBE_SYSTEM,
-                {"fieldSelector": f"metadata.name={TOR_NODE_CONFIG_MAP}"},
-                name="topology",
-            ),
-            TopologyReader(),
-        ),
-        (
-            WatchTarget(
-                CONFIG_MAPS,
-                KUBE_SYSTEM,
-                {"fieldSelector": f"metadata.name={ISOLATION_CONFIG_MAP}"},
-                name="isolations",
-            ),
-            IsolationReader(),
-        ),
-        (WatchTarget(VCJOBS, optional=True), JobReader(classes, templates)),
-        (
-            WatchTarget(POD_GROUPS, optional=True),
-            GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
-        ),
-        (
-            WatchTarget(PODS),
-            PodReader(classes) if written is None else ReasonPodReader(classes, written),
-        ),
-    ]
-    if configuration is not None:
-        namespace, name = configuration
-        target = WatchTarget(
-            CONFIG_MAPS, namespace, {"fieldSelector": f"metadata.name={name}"}, name="configuration"
+    # Those that keep more than values. All others need their row in the table alone.
+    special: Mapping[type, Callable[[], Reader]] = {
+        Configuration: lambda: ConfigurationReader(registry, warn),
+        DeviceReport: ReportReader,
+        Queue: lambda: QueueReader({} if queues is None else queues),
+        VcJob: lambda: JobReader(classes, templates),
+        PodGroup: lambda: GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
+        Pod: lambda: PodReader(classes) if written is None else ReasonPodReader(classes, written),
+    }
+    found: list[tuple[WatchTarget, Reader]] = []
+    for kind in KINDS:
+        if not (pod_owners if kind.value is PodOwner else hearer in kind.heard_by):
+            continue
+        watches = kind.watches
+        if kind.value is Configuration and configuration is not None:
+            watches = (Watch("configuration", configuration[0], object=configuration[1]),)
+        plain = (
+            partial(DataReader, kind) if kind.read_data is not None else partial(PlainReader, kind, classes)
         )
-        kinds.insert(0, (target, ConfigurationReader(registry, warn)))
-    if jobs_only:
-        kinds = [kind for kind in kinds if kind[0].resource in _OF_CONTROLLER]
-    if pod_owners:
-        kinds[:0] = [(WatchTarget(kind, name=_title(kind)), PodOwnerReader(kind.kind)) for kind in _OWNERS]
-    return kinds
-
-
-def _title(resource: Resource) -> str:
-    """Jobs of Kubernetes and vcjobs have the same plural."""
-    return "kubernetes-jobs" if resource is KUBERNETES_JOBS else resource.plural
+        found += [(WatchTarget.of(kind, watch), special.get(kind.value, plain)()) for watch in watches]
+    return found

@@ -10,24 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ringwise.framework.configuration import Configuration
-from ringwise.manifests.object_events import event_of_deletion, event_of_object
+from ringwise.manifests.kinds import event_of_deletion, event_of_object
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
-from ringwise.state.model import (
-    DeviceReport,
-    Isolations,
-    Node,
-    NodeReport,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Queue,
-    ResourceQuota,
-)
-from ringwise.state.vcjob import VcJob
-from ringwise.state.workload import PodOwner
-from ringwise.topology.switches import SwitchTopology
+from ringwise.state.model import DeviceReport, Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +25,8 @@ class NodeReports:
     reports: tuple[DeviceReport, ...]
 
 
-WatchedObject = (
-    Node
-    | Pod
-    | PodGroup
-    | Queue
-    | PriorityClass
-    | ResourceQuota
-    | VcJob
-    | PodOwner
-    | NodeReports
-    | NodeReport
-    | SwitchTopology
-    | Configuration
-    | Isolations
-)
 #: The objects in one API object, with their keys. A tuple and not a dict, because there is one for every pod.
-KeyedObjects = tuple[tuple[str, WatchedObject], ...]
+KeyedObjects = tuple[tuple[str, object], ...]
 
 
 def change_events(before: KeyedObjects, after: KeyedObjects) -> Iterable[ev.Event]:
@@ -78,7 +49,7 @@ def _all_changes(before: KeyedObjects, after: KeyedObjects) -> Iterator[ev.Event
         yield from _changed(old.get(key), value)
 
 
-def _changed(old: WatchedObject | None, new: WatchedObject) -> Iterator[ev.Event]:
+def _changed(old: object, new: object) -> Iterator[ev.Event]:
     if isinstance(new, NodeReports):
         yield from _changed_reports(old if isinstance(old, NodeReports) else None, new)
     elif old != new and (event := event_of_object(new)) is not None:
@@ -100,7 +71,7 @@ def _changed_reports(old: NodeReports | None, new: NodeReports) -> Iterator[ev.E
             yield ev.ReportSeen(report)
 
 
-def deletion_events(value: WatchedObject) -> Iterator[ev.Event]:
+def deletion_events(value: object) -> Iterator[ev.Event]:
     if isinstance(value, NodeReports):
         yield ev.ReportGone(value.node, value.aggregated)
     elif (event := event_of_deletion(value)) is not None:

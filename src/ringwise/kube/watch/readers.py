@@ -14,42 +14,32 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
-from ringwise.kube.watch.objects import KeyedObjects, WatchedObject
+from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.unreadable_pods import chip_holder, last_good
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import UNREADABLE, WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.groups import (
-    pod_group_from_wire,
-    priority_class_from_wire,
-    queue_from_wire,
-    resource_quota_from_wire,
-)
+from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.kinds import Kind
 from ringwise.manifests.limits import drop_labels, drop_oversized
 from ringwise.manifests.metadata import time_of
-from ringwise.manifests.nodes import node_from_wire
 from ringwise.manifests.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.rejections import read_rejections, rejection
 from ringwise.manifests.resources import amount
 from ringwise.manifests.wire import (
+    ConfigMapWire,
     JobStatusWire,
     JobWire,
-    MetaWire,
-    NodeWire,
-    OwnerSpecWire,
     PhaseStatusWire,
     PodGroupWire,
     PodStatusWire,
     PodWire,
-    PriorityClassWire,
     QueueStatusWire,
     QueueWire,
-    ResourceQuotaWire,
     WireStruct,
 )
-from ringwise.manifests.workloads import pod_owner_from_wire
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
@@ -113,20 +103,36 @@ class BatchObjectReader(ObjectReader[Wire]):
             return raw_watch_event(line)
 
 
-def _single(key: str, value: WatchedObject, found: Findings) -> KeyedObjects | None:
+def _single(key: str, value: object, found: Findings) -> KeyedObjects | None:
     return None if found.errors else ((key, value),)
 
 
-# -- nodes
+class PlainReader(BatchObjectReader[Any]):
+    """For kinds of which nothing but their values is needed."""
+
+    def __init__(self, kind: Kind[Any], classes: PodClassCache | None = None) -> None:
+        assert kind.wire is not None
+        super().__init__(kind.wire)
+        self._kind = kind
+        self._classes = classes or PodClassCache()
+
+    def objects(self, wire: Any, found: Findings) -> KeyedObjects | None:
+        assert self._kind.read is not None
+        value = self._kind.read(wire, self._classes, found)
+        return _single("/".join(map(str, self._kind.gone_with(value))), value, found)
 
 
-class NodeReader(BatchObjectReader[NodeWire]):
-    def __init__(self) -> None:
-        super().__init__(NodeWire)
+class DataReader(ObjectReader[ConfigMapWire]):
+    """For kinds that are all of one ConfigMap. What is wrong in it is told; the rest of it counts."""
 
-    def objects(self, wire: NodeWire, found: Findings) -> KeyedObjects | None:
-        node = node_from_wire(wire, found)
-        return _single(node.name, node, found)
+    def __init__(self, kind: Kind[Any]) -> None:
+        super().__init__(ConfigMapWire)
+        self._kind = kind
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        assert self._kind.read_data is not None
+        data = {key: value or "" for key, value in (wire.data or {}).items()}
+        return ((self._kind.name, self._kind.read_data(data, found)),)
 
 
 # -- pods
@@ -324,44 +330,6 @@ def pods_in(allocated: object) -> int:
     if not isinstance(found, (str, int, float)) or isinstance(found, bool):
         return 0
     return max(0, amount("pods", found, "", Findings("")))
-
-
-class PriorityReader(ObjectReader[PriorityClassWire]):
-    def __init__(self) -> None:
-        super().__init__(PriorityClassWire)
-
-    def objects(self, wire: PriorityClassWire, found: Findings) -> KeyedObjects | None:
-        priority = priority_class_from_wire(wire, found)
-        return _single(priority.name, priority, found)
-
-
-class QuotaReader(ObjectReader[ResourceQuotaWire]):
-    def __init__(self) -> None:
-        super().__init__(ResourceQuotaWire)
-
-    def objects(self, wire: ResourceQuotaWire, found: Findings) -> KeyedObjects | None:
-        quota = resource_quota_from_wire(wire, found)
-        return _single(quota.key, quota, found)
-
-
-# -- owners of pods
-
-
-class _WatchedOwner(WireStruct):
-    metadata: MetaWire | None = None
-    spec: OwnerSpecWire | None = None
-
-
-class PodOwnerReader(BatchObjectReader[_WatchedOwner]):
-    """ReplicaSets and the like: only what the PodGroups of their pods follow."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(_WatchedOwner)
-        self._kind = kind
-
-    def objects(self, wire: _WatchedOwner, found: Findings) -> KeyedObjects | None:
-        owner = pod_owner_from_wire(self._kind, wire.metadata, wire.spec, found)
-        return _single(owner.uid, owner, found)
 
 
 # -- vcjobs

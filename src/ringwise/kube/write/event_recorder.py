@@ -16,20 +16,10 @@ from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.rate_limit import RateLimit
-from ringwise.kubeclient.resources import (
-    CONFIG_MAPS,
-    EVENTS,
-    JOB_COMMANDS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    PRIORITY_CLASSES,
-    QUEUES,
-    VCJOBS,
-    Resource,
-)
+from ringwise.kubeclient.resources import EVENTS, JOB_COMMANDS, PODS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import one_line
+from ringwise.manifests.kinds import KINDS
 from ringwise.manifests.quantities import rfc3339
 from ringwise.messages.commands import Bind, TellPod
 from ringwise.records import dataclass
@@ -51,8 +41,7 @@ MAX_TOLD = 20_000
 #: Events on one object that cannot be read; `doctor` lists all its problems.
 MAX_PROBLEM_EVENTS = 5
 
-_READ = (CONFIG_MAPS, JOB_COMMANDS, NODES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES, VCJOBS)
-_VERSIONS = {resource.kind: resource.version for resource in _READ}
+_VERSIONS = {resource.kind: resource.version for resource in (JOB_COMMANDS, *(one.resource for one in KINDS))}
 
 
 @dataclass(frozen=True, slots=True)

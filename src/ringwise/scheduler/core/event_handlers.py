@@ -7,7 +7,7 @@ from typing import Any
 
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
-from ringwise.messages.containment import Containment, object_of
+from ringwise.messages.containment import Containment
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.component import Handlers, Notify
@@ -43,13 +43,13 @@ class EventHandlers:
         try:
             handler(event, now)
         except Exception as error:
-            kind, key = object_of(event)
+            kind, key = event.about
             uid = event.pod.uid if isinstance(event, ev.PodSeen) else ""
             self._containment.failed(kind, key, error, uid)
             self._restore(event, last_good, now)
         else:
             if self._containment.objects:
-                self._containment.succeeded(*object_of(event))
+                self._containment.succeeded(*event.about)
 
     def _last_good(self, event: ev.Event) -> ev.Event | SavedPod | None:
         """What brings the object back as it is now, should the event fail in the middle."""
@@ -96,7 +96,7 @@ class EventHandlers:
                 self._handlers[type(last_good)](last_good, now)
             except Exception as error:
                 # Not even the version before can be handled now: the object is as if it were not there.
-                self._containment.failed(*object_of(event), error)
+                self._containment.failed(*event.about, error)
         self._state.rebuild()
         if stand_in is not None:
             self._state.put_pod(stand_in)

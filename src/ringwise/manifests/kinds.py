@@ -1,0 +1,376 @@
+"""The table of kinds: what a watched or stored object is, who hears of it, and how it is read.
+
+Everything that goes over all kinds goes over this table: watches and the rights for them, files, labs and
+their folders, journals, the events of objects that come, change and go. CONTRIBUTING.md has the recipe for a
+new kind.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from ringwise.framework.configuration import Configuration
+from ringwise.manifests.errors import Findings
+from ringwise.manifests.groups import (
+    pod_group_from_wire,
+    priority_class_from_wire,
+    queue_from_wire,
+    resource_quota_from_wire,
+)
+from ringwise.manifests.isolation import isolations_from_data
+from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.nodes import node_from_wire
+from ringwise.manifests.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.switches import topology_from_data
+from ringwise.manifests.wire import (
+    JobWire,
+    NodeWire,
+    PodGroupWire,
+    PodOwnerWire,
+    PodWire,
+    PriorityClassWire,
+    QueueWire,
+    ResourceQuotaWire,
+)
+from ringwise.manifests.workloads import pod_owner_from_wire
+from ringwise.messages import events as ev
+from ringwise.records import dataclass
+from ringwise.state.model import (
+    DeviceReport,
+    Isolations,
+    Node,
+    NodeReport,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+)
+from ringwise.state.vcjob import VcJob
+from ringwise.state.workload import PodOwner
+from ringwise.topology.switches import SwitchTopology
+from ringwise.wellknown import (
+    CLUSTER_REPORT_LABEL,
+    CONFIG_MAPS,
+    DAEMON_SETS,
+    DEPLOYMENT_API,
+    ISOLATION_CONFIG_MAP,
+    KUBE_SYSTEM,
+    KUBERNETES_JOB_API,
+    MINDX_DL,
+    NODE_REPORT_LABEL,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITY_API,
+    QUEUES,
+    SCHEDULER_NAMES,
+    TOR_NODE_CONFIG_MAP,
+    VCJOBS,
+    ApiResource,
+)
+
+Value = TypeVar("Value")
+
+
+class Hearer(enum.Enum):
+    """Who watches a kind; the value names the rights for it in the chart."""
+
+    SCHEDULER = "reader"
+    CONTROLLER = "controller"
+    ADMISSION = "admission"
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What one list and watch selects of a kind."""
+
+    #: Name in logs and metrics; empty: the plural of the kind.
+    name: str = ""
+    #: None: the whole cluster.
+    namespace: str | None = None
+    #: Only objects with this label set to `true`, or the one object of this name.
+    label: str = ""
+    object: str = ""
+    #: A part of one object may move to another object: a node from one chunk of a report to the next.
+    #: It is deleted only when no object has it.
+    parts_move: bool = False
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        if self.label:
+            return {"labelSelector": f"{self.label}=true"}
+        return {"fieldSelector": f"metadata.name={self.object}"} if self.object else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Value]):
+    value: type[Value]
+    resource: ApiResource
+    #: The event of one that was added or changed, and what it is made of.
+    seen: type[ev.Event]
+    #: The event of one that was deleted, and what it is made of. None: the last one stays in use.
+    gone: type[ev.Event] | None
+    gone_with: Callable[[Value], tuple[Any, ...]] = lambda value: ()
+    seen_with: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
+    #: Who cares.
+    heard_by: tuple[Hearer, ...] = (Hearer.SCHEDULER,)
+    #: Its struct on the wire, and the reader of that. None: several come out of one ConfigMap.
+    wire: type | None = None
+    read: Callable[[Any, PodClassCache, Findings], Value] | None = None
+    #: What is refused of one that is new, beyond what the reader needs.
+    check_new: Callable[[Any, Value, Findings], None] | None = None
+    #: For one that is all of a ConfigMap: the reader of its data.
+    read_data: Callable[[Mapping[str, str], Findings], Value] | None = None
+    watches: tuple[Watch, ...] = (Watch(),)
+    #: The API server may not know the kind, where its CRD is not installed.
+    optional: bool = False
+    #: Its key in a lab. None: files and labs do not have it.
+    key: Callable[[Value], str] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in lab folders and submissions."""
+        return self.value.__name__
+
+
+def _without_classes(
+    read: Callable[[Any, Findings], Value],
+) -> Callable[[Any, PodClassCache, Findings], Value]:
+    return lambda wire, classes, found: read(wire, found)
+
+
+def _check_new_pod(wire: PodWire, pod: Pod, found: Findings) -> None:
+    if pod.scheduler in SCHEDULER_NAMES:
+        check_new_pod(wire, found)
+
+
+def report_key(node: str, what: str, aggregated: bool = False) -> str:
+    """`what`: the resource of a device report, the source of a report on the node itself."""
+    return f"{node}/{what}" + ("/aggregated" if aggregated else "")
+
+
+def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
+    """The PodGroups of its pods follow its annotations and replicas."""
+    return Kind(
+        PodOwner,
+        resource,
+        ev.PodOwnerSeen,
+        ev.PodOwnerGone,
+        lambda owner: (owner.uid,),
+        heard_by=(Hearer.CONTROLLER,),
+        wire=PodOwnerWire,
+        read=_without_classes(partial(pod_owner_from_wire, resource.kind)),
+        watches=(Watch(title),),
+    )
+
+
+_ALL = (Hearer.SCHEDULER, Hearer.CONTROLLER, Hearer.ADMISSION)
+_BOTH = (Hearer.SCHEDULER, Hearer.CONTROLLER)
+
+#: In the order in which they are watched, loaded and stored: what others need comes first.
+KINDS: tuple[Kind[Any], ...] = (
+    _pod_owner(ApiResource(DEPLOYMENT_API, "ReplicaSet", "replicasets")),
+    _pod_owner(ApiResource(DEPLOYMENT_API, "StatefulSet", "statefulsets")),
+    _pod_owner(DAEMON_SETS),
+    # Jobs of Kubernetes and vcjobs have the same plural.
+    _pod_owner(ApiResource(KUBERNETES_JOB_API, "Job", "jobs"), "kubernetes-jobs"),
+    _pod_owner(ApiResource("v1", "ReplicationController", "replicationcontrollers")),
+    Kind(
+        Configuration,
+        CONFIG_MAPS,
+        ev.ConfigurationSeen,
+        None,
+        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        # Which ConfigMap it is, is an option of the component.
+        watches=(),
+    ),
+    Kind(
+        Node,
+        NODES,
+        ev.NodeSeen,
+        ev.NodeGone,
+        lambda node: (node.name,),
+        wire=NodeWire,
+        read=_without_classes(node_from_wire),
+        key=lambda node: node.name,
+    ),
+    Kind(
+        DeviceReport,
+        CONFIG_MAPS,
+        ev.ReportSeen,
+        ev.ReportGone,
+        lambda report: (report.node, report.aggregated),
+        watches=(
+            Watch("node-reports", KUBE_SYSTEM, NODE_REPORT_LABEL),
+            Watch("node-health", MINDX_DL, NODE_REPORT_LABEL),
+            Watch("cluster-reports", MINDX_DL, CLUSTER_REPORT_LABEL, parts_move=True),
+        ),
+        key=lambda report: report_key(report.node, report.resource, report.aggregated),
+    ),
+    Kind(
+        NodeReport,
+        CONFIG_MAPS,
+        ev.NodeReportSeen,
+        ev.NodeReportGone,
+        lambda report: (report.node, report.source, report.aggregated),
+        # In the ConfigMaps of the device reports and beside them.
+        watches=(),
+        key=lambda report: report_key(report.node, report.source, report.aggregated),
+    ),
+    Kind(
+        SwitchTopology,
+        CONFIG_MAPS,
+        ev.TopologySeen,
+        ev.TopologySeen,
+        lambda topology: (None,),
+        lambda topology: (topology, topology.unusable),
+        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        read_data=topology_from_data,
+        watches=(Watch("topology", KUBE_SYSTEM, object=TOR_NODE_CONFIG_MAP),),
+        key=lambda topology: "leaf-switches",
+    ),
+    Kind(
+        Isolations,
+        CONFIG_MAPS,
+        ev.IsolationsSeen,
+        ev.IsolationsSeen,
+        lambda isolations: (Isolations(),),
+        read_data=isolations_from_data,
+        watches=(Watch("isolations", KUBE_SYSTEM, object=ISOLATION_CONFIG_MAP),),
+        key=lambda isolations: ISOLATION_CONFIG_MAP,
+    ),
+    Kind(
+        Queue,
+        QUEUES,
+        ev.QueueSeen,
+        ev.QueueGone,
+        lambda queue: (queue.name,),
+        heard_by=_ALL,
+        wire=QueueWire,
+        read=_without_classes(queue_from_wire),
+        optional=True,
+        key=lambda queue: queue.name,
+    ),
+    Kind(
+        PriorityClass,
+        ApiResource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False),
+        ev.PriorityClassSeen,
+        ev.PriorityClassGone,
+        lambda priority: (priority.name,),
+        heard_by=_BOTH,
+        wire=PriorityClassWire,
+        read=_without_classes(priority_class_from_wire),
+        key=lambda priority: priority.name,
+    ),
+    Kind(
+        ResourceQuota,
+        ApiResource("v1", "ResourceQuota", "resourcequotas"),
+        ev.QuotaSeen,
+        ev.QuotaGone,
+        lambda quota: (quota.namespace, quota.name),
+        heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
+        wire=ResourceQuotaWire,
+        read=_without_classes(resource_quota_from_wire),
+        optional=True,
+        key=lambda quota: quota.key,
+    ),
+    Kind(
+        VcJob,
+        VCJOBS,
+        ev.VcJobSeen,
+        ev.VcJobGone,
+        lambda job: (job.key,),
+        heard_by=_BOTH,
+        wire=JobWire,
+        read=vcjob_from_wire,
+        optional=True,
+        key=lambda job: job.key,
+    ),
+    Kind(
+        PodGroup,
+        POD_GROUPS,
+        ev.PodGroupSeen,
+        ev.PodGroupGone,
+        lambda group: (group.key,),
+        heard_by=_BOTH,
+        wire=PodGroupWire,
+        read=_without_classes(pod_group_from_wire),
+        check_new=lambda wire, group, found: check_new_pod_group(wire, found),
+        optional=True,
+        key=lambda group: group.key,
+    ),
+    Kind(
+        Pod,
+        PODS,
+        ev.PodSeen,
+        ev.PodGone,
+        lambda pod: (pod.uid,),
+        heard_by=_BOTH,
+        wire=PodWire,
+        read=pod_from_wire,
+        check_new=_check_new_pod,
+        key=lambda pod: pod.key,
+    ),
+)
+
+#: By the type of their values; those of all owners of pods are alike.
+KIND_OF: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS}
+_BY_SEEN: dict[type, Kind[Any]] = {kind.seen: kind for kind in KINDS}
+#: Those that files contain and labs store, by the type of their values.
+STORED: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS if kind.key is not None}
+#: Of these, those with a reader of their own, by group and kind.
+READABLE: Mapping[tuple[str, str], Kind[Any]] = {
+    (kind.resource.group, kind.resource.kind): kind for kind in STORED.values() if kind.read is not None
+}
+#: Those that are all of one ConfigMap, by its name.
+IN_CONFIG_MAPS: Mapping[str, Kind[Any]] = {
+    kind.watches[0].object: kind for kind in KINDS if kind.read_data is not None
+}
+
+
+def event_of_object(value: object) -> ev.Event | None:
+    """The event of an object that was added or changed; None for objects that no decision depends on."""
+    kind = KIND_OF.get(type(value))
+    return None if kind is None else kind.seen(*kind.seen_with(value))
+
+
+def event_of_deletion(value: object) -> ev.Event | None:
+    """The event of an object that was deleted; None where nothing follows from that."""
+    kind = KIND_OF.get(type(value))
+    return None if kind is None or kind.gone is None else kind.gone(*kind.gone_with(value))
+
+
+def deletion_of(event: ev.Event) -> ev.Event:
+    """The event of the deletion of the object that was seen; that of a deletion is itself."""
+    kind = _BY_SEEN.get(type(event))
+    value = None if kind is None else getattr(event, type(event).__match_args__[0])
+    return event if kind is None or kind.gone is None else kind.gone(*kind.gone_with(value))
+
+
+def events_of(kinds: Iterable[Kind[Any]] = KINDS) -> Iterator[type[ev.Event]]:
+    for kind in kinds:
+        yield kind.seen
+        if kind.gone is not None:
+            yield kind.gone
+
+
+def heard_by(hearer: Hearer) -> frozenset[type[ev.Event]]:
+    """The events that it needs."""
+    return frozenset(events_of(kind for kind in KINDS if hearer in kind.heard_by))
+
+
+def rights(hearer: Hearer) -> list[dict[str, list[str]]]:
+    """Rules of RBAC for what it watches in the whole cluster; its ConfigMaps are in single namespaces."""
+    watched: dict[str, list[str]] = {}
+    for kind in KINDS:
+        if hearer in kind.heard_by and any(watch.namespace is None for watch in kind.watches):
+            watched.setdefault(kind.resource.group, []).append(kind.resource.plural)
+    return [
+        {"apiGroups": [group], "resources": sorted(plurals), "verbs": ["list", "watch"]}
+        for group, plurals in sorted(watched.items())
+    ]
