@@ -26,6 +26,7 @@ from ringwise.apps.admission.objects import (
 )
 from ringwise.apps.install.dashboard import Dashboard
 from ringwise.apps.install.deployment import (
+    PLAIN,
     VENDOR_ACCOUNTS,
     Choices,
     access_rules,
@@ -33,10 +34,12 @@ from ringwise.apps.install.deployment import (
     configuration,
     definitions,
     objects,
+    watched_rules,
 )
 from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
+from ringwise.cli.docs import watched_rights
 from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -52,17 +55,21 @@ GUARDED = Choices(
     with_device_plugin_policy=True,
     with_queue_command_policy=True,
 )
-#: The plain manifests are for API servers of any age.
+#: The options of the plain manifests, with the chart and with install.
 NO_POLICIES = [f"{name}Policy.enabled=false" for name in ("annotation", "devicePlugin", "queueCommand")]
 WITHOUT_POLICIES = [f"--no-{name}-policy" for name in ("annotation", "device-plugin", "queue-command")]
 
 
-@pytest.mark.parametrize(
-    ("name", "choices"),
-    [("ringwise.yaml", Choices()), ("ringwise-with-admission.yaml", EVERYTHING)],
-)
+def test_the_rights_of_the_chart_are_those_of_the_table_of_kinds() -> None:
+    """Write them anew with `make docs`."""
+    written = chart().joinpath("files", "rbac-watched.yaml").read_text(encoding="utf-8")
+    assert written == watched_rights()
+    assert yaml.safe_load(written) == watched_rules()
+
+
+@pytest.mark.parametrize(("name", "choices"), PLAIN.items())
 def test_the_plain_manifests_are_what_install_prints(name: str, choices: Choices) -> None:
-    """Write them anew with `ringwise install --print [--with-admission]` and the options WITHOUT_POLICIES."""
+    """Write them anew with `make docs`."""
     assert (ROOT / "deploy" / "manifests" / name).read_text(encoding="utf-8") == printed(choices)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import CliRunner
 
 from ringwise.apps.admission.objects import WEBHOOK_PORT
-from ringwise.apps.install.deployment import Choices, objects
+from ringwise.apps.install.deployment import Choices, access_rules, objects
 from ringwise.cli.commands import cli
 from ringwise.kube.write.tenant_text import MAX_TEXT
 from ringwise.wellknown import SYSTEM_NAMESPACES
@@ -18,7 +18,7 @@ from tests.checkout import ROOT
 
 TEXT = " ".join((ROOT / "SECURITY.md").read_text(encoding="utf-8").split())
 CHART = ROOT / "deploy" / "helm" / "ringwise"
-RIGHTS: dict[str, list[dict[str, Any]]] = yaml.safe_load((CHART / "files" / "rbac.yaml").read_text())
+RIGHTS: Mapping[str, list[dict[str, Any]]] = access_rules()
 #: Pods that are installed with everything.
 SPECS = {
     one["metadata"]["name"]: one["spec"]["template"]["spec"]

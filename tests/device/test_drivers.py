@@ -113,7 +113,7 @@ def test_a_machine_without_the_library_gets_a_clear_message(tmp_path: Path) -> N
         (dcmi_structures.EntityInfo, 24),
         (dcmi_structures.EventFilter, 48),
         (dcmi_structures.FaultEventData, 352),
-        (dcmi_structures.Event, 360),
+        (dcmi_structures.DeviceEvent, 360),
     ],
 )
 def test_dcmi_structures_have_the_documented_size(structure: type[ctypes.Structure], size: int) -> None:

@@ -119,6 +119,8 @@ class Kind(Generic[Value]):
     seen_with: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
     #: Who cares.
     heard_by: tuple[Hearer, ...] = (Hearer.SCHEDULER,)
+    #: Only where PodGroups are created for pods whose owner creates none.
+    for_pod_groups: bool = False
     #: Its struct on the wire, and the reader of that. None: several come out of one ConfigMap.
     wire: type | None = None
     read: Callable[[Any, PodClassCache, Findings], Value] | None = None
@@ -163,6 +165,7 @@ def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
         ev.PodOwnerGone,
         lambda owner: (owner.uid,),
         heard_by=(Hearer.CONTROLLER,),
+        for_pod_groups=True,
         wire=PodOwnerWire,
         read=_without_classes(partial(pod_owner_from_wire, resource.kind)),
         watches=(Watch(title),),

@@ -8,10 +8,12 @@ hear and contribute in its order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ringwise.messages.commands import Command
+from ringwise.messages.events import Event
 
 #: Announces an event to all components that hear it, with the time.
 Notify = Callable[[object, int], None]
@@ -25,6 +27,10 @@ class Component:
 
     def hears(self) -> Handlers:
         return {}
+
+    def known(self) -> Iterable[Event]:
+        """The objects that it alone keeps, as events: another scheduler that handles them knows the same."""
+        return ()
 
     def deadline(self) -> int | None:
         """When time alone changes something, in nanoseconds; None when only events can."""
@@ -47,6 +53,7 @@ class Components:
 
     def __init__(self) -> None:
         self._handlers: dict[type, list[Callable[[Any, int], object]]] = {}
+        self._all: Sequence[Component] = ()
         self._timed: list[Component] = []
         #: Those that contribute to a part of the turn.
         self.reviewing: list[Component] = []
@@ -54,6 +61,7 @@ class Components:
         self.publishing: list[Component] = []
 
     def hold(self, components: Sequence[Component]) -> None:
+        self._all = components
         for component in components:
             kind = type(component)
             for heard, handler in component.hears().items():
@@ -66,6 +74,9 @@ class Components:
                 self.acting.append(component)
             if kind.publish is not Component.publish:
                 self.publishing.append(component)
+
+    def known(self) -> Iterator[Event]:
+        return chain.from_iterable(component.known() for component in self._all)
 
     def notify(self, event: object, now: int) -> None:
         for handler in self._handlers.get(type(event), ()):

@@ -37,7 +37,7 @@ from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.scheduler.node_faults import NodeFault
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Isolations, Pod, Queue
+from ringwise.state.model import Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
@@ -203,7 +203,7 @@ class SchedulerView:
         for job in self._book.jobs.values():
             for uid, pod in job.pods.items():
                 placement = placements.get(uid)
-                found.append(ev.PodSeen(pod if placement is None else _as_bound(placement, self._state)))
+                found.append(ev.PodSeen(pod if placement is None else as_bound(placement, self._state)))
         return found
 
     # -- nodes and chips --------------------------------------------------------------------
@@ -379,28 +379,14 @@ class SchedulerView:
 
         Objects are shared, not copied: nothing changes one once it is known.
         """
-        state, book, topology = self._state, self._book, self._topology
-        found: list[ev.Event] = [ev.NodeSeen(node) for node in state.nodes if node is not None]
-        found += [ev.ReportSeen(report) for kept in state.reports.values() for report in kept.values()]
-        found += [ev.NodeReportSeen(report) for report in state.health.reports]
-        if topology.switch_topology is not None or topology.topology_problem is not None:
-            found.append(ev.TopologySeen(topology.switch_topology, topology.topology_problem))
-        if state.isolations:
-            found.append(ev.IsolationsSeen(Isolations(state.isolations)))
-        found += [ev.QueueSeen(queue) for queue in book.queues.values()]
-        found += [ev.PriorityClassSeen(priority) for priority in book.priority_classes]
-        found += [ev.QuotaSeen(quota) for kept in book.quotas.values() for quota in kept.values()]
-        found += [ev.PodGroupSeen(group) for group in book.groups.values()]
-        found += [ev.VcJobSeen(vcjob) for vcjob in book.vcjobs.values()]
-        found += [ev.PodSeen(_as_bound(record, state)) for record in state.pods.values()]
-        return found
+        return list(self.what_if.known())
 
     def inconsistencies(self) -> list[str]:
         """Tables that disagree with each other, one line each; none unless the scheduler has a defect."""
         return inconsistencies(self._state, self._book, self._usage, self._reservations)
 
 
-def _as_bound(record: PodRecord, state: ClusterState) -> Pod:
+def as_bound(record: PodRecord, state: ClusterState) -> Pod:
     """The pod as the API will show it: a decision that is not confirmed yet holds its chips, too."""
     if record.node < 0 or record.pod.node is not None:
         return record.pod

@@ -29,6 +29,7 @@ from ringwise.apps.install.dashboard import NAME as DASHBOARD
 from ringwise.apps.install.dashboard import REPLICAS as DASHBOARD_REPLICAS
 from ringwise.apps.install.dashboard import Dashboard, dashboard_service, replicas_service
 from ringwise.device.control_groups import CONTROL_GROUPS
+from ringwise.manifests.kinds import Hearer, rights
 from ringwise.records import dataclass
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
@@ -173,10 +174,22 @@ def definitions() -> list[Object]:
     return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
 
 
+def watched_rules() -> dict[str, list[Object]]:
+    """What the chart has in `rbac-watched.yaml`."""
+    return {hearer.value: rights(hearer) for hearer in Hearer}
+
+
 @cache
 def access_rules() -> Mapping[str, list[Object]]:
-    rules: Mapping[str, list[Object]] = yaml.safe_load(_text("rbac.yaml"))
+    """What is watched in the whole cluster, from the table of kinds, and all other rights."""
+    rules = watched_rules()
+    for name, others in yaml.safe_load(_text("rbac.yaml")).items():
+        rules[name] = [*rules.get(name, ()), *others]
     return rules
+
+
+#: The plain manifests, which are for API servers of any age.
+PLAIN = {"ringwise.yaml": Choices(), "ringwise-with-admission.yaml": Choices(with_admission=True)}
 
 
 def _text(name: str) -> str:

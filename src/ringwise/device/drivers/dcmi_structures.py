@@ -99,8 +99,8 @@ class FaultEventData(ctypes.Structure):
     )
 
 
-class Event(ctypes.Structure):
+class DeviceEvent(ctypes.Structure):
     _fields_ = (("type", c_int32), ("fault", FaultEventData))
 
 
-Callback = ctypes.CFUNCTYPE(None, POINTER(Event))
+Callback = ctypes.CFUNCTYPE(None, POINTER(DeviceEvent))

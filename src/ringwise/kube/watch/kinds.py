@@ -34,7 +34,6 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import DeviceReport, Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
-from ringwise.state.workload import PodOwner
 from ringwise.views.written_reasons import WrittenReasons
 
 _LOG = Logger()
@@ -153,7 +152,7 @@ def watched_kinds(
     }
     found: list[tuple[WatchTarget, Reader]] = []
     for kind in KINDS:
-        if not (pod_owners if kind.value is PodOwner else hearer in kind.heard_by):
+        if not (pod_owners if kind.for_pod_groups else hearer in kind.heard_by):
             continue
         watches = kind.watches
         if kind.value is Configuration and configuration is not None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Protocol
 
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.messages.containment import Containment
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.component import Handlers, Notify
+from ringwise.scheduler.component import Components, Handlers
 from ringwise.scheduler.core.saved_pod import SavedPod
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, unreadable_pod
+
+
+class ObjectEvents(Protocol):
+    """Changes the tables by events about some kinds of objects."""
+
+    def handlers(self) -> Handlers: ...
+
+    def known(self) -> Iterator[ev.Event]:
+        """The objects in the tables, as events."""
 
 
 class EventHandlers:
@@ -23,22 +33,27 @@ class EventHandlers:
         book: JobBook,
         topology: TopologyCache,
         containment: Containment,
-        notify: Notify,
-        handlers: Iterable[Handlers],
+        kept: Sequence[ObjectEvents],
+        components: Components,
     ) -> None:
         self._state = state
         self._book = book
         self._topology = topology
         self._containment = containment
-        self._notify = notify
+        self._kept = kept
+        self._components = components
+        self._notify = components.notify
         self._handlers: dict[type, Callable[[Any, int], object]] = {}
-        for some in handlers:
-            self._handlers |= some
+        for some in kept:
+            self._handlers |= some.handlers()
+
+    def known(self) -> Iterator[ev.Event]:
+        """All objects as events; what others need comes first."""
+        return chain(*(some.known() for some in self._kept), self._components.known())
 
     def apply(self, event: ev.Event, now: int) -> None:
-        handler = self._handlers.get(type(event))
-        if handler is None:
-            return
+        # What no table has, components hear all the same.
+        handler = self._handlers.get(type(event), self._notify)
         last_good = self._last_good(event)
         try:
             handler(event, now)

@@ -164,9 +164,9 @@ class Scheduler:
             self._book,
             topology,
             self._containment,
-            notify,
             (
-                NodeEvents(state, self._book, topology, self._triggers, notify).handlers(),
+                NodeEvents(state, self._book, topology, self._triggers, notify),
+                QueueEvents(state, self._book, self._configuration, self._pending, self._triggers, notify),
                 PodEvents(
                     state,
                     self._book,
@@ -176,11 +176,9 @@ class Scheduler:
                     self._triggers,
                     self._assumed,
                     notify,
-                ).handlers(),
-                QueueEvents(
-                    state, self._book, self._configuration, self._pending, self._triggers, notify
-                ).handlers(),
+                ),
             ),
+            self._components,
         )
         # In the order in which they hear, are asked and contribute.
         self._components.hold(
@@ -213,7 +211,7 @@ class Scheduler:
             configuration=self._configuration,
             faults=FaultView(self._faults, self._previous, self._rescheduling, fault_times),
             history=self._history,
-            what_if=WhatIf(state, self._book, usage, self._sessions),
+            what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known),
         )
         #: Called for every job just before it is decided, with the state as the decision will see it.
         self.observer: Callable[[Session, Job], None] | None = None

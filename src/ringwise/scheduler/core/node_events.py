@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
@@ -9,6 +11,7 @@ from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.component import Handlers, Notify
 from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Isolations
 
 
 class NodeEvents:
@@ -37,6 +40,16 @@ class NodeEvents:
             ev.IsolationsSeen: self._isolations_seen,
             ev.TopologySeen: self._topology_seen,
         }
+
+    def known(self) -> Iterator[ev.Event]:
+        state, topology = self._state, self._topology
+        yield from (ev.NodeSeen(node) for node in state.nodes if node is not None)
+        yield from (ev.ReportSeen(report) for kept in state.reports.values() for report in kept.values())
+        yield from map(ev.NodeReportSeen, state.health.reports)
+        if topology.switch_topology is not None or topology.topology_problem is not None:
+            yield ev.TopologySeen(topology.switch_topology, topology.topology_problem)
+        if state.isolations:
+            yield ev.IsolationsSeen(Isolations(state.isolations))
 
     def _node_seen(self, event: ev.NodeSeen, now: int) -> None:
         known = event.node.name in self._state.node_id

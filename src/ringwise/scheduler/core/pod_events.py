@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ringwise.framework.job import Job, differs_for_job
@@ -13,6 +14,7 @@ from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.component import Handlers, Notify
+from ringwise.scheduler.view import as_bound
 from ringwise.state.cluster import ClusterState
 from ringwise.state.owned_annotations import without_stray
 from ringwise.state.reservations import Reservations
@@ -53,6 +55,11 @@ class PodEvents:
             ev.BindFailed: self._bind_failed,
             ev.EvictFailed: self._evict_failed,
         }
+
+    def known(self) -> Iterator[ev.Event]:
+        yield from map(ev.PodGroupSeen, self._book.groups.values())
+        yield from map(ev.VcJobSeen, self._book.vcjobs.values())
+        yield from (ev.PodSeen(as_bound(record, self._state)) for record in self._state.pods.values())
 
     def _pod_seen(self, event: ev.PodSeen, now: int) -> None:
         pod = event.pod if event.pod.node is not None else without_stray(event.pod)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
@@ -39,9 +41,12 @@ class QueueEvents:
             ev.PriorityClassSeen: self._priority_seen,
             ev.PriorityClassGone: self._priority_gone,
             ev.ConfigurationSeen: self._configuration_seen,
-            # No table has it.
-            ev.ReschedulingRead: self._notify,
         }
+
+    def known(self) -> Iterator[ev.Event]:
+        yield from map(ev.QueueSeen, self._book.queues.values())
+        yield from map(ev.PriorityClassSeen, self._book.priority_classes)
+        yield from (ev.QuotaSeen(quota) for kept in self._book.quotas.values() for quota in kept.values())
 
     def _queue_seen(self, event: ev.QueueSeen, now: int) -> None:
         self._book.put_queue(event.queue)

@@ -6,7 +6,7 @@ job would start, by the same functions that a cycle uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from operator import attrgetter
@@ -20,6 +20,7 @@ from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
 from ringwise.framework.usage import ResourceUsage
+from ringwise.messages.events import Event
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.job_book import JobBook
@@ -55,12 +56,19 @@ class WhatIf:
     """Suppositions and questions. The state is the same before and after each of them."""
 
     def __init__(
-        self, state: ClusterState, book: JobBook, usage: ResourceUsage, sessions: SessionFactory
+        self,
+        state: ClusterState,
+        book: JobBook,
+        usage: ResourceUsage,
+        sessions: SessionFactory,
+        known: Callable[[], Iterable[Event]],
     ) -> None:
         self._state = state
         self._book = book
         self._usage = usage
         self._sessions = sessions
+        #: All objects as events.
+        self.known = known
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         """A session outside any cycle; what it allocates must be discarded."""

@@ -100,7 +100,9 @@ spec:
 
 {{- /* A role and its binding. root, kind, name, namespace ("" for the cluster), rules, component */ -}}
 {{- define "ringwise.access" -}}
-{{- $rules := index (.root.Files.Get "files/rbac.yaml" | fromYaml) .rules }}
+{{- $watched := index (.root.Files.Get "files/rbac-watched.yaml" | fromYaml) .rules | default list }}
+{{- $written := index (.root.Files.Get "files/rbac.yaml" | fromYaml) .rules | default list }}
+{{- $rules := concat $watched $written }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .kind }}
