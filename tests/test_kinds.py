@@ -81,7 +81,8 @@ class WindowGone(Event):
 _HANDLERS = """
     def hears(self) -> Handlers:
         self._windows: dict[str, MaintenanceWindow] = {}
-        return {WindowSeen: self._window_seen, WindowGone: self._window_gone, ie.PodLeaving: self._pod_leaving}
+        windows: Handlers = {WindowSeen: self._window_seen, WindowGone: self._window_gone}
+        return {**windows, ie.PodLeaving: self._pod_leaving}
 
     def known(self) -> Iterator[Event]:
         return map(WindowSeen, self._windows.values())
@@ -204,7 +205,8 @@ assert rule == {
 # The scheduler: heard, known to a what-if, in the journal, and set aside when it raises.
 scheduler = Scheduler(registry=BUILT_IN)
 with (folder / "journal").open("wb") as file:
-    scheduler.journal = Journal(default_configuration(), sink=JournalWriter(file, default_configuration(), ["volcano"]))
+    sink = JournalWriter(file, default_configuration(), ["volcano"])
+    scheduler.journal = Journal(default_configuration(), sink=sink)
     scheduler.handle([WindowSeen(june)], 0)
     assert WindowSeen(june) in scheduler.view.known_events()
     commands = scheduler.handle([WindowSeen(MaintenanceWindow("july", "broken"))], 1)
