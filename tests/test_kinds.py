@@ -122,7 +122,7 @@ from ringwise.scheduler.core.drain_events import MaintenanceWindow, WindowGone, 
 _ROW = """
     Kind(
         MaintenanceWindow,
-        ApiResource("ringwise.io/v1alpha1", "MaintenanceWindow", "maintenancewindows", namespaced=False),
+        ApiResource("windows.example.com/v1", "MaintenanceWindow", "maintenancewindows", namespaced=False),
         WindowSeen,
         WindowGone,
         lambda window: (window.name,),
@@ -161,7 +161,7 @@ from ringwise.scheduler.journal import Journal
 
 folder = Path(sys.argv[1])
 wanted = {
-    "apiVersion": "ringwise.io/v1alpha1",
+    "apiVersion": "windows.example.com/v1",
     "kind": "MaintenanceWindow",
     "metadata": {"name": "june", "resourceVersion": "7"},
     "spec": {"node": "node-1"},
@@ -193,13 +193,13 @@ assert again.delete("MaintenanceWindow", "june")
 )
 page = reader.page(json.dumps({"metadata": {}, "items": [wanted]}).encode())
 objects = reader.read(page.items[0], Findings("window"))
-assert (target.path, target.optional) == ("/apis/ringwise.io/v1alpha1/maintenancewindows", True)
+assert (target.path, target.optional) == ("/apis/windows.example.com/v1/maintenancewindows", True)
 assert list(change_events((), objects)) == [WindowSeen(june)]
 assert list(change_events(objects, ())) == [WindowGone("june")]
 assert _for_scheduler([WindowSeen(june)]) == [WindowSeen(june)]
-(rule,) = (one for one in access_rules()["reader"] if one["apiGroups"] == ["ringwise.io"])
+(rule,) = (one for one in access_rules()["reader"] if one["apiGroups"] == ["windows.example.com"])
 assert rule == {
-    "apiGroups": ["ringwise.io"], "resources": ["maintenancewindows"], "verbs": ["list", "watch"]
+    "apiGroups": ["windows.example.com"], "resources": ["maintenancewindows"], "verbs": ["list", "watch"]
 }
 
 # The scheduler: heard, known to a what-if, in the journal, and set aside when it raises.
