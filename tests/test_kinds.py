@@ -126,10 +126,8 @@ _ROW = """
         WindowSeen,
         WindowGone,
         lambda window: (window.name,),
-        wire=WindowWire,
-        read=_without_classes(window_from_wire),
+        reader=_reader(WindowWire, window_from_wire),
         optional=True,
-        key=lambda window: window.name,
     ),
 """
 

@@ -12,7 +12,7 @@ from dataclasses import field
 import msgspec
 
 from ringwise.apps.extensions import installed_registry
-from ringwise.apps.place import AlreadyThereError, jobs_in
+from ringwise.apps.place import JOB_OBJECTS, AlreadyThereError, jobs_in
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
@@ -24,7 +24,7 @@ from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import Findings
-from ringwise.manifests.kinds import STORED, Hearer
+from ringwise.manifests.kinds import KIND_OF, STORED, Hearer
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
@@ -157,19 +157,13 @@ def with_submitted(bundle: Bundle, submitted: Bundle) -> set[tuple[str, str]]:
 
     Raises AlreadyThereError.
     """
-    for kind, there, more in (
-        ("Job", bundle.vcjobs, submitted.vcjobs),
-        ("PodGroup", bundle.pod_groups, submitted.pod_groups),
-        ("Pod", bundle.pods, submitted.pods),
-    ):
-        known = {one.key for one in there}
-        for one in more:
+    for kind in JOB_OBJECTS:
+        known = {one.key for one in bundle.of(kind)}
+        for one in submitted.of(kind):
             if one.key in known:
                 raise AlreadyThereError(
-                    f"{one.origin}: {kind} {one.key} exists in the cluster; "
+                    f"{one.origin}: {KIND_OF[kind].resource.kind} {one.key} exists in the cluster; "
                     f"`kubectl ringwise why {one.key}` explains it; use another name for a what-if"
                 )
-    bundle.vcjobs.extend(submitted.vcjobs)
-    bundle.pod_groups.extend(submitted.pod_groups)
-    bundle.pods.extend(submitted.pods)
+        bundle.of(kind).extend(submitted.of(kind))
     return jobs_in(submitted)

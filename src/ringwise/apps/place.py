@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loaded_cluster import input_events
@@ -13,6 +14,7 @@ from ringwise.framework.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.kinds import KIND_OF
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
@@ -90,6 +92,10 @@ def place(
     )
 
 
+#: What makes a job.
+JOB_OBJECTS: tuple[type[Any], ...] = (VcJob, PodGroup, Pod)
+
+
 class AlreadyThereError(LookupError):
     """The object of a what-if exists already."""
 
@@ -109,21 +115,15 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
     A scheduler of its own decides, with shared objects. Raises AlreadyThereError.
     """
     known = view.known_events()
-    for kind, there, more in (
-        ("Job", {event.job.key for event in known if isinstance(event, ev.VcJobSeen)}, submitted.vcjobs),
-        (
-            "PodGroup",
-            {event.group.key for event in known if isinstance(event, ev.PodGroupSeen)},
-            submitted.pod_groups,
-        ),
-        ("Pod", {event.pod.key for event in known if isinstance(event, ev.PodSeen)}, submitted.pods),
-    ):
-        for one in more:
-            if one.key in there:
+    there = {event.about for event in known}
+    for kind in JOB_OBJECTS:
+        name = KIND_OF[kind].resource.kind
+        for one in submitted.of(kind):
+            if (name, one.key) in there:
                 raise AlreadyThereError(
-                    f"{one.origin}: {kind} {one.key} exists; use another name for a what-if"
+                    f"{one.origin}: {name} {one.key} exists; use another name for a what-if"
                 )
-    jobs = Bundle({kind: submitted.of(kind) for kind in (VcJob, PodGroup, Pod)})
+    jobs = Bundle({kind: submitted.of(kind) for kind in JOB_OBJECTS})
     return place(
         jobs,
         view.configuration,

@@ -46,8 +46,7 @@ class TableKey(NamedTuple):
 
 def key_of(value: object) -> TableKey:
     kind = STORED[type(value)]
-    assert kind.key is not None
-    return TableKey(kind.name, kind.key(value))
+    return TableKey(kind.name, kind.key_of(value))
 
 
 def merged(before: object | None, value: object, now: int, uid: str) -> object:

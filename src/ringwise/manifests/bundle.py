@@ -360,12 +360,12 @@ class _BundleReader:
         self.bundle.of(NodeReport).extend(report for _, group in kept for report in group)
 
     def _take_object(self, kind: Kind[Any], document: ManifestDocument, found: Findings) -> None:
-        assert kind.wire is not None
-        assert kind.read is not None
-        wire: Any = self._wire(document, kind.wire, found)
+        assert kind.reader is not None
+        struct, read = kind.reader
+        wire: Any = self._wire(document, struct, found)
         if wire is None:
             return
-        value = kind.read(wire, self._classes, found)
+        value = read(wire, self._classes, found)
         if kind.check_new is not None and _is_new(wire.metadata):
             kind.check_new(wire, value, found)
         if isinstance(value, VcJob) and not value.problems:

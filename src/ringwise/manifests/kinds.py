@@ -75,6 +75,7 @@ from ringwise.wellknown import (
 )
 
 Value = TypeVar("Value")
+Wire = TypeVar("Wire")
 
 
 class Hearer(enum.Enum):
@@ -121,9 +122,8 @@ class Kind(Generic[Value]):
     heard_by: tuple[Hearer, ...] = (Hearer.SCHEDULER,)
     #: Only where PodGroups are created for pods whose owner creates none.
     for_pod_groups: bool = False
-    #: Its struct on the wire, and the reader of that. None: several come out of one ConfigMap.
-    wire: type | None = None
-    read: Callable[[Any, PodClassCache, Findings], Value] | None = None
+    #: Its struct on the wire, and the reader of that. None: it is in a ConfigMap.
+    reader: tuple[type, Callable[[Any, PodClassCache, Findings], Value]] | None = None
     #: What is refused of one that is new, beyond what the reader needs.
     check_new: Callable[[Any, Value, Findings], None] | None = None
     #: For one that is all of a ConfigMap: the reader of its data.
@@ -131,7 +131,8 @@ class Kind(Generic[Value]):
     watches: tuple[Watch, ...] = (Watch(),)
     #: The API server may not know the kind, where its CRD is not installed.
     optional: bool = False
-    #: Its key in a lab. None: files and labs do not have it.
+    #: Whether files and labs have it, and its key in a lab where it is not what a deletion is made of.
+    stored: bool = True
     key: Callable[[Value], str] | None = None
 
     @property
@@ -139,11 +140,15 @@ class Kind(Generic[Value]):
         """The name in lab folders and submissions."""
         return self.value.__name__
 
+    def key_of(self, value: Value) -> str:
+        return "/".join(self.gone_with(value)) if self.key is None else self.key(value)
 
-def _without_classes(
-    read: Callable[[Any, Findings], Value],
-) -> Callable[[Any, PodClassCache, Findings], Value]:
-    return lambda wire, classes, found: read(wire, found)
+
+def _reader(
+    wire: type[Wire], read: Callable[[Wire, Findings], Value]
+) -> tuple[type, Callable[[Any, PodClassCache, Findings], Value]]:
+    """One that needs no classes of pods."""
+    return wire, lambda received, classes, found: read(received, found)
 
 
 def _check_new_pod(wire: PodWire, pod: Pod, found: Findings) -> None:
@@ -166,9 +171,9 @@ def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
         lambda owner: (owner.uid,),
         heard_by=(Hearer.CONTROLLER,),
         for_pod_groups=True,
-        wire=PodOwnerWire,
-        read=_without_classes(partial(pod_owner_from_wire, resource.kind)),
+        reader=_reader(PodOwnerWire, partial(pod_owner_from_wire, resource.kind)),
         watches=(Watch(title),),
+        stored=False,
     )
 
 
@@ -191,6 +196,7 @@ KINDS: tuple[Kind[Any], ...] = (
         heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
         # Which ConfigMap it is, is an option of the component.
         watches=(),
+        stored=False,
     ),
     Kind(
         Node,
@@ -198,9 +204,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.NodeSeen,
         ev.NodeGone,
         lambda node: (node.name,),
-        wire=NodeWire,
-        read=_without_classes(node_from_wire),
-        key=lambda node: node.name,
+        reader=_reader(NodeWire, node_from_wire),
     ),
     Kind(
         DeviceReport,
@@ -254,10 +258,8 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.QueueGone,
         lambda queue: (queue.name,),
         heard_by=_ALL,
-        wire=QueueWire,
-        read=_without_classes(queue_from_wire),
+        reader=_reader(QueueWire, queue_from_wire),
         optional=True,
-        key=lambda queue: queue.name,
     ),
     Kind(
         PriorityClass,
@@ -266,9 +268,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PriorityClassGone,
         lambda priority: (priority.name,),
         heard_by=_BOTH,
-        wire=PriorityClassWire,
-        read=_without_classes(priority_class_from_wire),
-        key=lambda priority: priority.name,
+        reader=_reader(PriorityClassWire, priority_class_from_wire),
     ),
     Kind(
         ResourceQuota,
@@ -277,10 +277,8 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.QuotaGone,
         lambda quota: (quota.namespace, quota.name),
         heard_by=(Hearer.SCHEDULER, Hearer.ADMISSION),
-        wire=ResourceQuotaWire,
-        read=_without_classes(resource_quota_from_wire),
+        reader=_reader(ResourceQuotaWire, resource_quota_from_wire),
         optional=True,
-        key=lambda quota: quota.key,
     ),
     Kind(
         VcJob,
@@ -289,10 +287,8 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.VcJobGone,
         lambda job: (job.key,),
         heard_by=_BOTH,
-        wire=JobWire,
-        read=vcjob_from_wire,
+        reader=(JobWire, vcjob_from_wire),
         optional=True,
-        key=lambda job: job.key,
     ),
     Kind(
         PodGroup,
@@ -301,11 +297,9 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PodGroupGone,
         lambda group: (group.key,),
         heard_by=_BOTH,
-        wire=PodGroupWire,
-        read=_without_classes(pod_group_from_wire),
+        reader=_reader(PodGroupWire, pod_group_from_wire),
         check_new=lambda wire, group, found: check_new_pod_group(wire, found),
         optional=True,
-        key=lambda group: group.key,
     ),
     Kind(
         Pod,
@@ -314,8 +308,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.PodGone,
         lambda pod: (pod.uid,),
         heard_by=_BOTH,
-        wire=PodWire,
-        read=pod_from_wire,
+        reader=(PodWire, pod_from_wire),
         check_new=_check_new_pod,
         key=lambda pod: pod.key,
     ),
@@ -325,10 +318,10 @@ KINDS: tuple[Kind[Any], ...] = (
 KIND_OF: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS}
 _BY_SEEN: dict[type, Kind[Any]] = {kind.seen: kind for kind in KINDS}
 #: Those that files contain and labs store, by the type of their values.
-STORED: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS if kind.key is not None}
+STORED: Mapping[type, Kind[Any]] = {kind.value: kind for kind in KINDS if kind.stored}
 #: Of these, those with a reader of their own, by group and kind.
 READABLE: Mapping[tuple[str, str], Kind[Any]] = {
-    (kind.resource.group, kind.resource.kind): kind for kind in STORED.values() if kind.read is not None
+    (kind.resource.group, kind.resource.kind): kind for kind in STORED.values() if kind.reader is not None
 }
 #: Those that are all of one ConfigMap, by its name.
 IN_CONFIG_MAPS: Mapping[str, Kind[Any]] = {

@@ -20,7 +20,7 @@ from ringwise.apps.lab.maintenance import (
     without_many_waiting,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.place import what_if
+from ringwise.apps.place import JOB_OBJECTS, what_if
 from ringwise.apps.sources.answers import ClusterAnswers, plain
 from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
 from ringwise.apps.story import story_of
@@ -29,8 +29,7 @@ from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import Bundle
 from ringwise.scheduler.explain.doctor import diagnose
-from ringwise.state.model import Pod, PodGroup
-from ringwise.state.vcjob import VcJob
+from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
 from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
@@ -212,7 +211,7 @@ def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
     except msgspec.ValidationError as error:
         raise ObjectRefusedError(f"the request cannot be read: {error}") from None
     submission.share_classes()
-    manifests = Bundle({kind: submission.of(kind) for kind in (VcJob, PodGroup, Pod)})
+    manifests = Bundle({kind: submission.of(kind) for kind in JOB_OBJECTS})
     return answers.place(
         manifests,
         scores=parameters.get("scores") is True,

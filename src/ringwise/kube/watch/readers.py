@@ -111,15 +111,15 @@ class PlainReader(BatchObjectReader[Any]):
     """For kinds of which nothing but their values is needed."""
 
     def __init__(self, kind: Kind[Any], classes: PodClassCache | None = None) -> None:
-        assert kind.wire is not None
-        super().__init__(kind.wire)
-        self._kind = kind
+        assert kind.reader is not None
+        wire, self._read = kind.reader
+        super().__init__(wire)
+        self._key_of = kind.key_of
         self._classes = classes or PodClassCache()
 
     def objects(self, wire: Any, found: Findings) -> KeyedObjects | None:
-        assert self._kind.read is not None
-        value = self._kind.read(wire, self._classes, found)
-        return _single("/".join(map(str, self._kind.gone_with(value))), value, found)
+        value = self._read(wire, self._classes, found)
+        return _single(self._key_of(value), value, found)
 
 
 class DataReader(ObjectReader[ConfigMapWire]):
