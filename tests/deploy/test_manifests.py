@@ -35,11 +35,11 @@ from ringwise.apps.install.deployment import (
     definitions,
     objects,
     watched_rules,
+    watched_rules_file,
 )
 from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
-from ringwise.cli.docs import watched_rights
 from ringwise.device.drivers.dcmi import FOLDERS
 from ringwise.manifests.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -63,7 +63,7 @@ WITHOUT_POLICIES = [f"--no-{name}-policy" for name in ("annotation", "device-plu
 def test_the_rights_of_the_chart_are_those_of_the_table_of_kinds() -> None:
     """Write them anew with `make docs`."""
     written = chart().joinpath("files", "rbac-watched.yaml").read_text(encoding="utf-8")
-    assert written == watched_rights()
+    assert written == watched_rules_file()
     assert yaml.safe_load(written) == watched_rules()
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import yaml
-
-from ringwise.apps.install.deployment import PLAIN, chart, watched_rules
+from ringwise.apps.install.deployment import PLAIN, chart, watched_rules_file
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.cli.exit_codes import MEANINGS
@@ -56,19 +54,10 @@ def write_schemas() -> None:
         (Path(schemas.__file__).parent / kind.file).write_text(schema_text(kind), encoding="utf-8")
 
 
-def watched_rights() -> str:
-    """`rbac-watched.yaml` of the chart."""
-    return (
-        "# Rights to what is watched in the whole cluster, written by `make docs` from the table of kinds.\n"
-        "# People who use `kubectl ringwise` need what the reader has: that is the scheduler.\n"
-        + yaml.safe_dump(watched_rules(), sort_keys=False, default_flow_style=None, width=120)
-    )
-
-
 def write_manifests() -> None:
     """The rights of the chart, and the plain manifests with them."""
     deploy = Path(str(chart())).parents[1]
-    (deploy / "helm/ringwise/files/rbac-watched.yaml").write_text(watched_rights(), encoding="utf-8")
+    (deploy / "helm/ringwise/files/rbac-watched.yaml").write_text(watched_rules_file(), encoding="utf-8")
     for name, choices in PLAIN.items():
         (deploy / "manifests" / name).write_text(printed(choices), encoding="utf-8")
 

@@ -175,8 +175,16 @@ def definitions() -> list[Object]:
 
 
 def watched_rules() -> dict[str, list[Object]]:
-    """What the chart has in `rbac-watched.yaml`."""
     return {hearer.value: rights(hearer) for hearer in Hearer}
+
+
+def watched_rules_file() -> str:
+    """The chart's `rbac-watched.yaml`."""
+    return (
+        "# Rights to what is watched in the whole cluster, written by `make docs` from the table of kinds.\n"
+        "# People who use `kubectl ringwise` need what the reader has: that is the scheduler.\n"
+        + yaml.safe_dump(watched_rules(), sort_keys=False, default_flow_style=None, width=120)
+    )
 
 
 @cache
