@@ -110,15 +110,16 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Value]):
+    """One row."""
+
     value: type[Value]
     resource: ApiResource
-    #: The event of one that was added or changed, and what it is made of.
+    #: The events of one that was added or changed, and of one that was deleted; None: the last one counts on.
     seen: type[ev.Event]
-    #: The event of one that was deleted, and what it is made of. None: the last one stays in use.
     gone: type[ev.Event] | None
+    #: What they are made of.
     gone_with: Callable[[Value], tuple[Any, ...]] = lambda value: ()
     seen_with: Callable[[Value], tuple[Any, ...]] = lambda value: (value,)
-    #: Who cares.
     heard_by: tuple[Hearer, ...] = (Hearer.SCHEDULER,)
     #: Only where PodGroups are created for pods whose owner creates none.
     for_pod_groups: bool = False
