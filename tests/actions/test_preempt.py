@@ -14,7 +14,7 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_PIPELINED, Vote
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, TellPod
+from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.builders import cluster, option
@@ -66,7 +66,7 @@ def test_12_the_preemptor_is_nominated_until_it_gives_up() -> None:
     rig.step()
 
     def told() -> list[tuple[str, str | None]]:
-        return [(one.pod, one.nominated) for one in rig.commands if isinstance(one, TellPod)]
+        return [(one.pod, one.nominated) for one in rig.commands if isinstance(one, SetPodCondition)]
 
     assert told()[-2:] == [("boss-0", "n1"), ("boss-1", "n2")]
     # The victims do not end, and a node goes.
@@ -107,7 +107,7 @@ def test_12_a_nomination_of_an_earlier_leader_is_taken_back() -> None:
     rig.submit("boss", chips=8)
     rig.change("boss-0", nominated="n1")
     rig.step()
-    assert [one.nominated for one in rig.commands if isinstance(one, TellPod)] == [""]
+    assert [one.nominated for one in rig.commands if isinstance(one, SetPodCondition)] == [""]
 
 
 @pytest.mark.parametrize(

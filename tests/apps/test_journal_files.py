@@ -349,7 +349,7 @@ def test_turns_that_the_writer_cannot_keep_up_with_are_left_out(
         return batch_line(batch)
 
     monkeypatch.setattr(journal_files, "batch_line", slow)
-    monkeypatch.setattr(journal_files, "MOST_WAITING", 10)
+    monkeypatch.setattr(journal_files, "MAX_WAITING", 10)
     one = component()
     for _ in range(20):
         one.now += SECOND

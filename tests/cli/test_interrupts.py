@@ -25,8 +25,8 @@ FILES = f"-f {ROOT}/examples/cluster.yaml"
 @pytest.mark.parametrize(
     ("words", "module", "work", "text"),
     [
-        (f"capacity {FILES}", "queries", "ringwise.apps.sources.answers.count_capacity", "deciding"),
-        (f"why x {FILES}", "queries", "ringwise.apps.sources.answers.explain_job", "deciding"),
+        (f"capacity {FILES}", "queries", "ringwise.apps.sources.documents.count_capacity", "deciding"),
+        (f"why x {FILES}", "queries", "ringwise.apps.sources.documents.explain_job", "deciding"),
         (f"doctor {FILES}", "queries", "ringwise.apps.sources.objects.examine", "deciding"),
         (f"get jobs {FILES}", "queries", "ringwise.apps.sources.objects.from_bundle", "deciding"),
         (f"place {FILES}", "place", "ringwise.apps.sources.files.place", "placing"),

@@ -35,7 +35,7 @@ LARGE = {
     "chain of 8,000": "has 8,000 tasks",
 }
 #: PodGroups of 1.4 MB each, and MiB that a process may have more when they are gone.
-LONG_NAMES, MOST_MEMORY = 60, 50
+LONG_NAMES, MAX_MEMORY = 60, 50
 
 
 def hostile(words: str) -> HostileObject:
@@ -117,7 +117,7 @@ def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluste
     cluster.api.create(PODS, pod("last-0", 1))
     cluster.wait_running("last", 1)
     for component, least in zip(components, used, strict=True):
-        assert memory(component) - least <= MOST_MEMORY, component.process.name
+        assert memory(component) - least <= MAX_MEMORY, component.process.name
         assert component.running
         assert component.healthy
     assert leaders(cluster) == before

@@ -12,7 +12,7 @@ from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.embed.records import ConfigMap
-from ringwise.messages.commands import Command, TellVcJob
+from ringwise.messages.commands import Command, RecordVcJobEvent
 from ringwise.messages.events import Event, JobCommand, VcJobSeen
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
@@ -63,7 +63,7 @@ def test_8_a_command_without_effect_says_so(action: str, problems: tuple[str, ..
     commands = Controller().handle(
         [VcJobSeen(job_of(problems=problems)), JobCommand("default/train", action)], 0
     )
-    (told,) = [one for one in commands if isinstance(one, TellVcJob)]
+    (told,) = [one for one in commands if isinstance(one, RecordVcJobEvent)]
     assert told.reason == "CommandIssued"
     assert told.message.startswith(said)
 

@@ -1,4 +1,4 @@
-"""One object that raises hurts no other one. No reader lets such objects through; the controller goes on."""
+"""One object that raises affects no other one. No reader lets such objects through; the controller goes on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ringwise.messages.commands import (
     Command,
     CreateGroup,
     CreatePod,
+    RecordQueueEvent,
+    RecordVcJobEvent,
     SetAside,
-    TellQueue,
-    TellVcJob,
     UpdateQueue,
 )
 from ringwise.messages.job_expansion import pod_group_of
@@ -95,8 +95,8 @@ def test_a_command_for_a_job_that_raises_or_is_deleted_is_told() -> None:
     commands = controller.handle(
         [*events, ev.JobCommand("default/bad", "Dance"), ev.JobCommand("default/gone", "AbortJob")], 0
     )
-    told = {one.key: one for one in commands if isinstance(one, TellVcJob)}
+    told = {one.key: one for one in commands if isinstance(one, RecordVcJobEvent)}
     assert told["default/gone"].message == "Command AbortJob has no effect: the job is being deleted"
     assert told["default/bad"].message.startswith("Command Dance has no effect: ")
     assert all(one.warning for one in told.values())
-    assert not [one for one in commands if isinstance(one, TellQueue)]
+    assert not [one for one in commands if isinstance(one, RecordQueueEvent)]

@@ -8,7 +8,14 @@ import pytest
 
 from ringwise.controller.job_record import later
 from ringwise.controller.machine import Controller
-from ringwise.messages.commands import Command, CreateGroup, CreatePod, DeletePod, SetJobStatus, TellVcJob
+from ringwise.messages.commands import (
+    Command,
+    CreateGroup,
+    CreatePod,
+    DeletePod,
+    RecordVcJobEvent,
+    SetJobStatus,
+)
 from ringwise.messages.events import (
     JobCommand,
     PodGone,
@@ -114,7 +121,7 @@ def test_actions_are_events_on_the_job() -> None:
     told = [
         (command.reason, command.message.split(",")[0].split(":")[0])
         for command in controller.handle([JobCommand("default/train", "AbortJob")], 2)
-        if isinstance(command, TellVcJob)
+        if isinstance(command, RecordVcJobEvent)
     ]
     assert told == [
         ("CommandIssued", "Start to execute command AbortJob"),
@@ -125,14 +132,14 @@ def test_actions_are_events_on_the_job() -> None:
 def test_11_ignored_arguments_of_job_plugins_are_told_once() -> None:
     job = job_of(plugins={"ssh": ("--no-root",), "svc": tuple(f"--x{number}" for number in range(9))})
     controller = Controller()
-    (told,) = [one for one in controller.handle([VcJobSeen(job)], 1) if isinstance(one, TellVcJob)]
+    (told,) = [one for one in controller.handle([VcJobSeen(job)], 1) if isinstance(one, RecordVcJobEvent)]
     assert (told.key, told.warning) == ("default/train", True)
     assert told.message.startswith("job plugin ssh has no argument --no-root")
     assert told.message.endswith("; and 5 more")
     said = controller.handle([VcJobSeen(replace(job, phase="Pending"))], 2)
     # Nor by a controller that starts later.
     said += Controller().handle([VcJobSeen(replace(job, phase="Pending"))], 3)
-    assert [one for one in said if isinstance(one, TellVcJob)] == []
+    assert [one for one in said if isinstance(one, RecordVcJobEvent)] == []
 
 
 def test_15_a_pod_group_keeps_the_queue_that_a_webhook_gave_it() -> None:

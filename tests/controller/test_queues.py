@@ -13,7 +13,7 @@ from ringwise.controller.machine import Controller
 from ringwise.controller.pod_groups import PodGroupController
 from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.messages.commands import Command, TellQueue, UpdateQueue
+from ringwise.messages.commands import Command, RecordQueueEvent, UpdateQueue
 from ringwise.messages.events import (
     Event,
     PodGone,
@@ -40,7 +40,7 @@ class World:
         self.queues = {name: Queue(name, parent=parent, uid=name) for name, parent in parents.items()}
         self.controller = Controller(PodGroupController())
         self.now = 0
-        self.told: list[TellQueue] = []
+        self.told: list[RecordQueueEvent] = []
         self.turn(*map(QueueSeen, self.queues.values()))
 
     def turn(self, *events: Event) -> None:
@@ -54,7 +54,7 @@ class World:
         raise AssertionError("no end")
 
     def done(self, command: Command) -> list[Event]:
-        if isinstance(command, TellQueue):
+        if isinstance(command, RecordQueueEvent):
             self.told.append(command)
             return []
         assert isinstance(command, UpdateQueue)
@@ -299,7 +299,7 @@ def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: st
     controller.handle([QueueSeen(before)], 0)
     commands = controller.handle([QueueCommand("blue", action)], 1)
     assert [(one.name, one.state) for one in commands if isinstance(one, UpdateQueue)] == [("blue", state)]
-    assert not [one for one in commands if isinstance(one, TellQueue)]
+    assert not [one for one in commands if isinstance(one, RecordQueueEvent)]
     for round_ in (1, 2, 3):
         due = controller.next_deadline()
         assert due == 1 + round_ * RETRY_AFTER
@@ -307,7 +307,7 @@ def test_what_a_user_asked_for_is_sent_until_it_is_done_and_told_then(action: st
         again = controller.handle([QueueSeen(before)], due)
         assert again == [UpdateQueue("blue", state, False, uid="q1")]
     done = controller.handle([QueueSeen(replace(before, state=state))], 5 * RETRY_AFTER)
-    assert [(one.name, one.reason) for one in done if isinstance(one, TellQueue)] == [("blue", action)]
+    assert [(one.name, one.reason) for one in done if isinstance(one, RecordQueueEvent)] == [("blue", action)]
     assert controller.next_deadline() is None
 
 
@@ -328,7 +328,7 @@ def test_a_closing_queue_that_becomes_empty_before_it_is_written_is_told_when_it
     controller.handle([QueueCommand("blue", "CloseQueue")], 1)
     controller.handle([PodGroupGone("default/a")], 2)
     done = controller.handle([QueueSeen(replace(blue, state="Closed", annotations={MARK: "false"}))], 3)
-    assert [one.message for one in done if isinstance(one, TellQueue)] == ["Close queue succeed"]
+    assert [one.message for one in done if isinstance(one, RecordQueueEvent)] == ["Close queue succeed"]
 
 
 def test_a_queue_that_is_gone_is_not_asked_for_again() -> None:
@@ -358,7 +358,7 @@ def test_9_commands_are_obeyed_in_named_namespaces_alone() -> None:
     # Before anything else is looked at: what exists is not told to a stranger.
     for command in (asked, replace(asked, name="unknown"), replace(asked, action="Dance")):
         (told,) = controller.handle([command], 1)
-        assert isinstance(told, TellQueue)
+        assert isinstance(told, RecordQueueEvent)
         assert (told.refused, told.warning, told.reason) == (command, True, command.action)
         assert told.message == (
             "Commands of namespace team do not open or close queues; "

@@ -9,10 +9,10 @@ import pytest
 
 from ringwise.controller.job_record import JobRecord
 from ringwise.controller.machine import Controller
-from ringwise.messages.commands import Command, CreatePod, DeletePod, SetJobStatus, TellVcJob
+from ringwise.messages.commands import Command, CreatePod, DeletePod, RecordVcJobEvent, SetJobStatus
 from ringwise.messages.events import PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.state.failures import MOST_REJECTIONS, is_made_again, pause_after
+from ringwise.state.failures import MAX_REJECTIONS, is_made_again, pause_after
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import Policy, VcJob
 from tests.controller.controller_lab import FOREVER
@@ -23,7 +23,7 @@ SECOND = 1_000_000_000
 REJECTED = "UnexpectedAdmissionError"
 RETRIES = {"fault-scheduling": "force", "fault-retry-times": "1"}
 #: Times from the first start until the sixth rejection: the pauses, and each time a start.
-ALL_PAUSES = sum(pause_after(times) for times in range(1, MOST_REJECTIONS + 1)) // SECOND
+ALL_PAUSES = sum(pause_after(times) for times in range(1, MAX_REJECTIONS + 1)) // SECOND
 
 
 def job_with(pods: int = 1, policies: tuple[Policy, ...] = (), labels: dict[str, str] | None = None) -> VcJob:
@@ -71,7 +71,7 @@ def test_F5_at_most_five_times_then_it_counts_as_failed() -> None:
         seen.update((pod.uid, second) for pod in lab.cluster.all(Pod) if pod.uid not in seen)
         if used(lab):
             break
-    assert len(seen) - 1 == 1 + MOST_REJECTIONS
+    assert len(seen) - 1 == 1 + MAX_REJECTIONS
     times = list(seen.values())
     gaps = [after - before for before, after in pairwise(times[:-1])]
     assert gaps == sorted(gaps)
@@ -101,7 +101,7 @@ def test_F5_a_restart_at_every_step_makes_it_no_more_often(what: str) -> None:
             made |= {pod.uid for pod in lab.cluster.all(Pod)}
         job = run(lab, 3 * ALL_PAUSES)
         assert (job.phase, job.reason) == ("Aborted", "PodFailed"), f"{what}, command {crash}"
-        assert len(made) == 1 + MOST_REJECTIONS, f"{what}, command {crash}"
+        assert len(made) == 1 + MAX_REJECTIONS, f"{what}, command {crash}"
         if lab.count < crash:
             break
     assert crash > 5
@@ -125,7 +125,7 @@ def test_F5_the_event_says_what_happens_and_it_is_told_once() -> None:
     job = replace(job_with(), phase="Running")
     pod = rejected(job, 1)
     controller, commands = controller_with(job, pod)
-    (told,) = [command for command in commands if isinstance(command, TellVcJob)]
+    (told,) = [command for command in commands if isinstance(command, RecordVcJobEvent)]
     assert (told.reason, told.warning) == ("PodRejected", True)
     assert told.message == (
         "kubelet of node-3 rejected pod train-w-0 (UnexpectedAdmissionError): it never ran, and is made "
@@ -133,7 +133,7 @@ def test_F5_the_event_says_what_happens_and_it_is_told_once() -> None:
     )
     assert not any(isinstance(command, DeletePod) for command in commands)
     later = controller.handle([PodSeen(pod)], 2 * SECOND)
-    assert not any(isinstance(command, TellVcJob) for command in later)
+    assert not any(isinstance(command, RecordVcJobEvent) for command in later)
 
 
 def test_F5_the_number_is_in_the_status_before_the_deletion_and_on_the_next_pod() -> None:

@@ -132,7 +132,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 [
                     do.Bind(uids[0], "default", "a", "node-1", (0,), {}, ("predicate-time",)),
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
-                    do.TellPod(uids[1], "default", "b", _some_reason()),
+                    do.SetPodCondition(uids[1], "default", "b", _some_reason()),
                     do.SetQueueStatus("default", {}, {}),
                     do.RemoveQueueGate(uids[1], "default", "b"),
                     do.Evict(uids[1], "default", "b", "preempt"),
@@ -215,7 +215,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                     do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
                     do.SetJobStatus("default/job", "Running"),
                     do.UpdateQueue("default", "Closed", True, "root"),
-                    do.TellQueue("default", "CloseQueue", "Close queue succeed"),
+                    do.RecordQueueEvent("default", "CloseQueue", "Close queue succeed"),
                     do.DeletePod("", "default", "job-t-0", "over"),
                     do.DeleteGroup("default/job-u"),
                     do.DeleteJob("default/job"),

@@ -1,4 +1,4 @@
-"""A node in small: the plugin's real code, stand-ins of kubelet and API server, over real sockets."""
+"""A test node: the plugin's real code, stand-ins of kubelet and API server, over real sockets."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ringwise.device.allocation import CONSUMED, AllocationError
-from ringwise.device.allocator import KILL_TIME, LONGEST_END, Allocator
+from ringwise.device.allocator import KILL_TIME, MAX_END, Allocator
 from ringwise.device.control_groups import ControlGroups
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod, NodePodWire, pod_from_wire
@@ -96,7 +96,7 @@ def test_a_pod_that_was_seen_to_end_holds_nothing(last: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grace", "until"), [(0, KILL_TIME), (30, 30 + KILL_TIME), (10**9, LONGEST_END)], ids=str
+    ("grace", "until"), [(0, KILL_TIME), (30, 30 + KILL_TIME), (10**9, MAX_END)], ids=str
 )
 def test_where_processes_cannot_be_seen_its_time_to_end_is_waited_for(grace: int, until: int) -> None:
     machine, pod = served(grace=grace)

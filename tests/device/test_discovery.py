@@ -1,4 +1,4 @@
-"""Drivers that fail, hang and lie: one bad card hurts no other one, and comes in when it answers."""
+"""Drivers that fail, hang and lie: one bad card affects no other one, and comes in when it answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ringwise.apps import device_plugin
 from ringwise.device.cards import Chip, node_annotations, node_labels
 from ringwise.device.discovery import Discovery
 from ringwise.device.drivers import dcmi
-from ringwise.device.drivers.calls import DriverCalls
+from ringwise.device.drivers.driver_calls import DriverCalls
 from ringwise.device.drivers.port import DriverError, NoChipsError, Place
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile
 from ringwise.device.health.configuration import LINK_DOWN, shipped_configuration
@@ -137,7 +137,7 @@ def test_a_card_that_left_is_dropped(library: ctypes.CDLL, code: int) -> None:
 class Given:
     """A driver with these chips."""
 
-    kind, patience = "simulated", 5.0
+    kind, timeout = "simulated", 5.0
 
     def __init__(self, *chips: Chip | Exception) -> None:
         self._chips = chips
@@ -279,7 +279,7 @@ def test_a_chip_that_comes_with_a_fault_is_never_offered_as_healthy(tmp_path: Pa
 class Hanging(SimulatedDriver):
     """A driver whose calls about chip 3 do not return while it hangs."""
 
-    patience = 0.1
+    timeout = 0.1
 
     def __init__(self) -> None:
         super().__init__({"count": 8})
@@ -323,7 +323,7 @@ def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_report()
 class Slow(SimulatedDriver):
     """A driver that says nothing about faults until it is let go."""
 
-    patience = 60.0
+    timeout = 60.0
 
     def __init__(self, description: dict[str, Any]) -> None:
         super().__init__(description)

@@ -429,7 +429,7 @@ def test_simulated_chips_change_with_their_file(tmp_path: Path) -> None:
     ("description", "says"),
     [
         ({"number": 3}, "number: unknown; known are ai_cores"),
-        ({"count": 0}, "count: must be a whole number of 1 to 100, got 0"),
+        ({"count": 0}, "count: must be a whole number of 1 to 3600, got 0"),
         ({"chips": [{"colour": "red"}]}, "chips[0]: got an unexpected keyword argument 'colour'"),
         ({"chips": [{"physical": 1}, {"physical": 1}]}, "physical ids must be different"),
         ({"count": 1, "faults": {"5": []}}, "there is no chip 5"),

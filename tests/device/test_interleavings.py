@@ -1,4 +1,4 @@
-"""Every order of placing, asking and failing (rules D2, D3): a kubelet, an API server and pods in small.
+"""Every order of placing, asking and failing (rules D2, D3): a kubelet, an API server and pods, simulated.
 
 The kubelet here knows which pod it asks for and which ids it gave out; the allocator sees what a device
 plugin sees. The truth is what was answered for each container.

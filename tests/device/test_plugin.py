@@ -120,10 +120,10 @@ def test_d2_a_pod_whose_chip_cannot_be_used_holds_up_no_other(why: str) -> None:
     run(test())
 
 
-@pytest.mark.parametrize("world", ["ascend-docker", "plain", "cdi"])
-def test_three_ways_into_a_container(world: str) -> None:
+@pytest.mark.parametrize("mount_by", ["ascend-docker", "plain", "cdi"])
+def test_three_ways_into_a_container(mount_by: str) -> None:
     async def test() -> None:
-        async with rig(started=False, world=world) as node:
+        async with rig(started=False, mount_by=mount_by) as node:
             for name in ("davinci_manager", "hisi_hdc", "davinci3"):
                 path = node.folder / "host" / "dev" / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -134,10 +134,10 @@ def test_three_ways_into_a_container(world: str) -> None:
             container = await node.kubelet.admit("default/train", RESOURCE, 1)
             answer = container.answer
             assert container.chips == (3,)
-            if world == "ascend-docker":
+            if mount_by == "ascend-docker":
                 assert dict(answer.envs) == {"ASCEND_VISIBLE_DEVICES": "3", "ASCEND_RUNTIME_OPTIONS": ""}
                 assert not answer.devices
-            elif world == "plain":
+            elif mount_by == "plain":
                 paths = [(one.host_path, one.container_path, one.permissions) for one in answer.devices]
                 assert paths == [
                     (path, path, "rw") for path in ("/dev/davinci_manager", "/dev/hisi_hdc", "/dev/davinci3")
@@ -154,7 +154,7 @@ def test_three_ways_into_a_container(world: str) -> None:
 
 def test_the_cdi_specification_follows_the_host() -> None:
     async def test() -> None:
-        async with rig(world="cdi") as node:
+        async with rig(mount_by="cdi") as node:
             spec = node.folder / "cdi" / "huawei.com-npu.json"
             manager = node.folder / "host" / "dev" / "davinci_manager"
             manager.parent.mkdir(parents=True)

@@ -13,7 +13,7 @@ from ringwise.device.allocation import AllocationError
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.port import DriverError
 from ringwise.device.drivers.simulated import SimulatedDriver
-from ringwise.device.fault_events import MOST_EVENTS
+from ringwise.device.fault_events import MAX_EVENTS
 from ringwise.device.report import REFRESH, check_code
 from ringwise.device.simulated_kubelet import AdmissionError
 from ringwise.manifests.device_info import config_map_from_wire
@@ -317,7 +317,7 @@ def test_by_environment_nothing_is_exchanged() -> None:
     """With Ascend Docker Runtime a container reads its own annotation, whatever Allocate answered."""
 
     async def test() -> None:
-        async with rig(world="ascend-docker") as node:
+        async with rig(mount_by="ascend-docker") as node:
             env: list[dict[str, Any]] = [
                 {
                     "name": "ASCEND_VISIBLE_DEVICES",
@@ -372,10 +372,10 @@ def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_limited
             codes = [int(code, 16) for code in ("80E18402", "80E18005", "80E01801", "8C204E00", "80C98008")]
             for number in range(8):
                 node.driver.change(number, codes)
-            await node.until(lambda: len(node.api.all(EVENTS)) == MOST_EVENTS)
+            await node.until(lambda: len(node.api.all(EVENTS)) == MAX_EVENTS)
             await node.until(lambda: not node.device_list()[RESOURCE])
             events = node.api.all(EVENTS)
-            assert len(events) == MOST_EVENTS
+            assert len(events) == MAX_EVENTS
             assert {one["involvedObject"]["kind"] for one in events} == {"Node"}
             assert {one["metadata"]["namespace"] for one in events} == {"default"}
 

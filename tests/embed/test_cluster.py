@@ -22,7 +22,7 @@ from ringwise.messages.commands import (
     Evict,
     Publish,
     SetGroupStatus,
-    TellPod,
+    SetPodCondition,
     UpdateQueue,
 )
 from ringwise.messages.job_expansion import pod_group_of, pods_of
@@ -328,7 +328,7 @@ def test_status_commands_are_kept_and_change_versions_only_when_new() -> None:
     version = cluster.table.version
     cluster.apply(SetGroupStatus("default/g", "Inqueue", WAITS()))
     cluster.apply(Publish("kube-system", "tor-share-cm", {"a": "b"}))
-    cluster.apply(TellPod(pod.uid, "default", "p", WAITS()))
+    cluster.apply(SetPodCondition(pod.uid, "default", "p", WAITS()))
     assert cluster.table.version == version
     assert cluster.group_status["default/g"].reason == WAITS()
     cluster.delete("Pod", pod.key)

@@ -125,7 +125,7 @@ def test_it_equals_a_look_at_all_pods_for_each_term(
     classes: list[PodClass], running: list[Any], placed: list[Any], own: Any, forgetful: bool, keys: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placed_labels, "MOST_KEYS", keys)
+        patch.setattr(placed_labels, "MAX_KEYS", keys)
         if forgetful:
             patch.setattr(RecentChanges, "MOST", 1)
         lab = zones().job("new", pods=len(classes), labels=own)

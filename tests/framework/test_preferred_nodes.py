@@ -223,7 +223,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
         patch.setattr(preferred_nodes, "_FEW", few)
         patch.setattr(preferred_nodes, "_SHARE", few)
         patch.setattr(index, "_STRETCH", 2)
-        patch.setattr(cluster_state, "_MOST_LABEL_VALUES", 256 if by_class else 0)
+        patch.setattr(cluster_state, "_MAX_LABEL_VALUES", 256 if by_class else 0)
         lab = cluster()
         for number, described in enumerate(places):
             lab.node(f"n{names[number]}", **described)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.kubeclient.nesting import MOST_LEVELS, decode_nested, without_deep_values
+from ringwise.kubeclient.nesting import MAX_LEVELS, decode_nested, without_deep_values
 
 ANY = msgspec.json.Decoder()
 
 
 @pytest.mark.parametrize("brackets", [("[", "]"), ('{"a":', "}")])
-@pytest.mark.parametrize("depth", [MOST_LEVELS - 2, 2_000, 20_000])
+@pytest.mark.parametrize("depth", [MAX_LEVELS - 2, 2_000, 20_000])
 def test_what_stands_beside_a_deep_value_is_read(brackets: tuple[str, str], depth: int) -> None:
     deep = brackets[0] * depth + "[]" + brackets[1] * depth
     text = f'{{"before": "\\"[{{", "deep": {deep}, "after": [1, {{"b": "]"}}]}}'
@@ -27,7 +27,7 @@ def test_what_stands_beside_a_deep_value_is_read(brackets: tuple[str, str], dept
     while inner:
         inner = inner[0] if isinstance(inner, list) else inner["a"]
         levels += 1
-    assert levels == (depth if depth < MOST_LEVELS else MOST_LEVELS - 1)
+    assert levels == (depth if depth < MAX_LEVELS else MAX_LEVELS - 1)
 
 
 @given(

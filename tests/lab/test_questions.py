@@ -215,7 +215,7 @@ def test_06_a_plan_leaves_out_a_large_backlog_and_says_so(
         terminal.ok("advance 1m")
         where = terminal.seats()["lab/first-worker-0"][0]
         whole = terminal.json(f"drain {where} --plan")
-        monkeypatch.setattr(maintenance, "MOST_WAITING", 2)
+        monkeypatch.setattr(maintenance, "MAX_WAITING", 2)
         cut = terminal.json(f"drain {where} --plan")
         assert cut.pop("left_out") == ["3 jobs that wait are left out: what is free now may be theirs"]
         assert cut == whole

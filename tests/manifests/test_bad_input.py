@@ -130,13 +130,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         f"{REQUESTS}.cpu: must be a quantity, got a list",
     ),
     "a chip that cannot be": (
-        bound("Ascend910-128"),
-        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-127, with commas, "
-        'got "Ascend910-128"',
+        bound("Ascend910-3600"),
+        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
+        'got "Ascend910-3600"',
     ),
     "a chip of another kind": (
         bound("npu-1"),
-        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-127, with commas, "
+        f"metadata.annotations[{ASCEND}]: must name chips Ascend910-0 to Ascend910-3599, with commas, "
         'got "npu-1"',
     ),
     "a chip twice": (
@@ -148,8 +148,8 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         f"metadata.annotations[{ASCEND}]: must name as many chips as the limit 2 of {ASCEND}, got 1",
     ),
     "hundreds of chips": (
-        bound(",".join(f"Ascend910-{chip}" for chip in range(200))),
-        f"metadata.annotations[{ASCEND}]: must name at most 128 chips, got 200",
+        bound(",".join(f"Ascend910-{chip}" for chip in range(400))),
+        f"metadata.annotations[{ASCEND}]: must have at most 4096 characters, got 5489",
     ),
     "no rank": (
         pod(annotations={"hccl/rankIndex": "first"}),
@@ -202,7 +202,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a device without a number": (
         node(annotations={"baseDeviceInfos": '{"Ascend910": {}}'}),
-        "metadata.annotations.baseDeviceInfos: must name chips like Ascend910-0, with numbers 0 to 127, "
+        "metadata.annotations.baseDeviceInfos: must name chips like Ascend910-0, with numbers 0 to 3599, "
         'got "Ascend910"',
     ),
     "no SuperPoD id": (
@@ -238,7 +238,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown chip in a device list": (
         config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": json.dumps(device_info(Unhealthy="x"))}),
         f"data.DeviceInfoCfg.DeviceInfo.DeviceList[{ASCEND}-Unhealthy]: must name chips Ascend910-0 to "
-        'Ascend910-127, with commas, got "x"',
+        'Ascend910-3599, with commas, got "x"',
     ),
     "a device list of the wrong type": (
         config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": '{"SuperPodID": "a"}'}),

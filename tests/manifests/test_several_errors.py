@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.manifests.bundle import read_text
-from ringwise.manifests.reading import MOST_BROKEN
+from ringwise.manifests.reading import MAX_BROKEN
 
 JOB = """apiVersion: batch.volcano.sh/v1alpha1
 kind: Job
@@ -81,9 +81,9 @@ def test_documents_after_a_broken_one_are_read(broken: str) -> None:
 
 
 def test_a_file_of_broken_documents_ends() -> None:
-    found = errors(*["a: [\n"] * 10 * MOST_BROKEN)
-    assert len(found) == MOST_BROKEN + 1
-    assert found[-1] == f"f: has {MOST_BROKEN} broken documents; reading stopped here"
+    found = errors(*["a: [\n"] * 10 * MAX_BROKEN)
+    assert len(found) == MAX_BROKEN + 1
+    assert found[-1] == f"f: has {MAX_BROKEN} broken documents; reading stopped here"
 
 
 def test_a_page_of_errors_is_printed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A container runtime in small, from the public interface: it starts nothing and records what it was told.
+"""A simulated container runtime, from the public interface: it starts nothing and records what it was told.
 
 Run as a program: `runtime.py SOCKET RECORDS CGROUPS`. Each container that kubelet creates becomes one line of
 JSON in RECORDS: pod, devices, CDI devices, mounts and environment. While it runs, the folder CGROUPS has a

@@ -22,7 +22,7 @@ from tests.builders import Lab, cluster, pod_class_of
 
 KEYS = st.sampled_from(["zone", "disk"])
 #: Labels with more values than this are answered by sets of nodes: none, some or all of the labels here.
-MOST_VALUES = st.sampled_from([0, 1, 2, 64])
+MAX_VALUES = st.sampled_from([0, 1, 2, 64])
 VALUES = st.sampled_from(["1", "2", "x"])
 EFFECTS = st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"])
 DISK = "example.com/disk"
@@ -90,7 +90,7 @@ RUNNING = st.lists(st.tuples(st.integers(0, 5), CLASSES), max_size=8)
 @contextmanager
 def few_values_in_classes(most: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cluster_state, "_MOST_LABEL_VALUES", most)
+        patch.setattr(cluster_state, "_MAX_LABEL_VALUES", most)
         yield
 
 
@@ -103,7 +103,7 @@ def build(nodes: Sequence[dict[str, Any]], running: Sequence[tuple[int, PodClass
     return lab.job("new", pods=2, cls=cls)
 
 
-@given(NODES, RUNNING, CLASSES, MOST_VALUES)
+@given(NODES, RUNNING, CLASSES, MAX_VALUES)
 def test_what_is_found_about_a_node_is_what_a_look_at_it_finds(
     nodes: list[dict[str, Any]], running: list[tuple[int, PodClass]], cls: PodClass, most: int
 ) -> None:
@@ -126,7 +126,7 @@ def test_what_is_found_about_a_node_is_what_a_look_at_it_finds(
                 assert score == pytest.approx(plain_score(cls, node, pods))
 
 
-@given(NODES, RUNNING, CLASSES, MOST_VALUES, st.sampled_from(["strict", "sum"]))
+@given(NODES, RUNNING, CLASSES, MAX_VALUES, st.sampled_from(["strict", "sum"]))
 def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
     nodes: list[dict[str, Any]],
     running: list[tuple[int, PodClass]],
@@ -154,7 +154,7 @@ def test_the_chosen_node_is_the_best_one_found_by_looking_at_all(
             lab.state.place(pod, choice.node, 0)
 
 
-@given(NODES, CLASSES, MOST_VALUES)
+@given(NODES, CLASSES, MAX_VALUES)
 def test_a_reason_counts_every_node_once(nodes: list[dict[str, Any]], cls: PodClass, most: int) -> None:
     if cls.best_effort:
         return

@@ -19,7 +19,7 @@ from ringwise.scheduler.component import Component, Components
 from tests.scheduler.rig import Rig
 
 #: Members of a bundle count like parameters.
-MOST_COLLABORATORS = 8
+MAX_COLLABORATORS = 8
 
 
 def classes(package: Any) -> Iterator[type]:
@@ -115,7 +115,7 @@ def test_members_of_a_bundle_count_as_collaborators() -> None:
 def test_no_constructor_of_the_scheduler_has_more_than_eight_collaborators() -> None:
     counted = {f"{one.__module__}.{one.__name__}": collaborators(one) for one in classes(ringwise.scheduler)}
     assert counted["ringwise.scheduler.faults.handler.FaultHandler"] == 8
-    assert {name: count for name, count in counted.items() if count > MOST_COLLABORATORS} == {}
+    assert {name: count for name, count in counted.items() if count > MAX_COLLABORATORS} == {}
 
 
 def test_every_internal_event_is_heard_and_every_event_that_is_heard_arrives() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.messages.commands import TellPod
+from ringwise.messages.commands import SetPodCondition
 from tests.place.asking import ask, job_of
 from tests.place.objects import node, pod, pod_group, pod_spec
 from tests.scheduler.rig import Rig
@@ -47,7 +47,7 @@ def test_19_a_gated_pod_keeps_the_condition_of_the_api_server() -> None:
     rig.change("train-0", gated=True)
     rig.run()
     assert rig.reason("train") == "pods-gated"
-    assert {command.pod for command in rig.commands if isinstance(command, TellPod)} <= {"train-1"}
+    assert {command.pod for command in rig.commands if isinstance(command, SetPodCondition)} <= {"train-1"}
     rig.change("train-0", gated=False)
     rig.run()
     assert len(rig.nodes_of("train")) == 2

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.state.model import Queue
-from ringwise.state.queue_rules import MOST_LEVELS, children_of, deletion_problem, queue_problems
+from ringwise.state.queue_rules import MAX_LEVELS, children_of, deletion_problem, queue_problems
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
 GI = 1 << 30
@@ -99,8 +99,8 @@ def test_18_queues_that_are_refused(queue: Queue, said: str) -> None:
 
 
 def test_18_levels_are_counted_with_the_queues_below() -> None:
-    assert queue_problems(Queue("new", parent=f"q{MOST_LEVELS - 1}"), chain(MOST_LEVELS - 1)) == ()
-    (problem,) = queue_problems(Queue("new", parent=f"q{MOST_LEVELS}"), chain(MOST_LEVELS))
+    assert queue_problems(Queue("new", parent=f"q{MAX_LEVELS - 1}"), chain(MAX_LEVELS - 1)) == ()
+    (problem,) = queue_problems(Queue("new", parent=f"q{MAX_LEVELS}"), chain(MAX_LEVELS))
     assert "depth of 5: the queues would be below each other in 6 levels" in problem
     queues = chain(3) | table(Queue("top"), Queue("middle", parent="top"), Queue("low", parent="middle"))
     moved = replace(queues["q1"], parent="low")
@@ -191,7 +191,7 @@ def test_18_queues_that_are_allowed_form_a_tree(known: list[Queue], wanted: Queu
         while upper.name != "root" and upper.parent not in ("", "root"):
             upper = queues[upper.parent]
             steps += 1
-            assert steps < MOST_LEVELS
+            assert steps < MAX_LEVELS
         for field in ("guarantee", "deserved"):
             below = [] if name == "root" else children_of(name, queues)
             for resource in ("cpu", "memory"):

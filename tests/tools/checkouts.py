@@ -16,7 +16,7 @@ from typing import Any
 
 WORKER = Path(__file__).with_name("worker.py")
 #: A lab that has not answered after so many seconds will not answer.
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Checkout:
             raise RuntimeError(f"the lab of {self.path} ended with code {code}")
 
     def _wait_for(self, process: subprocess.Popen[bytes], folder: Path) -> None:
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + TIMEOUT
         while time.monotonic() < limit and process.poll() is None:
             if (folder / "lab.sock").exists() and not self.run("get", "queues", "--lab", str(folder)).code:
                 return

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 
 from ringwise.apps.aside import Aside
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide

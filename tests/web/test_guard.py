@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.log import ERROR, Logger
 from ringwise.metrics.connections import OpenConnections
 from ringwise.web.addresses import is_loopback

@@ -45,7 +45,7 @@ from ringwise_bench.report import Measured, at_most, shown
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 READERS, GANG = 10, 100
-MOST_LIST, MOST_WHY, MOST_ESTIMATE, MOST_DRAIN, MOST_CAPACITY, MOST_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
+MAX_LIST, MAX_WHY, MAX_ESTIMATE, MAX_DRAIN, MAX_CAPACITY, MAX_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
 #: Equal runs that differ by more judge nothing.
 _EQUAL = 1.1
 #: Seconds of one measurement of the thread that decides, and pairs of them.
@@ -184,7 +184,7 @@ def lists(live: LiveLab, times: int) -> Iterator[Measured]:
     ):
         made = rows()
         ratio = cost(rows, times) / cost(partial(json.dumps, made), times)
-        yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MOST_LIST)
+        yield at_most(f"{name} over json.dumps of its rows", ratio, "x", MAX_LIST)
 
 
 def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
@@ -205,8 +205,8 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
         part = cost(estimate, times)
         asked.append(max(0.0, whole - part) / unit)
         estimated.append(part / unit)
-    yield at_most("why without its estimate, in placements of that job", max(asked), "", MOST_WHY)
-    yield at_most("the estimate of why, in placements of that job", max(estimated), "", MOST_ESTIMATE)
+    yield at_most("why without its estimate, in placements of that job", max(asked), "", MAX_WHY)
+    yield at_most("the estimate of why, in placements of that job", max(estimated), "", MAX_ESTIMATE)
 
 
 def usual_placement(live: LiveLab) -> float:
@@ -229,7 +229,7 @@ def drain(live: LiveLab, times: int) -> Iterator[Measured]:
     yield shown("one copy of the state for drain --plan", median(copies), "s")
     yield shown("jobs that move in it", moving, "")
     yield at_most(
-        "drain --plan beyond that copy, in placements for each of them", median(each), "", MOST_DRAIN
+        "drain --plan beyond that copy, in placements for each of them", median(each), "", MAX_DRAIN
     )
 
 
@@ -354,7 +354,7 @@ def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
         yield shown(f"{share} (not judged: equal runs differ by more than a tenth)", ratio, "x")
         yield shown(f"{piece} (not judged: equal runs differ by more than a tenth)", longest, "x")
     else:
-        yield at_most(share, ratio, "x", MOST_SHARE)
+        yield at_most(share, ratio, "x", MAX_SHARE)
         yield at_most(piece, longest, "x", 1)
 
 
@@ -391,5 +391,5 @@ def run(
             results += why(live, waiting, times)
             results += drain(live, times)
             counted = cost(lambda: count_capacity(live.view, live.now), times) / small
-            results.append(at_most("capacity, in placements of a small job", counted, "", MOST_CAPACITY))
+            results.append(at_most("capacity, in placements of a small job", counted, "", MAX_CAPACITY))
     return [*results, *about_readers]

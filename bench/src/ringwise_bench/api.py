@@ -19,7 +19,7 @@ from ringwise_bench.scenario import Scenario
 
 #: Bindings per second with the controller, and processor time until everything is written.
 GOAL = 0.85
-MOST_CPU = 3.0
+MAX_CPU = 3.0
 GOAL_ALONE = 0.9
 
 USUAL = (
@@ -29,7 +29,7 @@ USUAL = (
         3_000,
         rounds=1,
         goal=GOAL,
-        most_cpu=MOST_CPU,
+        most_cpu=MAX_CPU,
     ),
     Scenario(
         "1,000 nodes, a vcjob of 1,000 whole nodes",
@@ -39,7 +39,7 @@ USUAL = (
         vcjob=True,
         rounds=1,
         goal=GOAL,
-        most_cpu=MOST_CPU,
+        most_cpu=MAX_CPU,
     ),
 )
 #: With `--full`, each after the other. The first is that of the usual run, twice and without controller, too.

@@ -30,12 +30,12 @@ from ringwise_bench.report import Measured, at_least, at_most, shown
 NODES, JOBS, A_TURN = 1_000, 5_000, 100
 #: Copies of one object, all of one namespace.
 COPIES = 200
-MOST_RATIO, MOST_GROWTH, MOST_READING = 1.5, 3.0, 20.0
-MOST_MEMORY = 50
+MAX_RATIO, MAX_GROWTH, MAX_READING = 1.5, 3.0, 20.0
+MAX_MEMORY = 50
 _SMALL_GANG, _LARGE_GANG = 150, 1_200
 _LONG_NAMES = 1_500
 #: The bench ends also where restarts do not.
-_MOST_RECREATED = 100_000
+_MAX_RECREATED = 100_000
 _MIB = 1 << 20
 
 
@@ -101,7 +101,7 @@ class Ordinary:
             return []
         body = self.feed.bodies[key]
         events = self.feed.remove_pod(key)
-        if "ownerReferences" not in body["metadata"] or self._recreated >= _MOST_RECREATED:
+        if "ownerReferences" not in body["metadata"] or self._recreated >= _MAX_RECREATED:
             return events
         self._recreated += 1
         uid, created = f"again-{self._recreated}", time_text(self.feed.now)
@@ -185,7 +185,7 @@ def gangs() -> list[Measured]:
         large, more = cost(_LARGE_GANG)
         results += [
             shown(f"{name}: a pod of a gang of {_LARGE_GANG} that differ", large * 1e6, "us"),
-            at_most(f"{name}: the same over one of a gang of {_SMALL_GANG}", large / small, "x", MOST_GROWTH),
+            at_most(f"{name}: the same over one of a gang of {_SMALL_GANG}", large / small, "x", MAX_GROWTH),
             at_least(f"{name}: pods of both that got a node", bound + more, "", _SMALL_GANG + _LARGE_GANG),
         ]
     return results
@@ -252,13 +252,13 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
     unplaced = 0
     for position, hostile in enumerate(HOSTILE, 1):
         ratio = statistics.median(runs[position].seconds / runs[0].seconds for runs in rounds)
-        results.append(at_most(f"{hostile.name}: others with it over without", ratio, "x", MOST_RATIO))
+        results.append(at_most(f"{hostile.name}: others with it over without", ratio, "x", MAX_RATIO))
         if hostile.is_placed:
             unplaced += sum(runs[position].hostile_pods - runs[position].hostile_bound for runs in rounds)
     names = [f"node-{number}" for number in range(nodes)]
     for hostile in HOSTILE:
         ratio = reading(hostile, names)
-        results.append(at_most(f"{hostile.name}: reading over json.loads", ratio, "x", MOST_READING))
+        results.append(at_most(f"{hostile.name}: reading over json.loads", ratio, "x", MAX_READING))
     for hostile in HOSTILE if full else (HOSTILE[4], HOSTILE[5]):
         turns = crowd(hostile, COPIES, nodes)
         results.append(at_most(f"{hostile.name}, {COPIES} times: turns that others wait", turns, "", 1))
@@ -271,6 +271,6 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
     return [
         *results,
         at_most("pods of objects within the limits that got none", unplaced, "", 0),
-        at_most("memory after objects with long names are gone", memory, "MiB", MOST_MEMORY),
+        at_most("memory after objects with long names are gone", memory, "MiB", MAX_MEMORY),
         at_most("ordinary jobs without a node at the end", lost, "", 0),
     ]

@@ -27,7 +27,7 @@ from ringwise.topology.natural import natural_key
 from ringwise.wellknown import TOKEN_API
 
 #: Seconds within which a program must be ready, on a busy machine.
-PATIENCE = 120.0
+TIMEOUT = 120.0
 #: Seconds within which a program must end after SIGTERM.
 FAREWELL = 10.0
 #: The order of the curve P-256.
@@ -116,7 +116,7 @@ class Process:
     def last_lines(self, count: int = 20) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
-    def expect(self, ready: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    def expect(self, ready: Callable[[], bool], seconds: float = TIMEOUT) -> None:
         """Wait until it is ready; an early end or none in time is an error with its last lines."""
         deadline = time.monotonic() + seconds
         while not ready():
@@ -149,7 +149,7 @@ class Api:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
         request = urllib.request.Request(self.url + path, data, headers, method=method)
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while True:
             try:
                 with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:

@@ -39,12 +39,12 @@ _ARGUMENTS = (
     "--window-size=1280,800",
 )
 _LISTENING = re.compile(r"DevTools listening on (ws://\S+)")
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 #: Waits until the page follows the server.
 _READY = """
 (async () => {
   const { connection, store } = await import("/page/main.js");
-  const end = performance.now() + PATIENCE;
+  const end = performance.now() + TIMEOUT;
   while (!(store.loaded && connection.status.state === "live" && document.querySelector("canvas"))) {
     if (performance.now() > end) throw new Error(`the page is not live: ${connection.status.state}`);
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -112,7 +112,7 @@ async def measure_page(url: str, seconds: float, token: str = "") -> PageFigures
             await page.call("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         await page.call("Page.navigate", {"url": url})
         await page.until_loaded()
-        await page.evaluate(_READY.replace("PATIENCE", str(_PATIENCE * 1000)))
+        await page.evaluate(_READY.replace("TIMEOUT", str(_TIMEOUT * 1000)))
         counted = await page.evaluate(_MEASURE.replace("DURATION", str(seconds * 1000)))
         await page.call("HeapProfiler.collectGarbage")
         heap = await page.call("Runtime.getHeapUsage")
@@ -145,7 +145,7 @@ async def _running(browser: Path) -> AsyncIterator[str]:
         said: list[str] = []
         reader: asyncio.Task[None] | None = None
         try:
-            address = await asyncio.wait_for(_address(process.stderr, said), _PATIENCE)
+            address = await asyncio.wait_for(_address(process.stderr, said), _TIMEOUT)
             # What it says later must be read, or it stops when the pipe is full.
             reader = asyncio.create_task(_drain(process.stderr))
             yield address
@@ -203,7 +203,7 @@ class _Connection:
         return message
 
     async def _receive(self) -> dict[str, Any]:
-        received = await self._socket.receive(timeout=2 * _PATIENCE)
+        received = await self._socket.receive(timeout=2 * _TIMEOUT)
         if received.type is not aiohttp.WSMsgType.TEXT:
             raise BrowserError("the browser has ended")
         return msgspec.json.decode(received.data, type=dict[str, Any])

@@ -40,7 +40,7 @@ _STATUSES_A_TURN = 40
 #: Pods and chips of a pod. Three chips are refused.
 _SIZES = ((1, 1), (1, 2), (1, 3), (1, 4), (1, 8), (2, 8))
 #: Memory at the end over that after the first tenth.
-MOST_GROWTH = 1.1
+MAX_GROWTH = 1.1
 _MIB = 1 << 20
 _ENDS = ("Failed", "Succeeded")
 
@@ -232,7 +232,7 @@ def run(full: bool = False) -> list[Measured]:
         shown("live objects at the end", soak.live(), ""),
         shown("traced memory after the first tenth", first / _MIB, "MiB"),
         shown("traced memory at the end", last / _MIB, "MiB"),
-        at_most("memory at the end over that after the first tenth", last / first, "x", MOST_GROWTH),
+        at_most("memory at the end over that after the first tenth", last / first, "x", MAX_GROWTH),
         at_most("entries that differ from a recount", len(soak.defects()), "", 0),
     ]
 

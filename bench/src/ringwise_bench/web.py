@@ -24,7 +24,7 @@ import aiohttp
 import msgspec
 
 from ringwise.apps.extensions import installed_registry, new_scheduler
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ringwise.device.cards import Chip, UnknownCardError
 from ringwise.device.discovery import Discovery
-from ringwise.device.drivers.calls import DriverCalls
 from ringwise.device.drivers.dcmi import Dcmi
+from ringwise.device.drivers.driver_calls import DriverCalls
 from ringwise.device.drivers.npu_smi import NpuSmi
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.drivers.simulated import SimulatedDriver, SimulatedFile, control_socket
@@ -37,7 +37,7 @@ READING_PERIOD = 30.0
 DISCOVERY_PAUSE = 10.0
 #: Seconds within which a driver must be open. Less than the liveness probe of the DaemonSet allows: its log
 #: says what hangs.
-OPEN_PATIENCE = 30.0
+OPEN_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ async def _run(options: DeviceOptions, access: Access) -> None:
             await serve(options, access, discovery, chips, stop, metrics, readiness)
 
 
-async def opened(options: DeviceOptions, patience: float = OPEN_PATIENCE) -> Driver:
+async def opened(options: DeviceOptions, timeout: float = OPEN_TIMEOUT) -> Driver:
     """The driver that was asked for. Raises DriverError, also when it hangs while it is opened."""
-    calls = DriverCalls(patience)
+    calls = DriverCalls(timeout)
     try:
         return await calls.one("open", partial(open_driver, options.driver, options.simulated_chips))
     except DriverError as problem:
@@ -138,14 +138,14 @@ async def opened(options: DeviceOptions, patience: float = OPEN_PATIENCE) -> Dri
         ) from None
 
 
-async def discovered(discovery: Discovery, patience: float, stop: asyncio.Event) -> list[Chip]:
+async def discovered(discovery: Discovery, timeout: float, stop: asyncio.Event) -> list[Chip]:
     """The chips that answer, when one does; after a boot that may take minutes."""
     waited = 0.0
     while not stop.is_set():
         try:
             return await discovery.look()
         except DriverError as problem:
-            if discovery.driver.kind == "simulated" or waited >= patience:
+            if discovery.driver.kind == "simulated" or waited >= timeout:
                 raise
             discovery.notices.problem("discovery", "no chips yet", str(problem), again_in=DISCOVERY_PAUSE)
         waited += DISCOVERY_PAUSE
@@ -193,7 +193,7 @@ async def serve(
             card=plugin.card,
             chips=len(chips),
             not_answering=len(discovery.problems),
-            mounting=plugin.settings.world,
+            mounting=plugin.settings.mount_by,
             server=access.server,
         )
         async with asyncio.TaskGroup() as group:

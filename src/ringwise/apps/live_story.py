@@ -239,7 +239,7 @@ class _Telling:
             return {"type": "SetGroupStatus", "key": self._group, "reason": reason}
         if event.kind == POD_GROUPS.kind:
             return {
-                "type": "TellJob",
+                "type": "RecordJobEvent",
                 "key": self._group,
                 "pod": "",
                 "reason": event.reason,

@@ -184,11 +184,11 @@ def _is_record(command: Any) -> bool:
     """Also the status of queues, which older versions counted without pods and the queues below."""
     if not isinstance(command, dict):
         return False
-    if command["type"] == "TellJob":
+    if command["type"] == "RecordJobEvent":
         return bool(command["reason"] == DRAINED)
     if command["type"] == "SetQueueStatus":
         return True
-    if command["type"] == "TellPod":
+    if command["type"] == "SetPodCondition":
         # Pods of a gang that was still being created: older versions told them at once.
         return _awaits_objects(command)
     return command["type"] == "Publish" and command.get("name") in _RECORDS

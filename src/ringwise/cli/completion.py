@@ -15,7 +15,7 @@ else:
 
 SHELLS = ("bash", "zsh", "fish")
 #: Seconds. Whoever presses the tab key does not wait longer.
-_PATIENCE = 2.0
+_TIMEOUT = 2.0
 
 
 @click.command("completion")
@@ -82,7 +82,7 @@ def _names(kind: str, parameters: dict[str, Any]) -> list[str]:
     from ringwise.apps.lab.folder import default_folder
 
     try:
-        answer = LabClient(parameters.get("lab") or default_folder(), _PATIENCE).ask("names", kind=kind)
+        answer = LabClient(parameters.get("lab") or default_folder(), _TIMEOUT).ask("names", kind=kind)
     except (NoLabError, RefusedByLabError):
         return []
     return [str(name) for name in answer]

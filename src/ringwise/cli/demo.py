@@ -190,12 +190,12 @@ def _containers(console: Console) -> list[DemoCluster]:
 
     table = Table([Column("who"), Column("what", wraps=True)])
     stages = []
-    for world in ("plain", "ascend-docker"):
-        stage, way = mounting(make_fleet(1, "910b-x8"), shipped_catalog()["910b-x8"], world)
+    for mount_by in ("plain", "ascend-docker"):
+        stage, way = mounting(make_fleet(1, "910b-x8"), shipped_catalog()["910b-x8"], mount_by)
         stages.append(stage)
         bound, started, container = way.bound, way.started, way.container
         nodes, settings = [one.container for one in container.devices], container.environment
-        if world == "plain":
+        if mount_by == "plain":
             table.add(
                 "scheduler", f"{ASCEND910}={bound.annotations[ASCEND910]} with the binding to {bound.node}"
             )

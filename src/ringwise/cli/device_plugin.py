@@ -29,7 +29,7 @@ _LOG = Logger()
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_LONGEST_NODE_NAME = 230
+_MAX_NODE_NAME = 230
 _PORTS = (1025, 65535)
 
 
@@ -261,7 +261,7 @@ def device_plugin(**given: Any) -> None:
         cdi_folder=given["cdi_dir"],
         control_groups=given["control_groups"],
         container_specs=given["container_specs"],
-        world=_mounting(given["mount_by"]),
+        mount_by=_mounting(given["mount_by"]),
         mount_driver=given["mount_driver"],
         match_pods=given["volcano_type"],
         period=float(given["list_watch_period"]),
@@ -289,9 +289,9 @@ def device_plugin(**given: Any) -> None:
 
 def _check(given: dict[str, Any]) -> None:
     name = given["node_name"]
-    if len(name) > _LONGEST_NODE_NAME or not _NODE_NAME.fullmatch(name):
+    if len(name) > _MAX_NODE_NAME or not _NODE_NAME.fullmatch(name):
         raise click.UsageError(
-            f"--node-name: must be a node's name of at most {_LONGEST_NODE_NAME} characters, got {name!r}"
+            f"--node-name: must be a node's name of at most {_MAX_NODE_NAME} characters, got {name!r}"
         )
     for option, (allowed, meaning) in _ONE_VALUE.items():
         value = given[_variable(option)]

@@ -244,7 +244,7 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
 
 def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) -> Any:
     """One job after the other: the next goes when the one before runs again, or has had its time."""
-    from ringwise.apps.lab.api import MOST_TIME
+    from ringwise.apps.lab.api import MAX_TIME
 
     leaving: list[str] = []
     with lab_client(lab, f"draining {target}") as client:
@@ -257,7 +257,7 @@ def _drain_jobs(lab: Path | None, target: str, jobs: list[str], timeout: int) ->
                 settled = client.do("settle", **wanted, until=0 if limit is None else limit)
                 if settled["settled"] or (limit is not None and settled["over"]):
                     break
-                limit = limit or min(settled["now"] + timeout, MOST_TIME - 1)
+                limit = limit or min(settled["now"] + timeout, MAX_TIME - 1)
                 if not settled["over"]:
                     time.sleep(POLL_SECONDS)
             if not settled["settled"]:

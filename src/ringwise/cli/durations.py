@@ -7,7 +7,7 @@ import click
 
 def duration_argument(text: str) -> int:
     """`90`, `90s`, `1h30m`, in nanoseconds."""
-    from ringwise.apps.lab.api import MOST_TIME
+    from ringwise.apps.lab.api import MAX_TIME
     from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 
     try:
@@ -16,6 +16,6 @@ def duration_argument(text: str) -> int:
         raise click.BadParameter(
             f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m"
         ) from None
-    if found >= MOST_TIME:
+    if found >= MAX_TIME:
         raise click.BadParameter(f"{text!r} is too long: at most 100 years")
     return found

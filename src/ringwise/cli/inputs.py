@@ -15,7 +15,7 @@ from ringwise.topology.board import BoardError
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 #: Errors that are printed; a page of them is enough to see what is wrong.
-MOST_TOLD = 50
+MAX_TOLD = 50
 
 
 def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Configuration:
@@ -74,7 +74,7 @@ def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True
 
 def told(errors: Sequence[object]) -> list[str]:
     """Errors of an input, one line each; of very many the first ones."""
-    lines = [str(error) for error in errors[:MOST_TOLD]]
+    lines = [str(error) for error in errors[:MAX_TOLD]]
     more = len(errors) - len(lines)
     return [*lines, f"and {counted(f'{more:,}', 'more error')}"] if more else lines
 

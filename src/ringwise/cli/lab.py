@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from ringwise.apps.aside import Aside
 from ringwise.apps.lab.api import run_lab
 from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
-from ringwise.apps.lab.journal import MOST_BYTES
+from ringwise.apps.lab.journal import MAX_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
 from ringwise.cli.completion import BoardName
@@ -25,7 +25,7 @@ from ringwise.cli.inputs import load_configuration
 from ringwise.cli.listening import LOOPBACK
 from ringwise.cli.output import board_option, complain, configuration_option, require_grpc, stop
 from ringwise.durations import time_text
-from ringwise.embed.fleets import MOST_NODES, boards_asked
+from ringwise.embed.fleets import MAX_NODES, boards_asked
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.store import StoreError
 from ringwise.grammar import counted
@@ -37,7 +37,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 
 @click.command("lab")
 @click.option(
-    "--nodes", type=click.IntRange(0, MOST_NODES), default=16, show_default=True, help="How many nodes."
+    "--nodes", type=click.IntRange(0, MAX_NODES), default=16, show_default=True, help="How many nodes."
 )
 @click.option(
     "--board",
@@ -106,7 +106,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 @click.option(
     "--journal-size",
     type=click.IntRange(0),
-    default=MOST_BYTES >> 20,
+    default=MAX_BYTES >> 20,
     show_default=True,
     help="Megabytes after which the journal starts a new file; two are kept; 0 writes none.",
 )

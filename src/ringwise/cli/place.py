@@ -86,10 +86,10 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
     else:
         print_document(document, output)
     if options["view"] and source is not None and source.placed is not None:
-        from ringwise.apps.web.still import still_dashboard
+        from ringwise.apps.web.snapshot import snapshot_dashboard
         from ringwise.cli.web import show
 
-        show(still_dashboard(source.placed, source.now, "file", " ".join(files)), None)
+        show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
     if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
     if exit_code and (code := code_of_outcomes([job["outcome"] for job in document["jobs"]])):

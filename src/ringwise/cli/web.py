@@ -81,8 +81,8 @@ def _beside_cluster(
     more: tuple[tuple[str, ...], Path | None, Path | None],
 ) -> None:
     from ringwise.apps.live import NothingReadableError
-    from ringwise.apps.web.beside import BesideOptions, run_beside
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
+    from ringwise.apps.web.standalone import StandaloneOptions, run_standalone
     from ringwise.kube.run.runner import CoreFailedError
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
@@ -94,7 +94,7 @@ def _beside_cluster(
     try:
         web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
         web.check()
-        run_beside(BesideOptions(web), find_access(kubeconfig, context), load_catalog(boards), _tell)
+        run_standalone(StandaloneOptions(web), find_access(kubeconfig, context), load_catalog(boards), _tell)
     except AddressError as error:
         raise stop(str(error)) from None
     except (KubeConfigError, UnreachableError, NothingReadableError) as error:
@@ -113,25 +113,25 @@ def _tell(url: str) -> None:
 
 def _of_journal(path: Path, boards: tuple[Path, ...]) -> DashboardServer:
     from ringwise.apps.journal.format import JournalError
-    from ringwise.apps.web.still import end_of_journal, still_dashboard
+    from ringwise.apps.web.snapshot import end_of_journal, snapshot_dashboard
 
     try:
         view, now, notes = end_of_journal(path, load_catalog(boards))
     except JournalError as error:
         raise stop(f"ringwise: {error}") from None
     complain(*(f"note: {note}" for note in notes))
-    return still_dashboard(view, now, "journal", str(path), [path])
+    return snapshot_dashboard(view, now, "journal", str(path), [path])
 
 
 def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, ...]) -> DashboardServer:
     """The cluster of manifests after one cycle, as `ringwise place` decides it."""
-    from ringwise.apps.web.still import still_dashboard
+    from ringwise.apps.web.snapshot import snapshot_dashboard
     from ringwise.cli.queries import files_source, reading_objects
 
     source = files_source(files, config, boards, may_skip=False)
     with reading_objects(may_skip=False):
         view = source.decided.view
-    return still_dashboard(view, source.now, "file", " ".join(files))
+    return snapshot_dashboard(view, source.now, "file", " ".join(files))
 
 
 def show(server: DashboardServer, address: str | None) -> None:

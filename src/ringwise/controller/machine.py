@@ -60,7 +60,7 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
-    TellVcJob,
+    RecordVcJobEvent,
 )
 from ringwise.messages.containment import Containment
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
@@ -73,9 +73,9 @@ from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
-_MOST_DELETED = 100_000
+_MAX_DELETED = 100_000
 #: Ignored arguments of job plugins that one event names.
-_MOST_TOLD = 5
+_MAX_TOLD = 5
 
 
 class Controller:
@@ -228,7 +228,7 @@ class Controller:
                 record.note_eviction(pod, now)
 
     def _pod_gone(self, uid: str, now: int) -> None:
-        if len(self._deleted) >= _MOST_DELETED:
+        if len(self._deleted) >= _MAX_DELETED:
             del self._deleted[next(iter(self._deleted))]
         self._deleted[uid] = None
         key = self._job_of.pop(uid, None)
@@ -305,7 +305,7 @@ class Controller:
         for action in self._commands.get(record.job.key, ()):
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
                 issued = f"Start to execute command {action}, which is deleted first so that it runs once"
-                creates.append(TellVcJob(record.job.key, COMMAND_ISSUED, issued))
+                creates.append(RecordVcJobEvent(record.job.key, COMMAND_ISSUED, issued))
                 self._start(record, action, now, COMMAND_ISSUED, f"{action} was requested", creates)
                 self._delete_group(record, deletes)
             else:
@@ -334,7 +334,7 @@ class Controller:
         start_action(record, action, now, reason, cause)
         record.action_started = True
         message = f"Start to execute action {action}: {cause}"
-        creates.append(TellVcJob(record.job.key, "ExecuteAction", message))
+        creates.append(RecordVcJobEvent(record.job.key, "ExecuteAction", message))
 
     def _apply_policies(
         self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
@@ -364,7 +364,7 @@ class Controller:
         """F5: what kubelet rejected at admission is made again; its number is in the status first."""
         if record.action_started or record.phase not in ("Pending", "Running") or record.job.problems:
             return
-        told: list[TellVcJob] = []
+        told: list[RecordVcJobEvent] = []
         for pod in rejected_pods(record, now, told):
             _request_delete(record, pod, now, f"kubelet rejected it: {pod.rejected}", deletes)
         creates += told
@@ -532,16 +532,16 @@ def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command])
     message = f"Command {action} has no effect: the job {why}"
     if action not in COMMANDS:
         message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"
-    creates.append(TellVcJob(job.key, COMMAND_ISSUED, message, warning=True))
+    creates.append(RecordVcJobEvent(job.key, COMMAND_ISSUED, message, warning=True))
 
 
 def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
     """Once, when the job is new: it runs without them."""
     ignored = ignored_arguments(job.plugins)
     if ignored:
-        more = len(ignored) - _MOST_TOLD
-        message = "; ".join(ignored[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
-        creates.append(TellVcJob(job.key, "PluginArgumentIgnored", message, warning=True))
+        more = len(ignored) - _MAX_TOLD
+        message = "; ".join(ignored[:_MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")
+        creates.append(RecordVcJobEvent(job.key, "PluginArgumentIgnored", message, warning=True))
 
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:

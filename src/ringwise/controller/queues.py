@@ -17,7 +17,7 @@ from functools import partial
 
 from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, TellQueue, UpdateQueue
+from ringwise.messages.commands import Command, RecordQueueEvent, UpdateQueue
 from ringwise.messages.containment import Containment
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
@@ -36,7 +36,7 @@ class Requested:
     closed_by_parent: bool
     at: int
     #: What a user who asked for it is told when it is done. Until then it is sent again and again.
-    told: TellQueue | None = None
+    told: RecordQueueEvent | None = None
 
     def agrees(self, queue: Queue) -> bool:
         return not queue.missing and (queue.state, _is_marked(queue)) == (self.state, self.closed_by_parent)
@@ -56,7 +56,7 @@ class QueueController:
         self._groups: dict[str, int] = {}
         self._commands: list[ev.QueueCommand] = []
         self._requested: dict[str, Requested] = {}
-        self._done: list[TellQueue] = []
+        self._done: list[RecordQueueEvent] = []
         self._changed: dict[str, None] = {}
 
     # -- events --------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class QueueController:
     # -- commands ------------------------------------------------------------------------
 
     def sync(self, now: int, containment: Containment) -> list[Command]:
-        """What follows from the events since the last call. A queue that raises hurts no other one."""
+        """What follows from the events since the last call. A queue that raises affects no other one."""
         commands: list[Command] = [*self._done]
         self._done.clear()
         asked, self._commands = self._commands, []
@@ -175,22 +175,22 @@ class QueueController:
                 f"Commands of namespace {command.namespace} do not open or close queues; "
                 f"those of {', '.join(self._command_namespaces)} do"
             )
-            commands.append(TellQueue(name, action, message, warning=True, refused=command))
+            commands.append(RecordQueueEvent(name, action, message, warning=True, refused=command))
             return
         queue = self._now(name)
         problem = self._refusal(name, queue, action)
         if problem or queue is None:
             uid = queue.uid if queue is not None else ""
-            commands.append(TellQueue(name, action, problem, uid, warning=True))
+            commands.append(RecordQueueEvent(name, action, problem, uid, warning=True))
         elif action == OPEN_QUEUE:
             self._update(queue, OPEN, False, commands, now)
-            self._tell_when_done(TellQueue(name, action, "Open queue succeed", queue.uid), commands)
+            self._tell_when_done(RecordQueueEvent(name, action, "Open queue succeed", queue.uid), commands)
         else:
             # Closed for itself: it stays so when the queue above is opened.
             self._update(queue, self._closed_state(name), False, commands, now)
-            self._tell_when_done(TellQueue(name, action, "Close queue succeed", queue.uid), commands)
+            self._tell_when_done(RecordQueueEvent(name, action, "Close queue succeed", queue.uid), commands)
 
-    def _tell_when_done(self, told: TellQueue, commands: list[Command]) -> None:
+    def _tell_when_done(self, told: RecordQueueEvent, commands: list[Command]) -> None:
         sent = self._requested.get(told.name)
         if sent is None:
             commands.append(told)
@@ -226,11 +226,11 @@ class QueueController:
             if state not in (CLOSING, CLOSED):
                 state, marked = self._closed_state(queue.name), True
                 message = f"Close queue succeed: its parent queue {above.name} is {above.state}"
-                commands.append(TellQueue(queue.name, CLOSE_QUEUE, message, queue.uid))
+                commands.append(RecordQueueEvent(queue.name, CLOSE_QUEUE, message, queue.uid))
         elif marked and state in (CLOSING, CLOSED):
             state, marked = OPEN, False
             message = f"Open queue succeed: its parent queue {queue.parent} is open"
-            commands.append(TellQueue(queue.name, OPEN_QUEUE, message, queue.uid))
+            commands.append(RecordQueueEvent(queue.name, OPEN_QUEUE, message, queue.uid))
         if state == CLOSING and queue.name not in self._groups:
             state = CLOSED
         self._update(queue, state, marked, commands, now)

@@ -13,10 +13,10 @@ from dataclasses import replace
 from ringwise.controller.job_record import FAILED, JobRecord
 from ringwise.durations import duration_text
 from ringwise.framework.job import pod_order
-from ringwise.messages.commands import TellVcJob
+from ringwise.messages.commands import RecordVcJobEvent
 from ringwise.records import dataclass
 from ringwise.state.failures import (
-    MOST_REJECTIONS,
+    MAX_REJECTIONS,
     is_made_again,
     pause_after,
     policies_come_first,
@@ -33,11 +33,11 @@ WAIT = 60
 AWAITS_RESTART = "AwaitsRestart"
 NOT_RESTARTED = "NotRestarted"
 #: Characters of the scheduler's reason that are believed: anyone who may change pods may write one.
-_LONGEST_REFUSAL = 500
+_MAX_REFUSAL = 500
 #: Reason of the event about a rejected pod.
 POD_REJECTED = "PodRejected"
 #: Rejected pods of one job that are made again at the same time: the status names each of them.
-_MOST_AT_ONCE = 100
+_MAX_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def restart_answer(
         (pod.annotations[RESTART_REFUSED] for pod in failed if RESTART_REFUSED in pod.annotations), ""
     )
     if refused:
-        return RestartAnswer(refusal=refused[:_LONGEST_REFUSAL])
+        return RestartAnswer(refusal=refused[:_MAX_REFUSAL])
     if record.restart_awaited is None:
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND
@@ -84,7 +84,7 @@ def _is_restarted(pod: Pod, names: Collection[str]) -> bool:
 # -- pods that kubelet rejected ------------------------------------------------------------------------
 
 
-def rejected_pods(record: JobRecord, now: int, told: list[TellVcJob]) -> list[Pod]:
+def rejected_pods(record: JobRecord, now: int, told: list[RecordVcJobEvent]) -> list[Pod]:
     """The rejected pods whose time has come: they are deleted, and made again."""
     due: list[Pod] = []
     seen: dict[str, int] = {}
@@ -97,11 +97,13 @@ def rejected_pods(record: JobRecord, now: int, told: list[TellVcJob]) -> list[Po
         times = rejections_before(pod) + 1
         pause = pause_after(times)
         if pod.uid not in record.rejected:
-            told.append(TellVcJob(record.job.key, POD_REJECTED, _sentence(pod, times, pause), warning=True))
+            told.append(
+                RecordVcJobEvent(record.job.key, POD_REJECTED, _sentence(pod, times, pause), warning=True)
+            )
         seen[pod.uid] = since = record.rejected.get(pod.uid, now)
         if since + pause > now:
             record.wake_at(since + pause)
-        elif len(record.rejections) < _MOST_AT_ONCE:
+        elif len(record.rejections) < _MAX_AT_ONCE:
             record.rejections[pod.name] = times
             due.append(pod)
     record.rejected = seen
@@ -111,7 +113,7 @@ def rejected_pods(record: JobRecord, now: int, told: list[TellVcJob]) -> list[Po
 def _sentence(pod: Pod, times: int, pause: int) -> str:
     return (
         f"kubelet of {pod.node} rejected pod {pod.name} ({pod.rejected}): it never ran, and is made again in "
-        f"{duration_text(pause)} ({times} of {MOST_REJECTIONS}); this uses no retry and no policy"
+        f"{duration_text(pause)} ({times} of {MAX_REJECTIONS}); this uses no retry and no policy"
     )
 
 

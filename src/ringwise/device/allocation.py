@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ringwise.device.pods import NodePod
 from ringwise.grammar import counted
-from ringwise.manifests.chips import MAX_LIST_CHARACTERS, MOST_CHIPS, chip_of
+from ringwise.manifests.chips import MAX_LIST_CHARACTERS, chip_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
@@ -19,9 +19,9 @@ from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 CONSUMED = "18446744073709551615"
 _LARGEST = 2**64 - 1
 
-MOST_CONTAINERS = 300_000
-MOST_IDS = 800
-LONGEST_ID = 50
+MAX_CONTAINERS = 300_000
+MAX_IDS = 800
+MAX_ID = 50
 #: Pods that kubelet has given up; they keep their annotations.
 _GIVEN_UP_REASON = "UnexpectedAdmissionError"
 _GIVEN_UP_MESSAGE = "PreStartContainer check failed"
@@ -46,7 +46,7 @@ def listed_chips(text: str | None, resource: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def _listed(text: str, resource: str) -> tuple[str, ...]:
     names = [name.strip() for name in text.split(",")] if text.strip() else []
-    if len(names) > MOST_CHIPS or len(set(names)) != len(names):
+    if len(set(names)) != len(names):
         return ()
     return tuple(names) if all(chip_of(name, resource) is not None for name in names) else ()
 
@@ -137,13 +137,13 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> 
     """What Allocate refuses before it looks at any pod."""
     if not requests:
         raise AllocationError("the request names no container")
-    if len(requests) > MOST_CONTAINERS:
+    if len(requests) > MAX_CONTAINERS:
         raise AllocationError(
-            f"the request names {counted(requests, 'container')}, allowed are {MOST_CONTAINERS}"
+            f"the request names {counted(requests, 'container')}, allowed are {MAX_CONTAINERS}"
         )
     for ids in requests:
-        if len(ids) > MOST_IDS:
-            raise AllocationError(f"a container asks for {len(ids)} ids, allowed are {MOST_IDS}")
+        if len(ids) > MAX_IDS:
+            raise AllocationError(f"a container asks for {len(ids)} ids, allowed are {MAX_IDS}")
         if not ids:
             raise AllocationError("a container asks for no id")
         if len(set(ids)) != len(ids):
@@ -152,7 +152,7 @@ def check_request(requests: Sequence[Sequence[str]], known: Collection[str]) -> 
         if len(virtual) > 1:
             raise AllocationError("a container may have one vNPU only")
         for identity in ids:
-            if len(identity) > LONGEST_ID:
-                raise AllocationError(f"an id has {len(identity)} characters, allowed are {LONGEST_ID}")
+            if len(identity) > MAX_ID:
+                raise AllocationError(f"an id has {len(identity)} characters, allowed are {MAX_ID}")
             if identity not in known:
                 raise AllocationError(f"unknown device id {identity}")

@@ -30,15 +30,15 @@ from ringwise.wellknown import ASCEND_REAL, KUBELET_DEVICES, PREDICATE_TIME
 #: Nanoseconds within which kubelet may not list yet what it was just given.
 LISTING_DELAY = 10 * 10**9
 #: The same for listings that are read at any time, also while kubelet starts.
-LISTING_PATIENCE = 120 * 10**9
+LISTING_TIMEOUT = 120 * 10**9
 
 #: Seconds that a container may need to end after its grace period: kubelet kills it then. And at most so many
 #: in all, however long the grace period: where it cannot be seen, chips are not withheld for ever.
 KILL_TIME = 10
-LONGEST_END = 3600
+MAX_END = 3600
 
 #: Of pods that an Allocate call passed over so many are named.
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 #: Pod (namespace/name) to the ids of each of its containers, as kubelet's pod-resources API lists them.
 Listing = Mapping[str, Sequence[Sequence[str]]]
@@ -321,7 +321,7 @@ class Allocator:
         """The mount of a container that may run and of which kubelet knows no more."""
         pod = self.pods.get(mount.pod) or self._gone.get(mount.pod)
         grace = pod.grace if pod is not None else DEFAULT_GRACE
-        until = mount.until or now + min(grace + KILL_TIME, LONGEST_END) * 10**9
+        until = mount.until or now + min(grace + KILL_TIME, MAX_END) * 10**9
         return replace(mount, ids=(), owner=mount.pod, chosen=mount.pod, until=until)
 
     def _is_served(self, pod: NodePod) -> bool:
@@ -461,7 +461,7 @@ class Allocator:
             if not live:
                 self._give_back(mount, now)
             return
-        if now - mount.at < (LISTING_DELAY if during_call else LISTING_PATIENCE):
+        if now - mount.at < (LISTING_DELAY if during_call else LISTING_TIMEOUT):
             return
         if not live:
             self._give_back(mount, now)
@@ -685,5 +685,5 @@ class Allocator:
 
 
 def _few(problems: Sequence[str]) -> str:
-    more = f"; and {counted(len(problems) - MOST_NAMED, 'pod')} more" if len(problems) > MOST_NAMED else ""
-    return "; ".join(problems[:MOST_NAMED]) + more
+    more = f"; and {counted(len(problems) - MAX_NAMED, 'pod')} more" if len(problems) > MAX_NAMED else ""
+    return "; ".join(problems[:MAX_NAMED]) + more

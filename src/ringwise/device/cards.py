@@ -53,7 +53,7 @@ _STANDARD_CARD_CARRIERS = {0x68: 1, 0x6C: 4}
 #: A5 standard cards: chips on a card -> `cardType`.
 _CARD_TYPES = {1: "300I-Atlas350", 4: "300I-Atlas350-4p"}
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
-_LONGEST_LABEL = 63
+_MAX_LABEL = 63
 
 #: First match counts.
 _BY_NAME = (
@@ -196,7 +196,7 @@ def node_labels(
     return {
         key: value
         for key, value in labels.items()
-        if key not in existing and len(value) <= _LONGEST_LABEL and _LABEL_VALUE.fullmatch(value)
+        if key not in existing and len(value) <= _MAX_LABEL and _LABEL_VALUE.fullmatch(value)
     }
 
 

@@ -1,4 +1,4 @@
-"""Which chips a node has. A card that does not answer hurts no other one; it is asked until it does."""
+"""Which chips a node has. A card that does not answer affects no other one; it is asked until it does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import fields, replace
 from functools import partial
 
 from ringwise.device.cards import Chip, UnknownCardError, card_type
-from ringwise.device.drivers.calls import DriverCalls, Notices
+from ringwise.device.drivers.driver_calls import DriverCalls, Notices
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Place
-from ringwise.manifests.chips import MOST_CHIPS
+from ringwise.state.ranges import MAX_NODE_CHIPS
 
 #: Physical id -> fault codes; None: the chip does not answer any more.
 Codes = Mapping[int, Sequence[int] | None]
@@ -20,7 +20,7 @@ class Discovery:
 
     def __init__(self, driver: Driver, calls: DriverCalls | None = None) -> None:
         self.driver = driver
-        self.calls = calls or DriverCalls(driver.patience)
+        self.calls = calls or DriverCalls(driver.timeout)
         #: Where there should be a chip, and why none was found at the last look.
         self.problems: dict[Place, str] = {}
         self.notices = Notices()
@@ -90,7 +90,7 @@ def _leave_out_wrong_ones(chips: dict[Place, Chip], problems: dict[Place, str]) 
     """Numbers that no chip has, or that another one has already."""
     seen: dict[int, Place] = {}
     for place, chip in list(chips.items()):
-        if not 0 <= chip.physical < MOST_CHIPS or chip.logic < 0:
+        if not 0 <= chip.physical < MAX_NODE_CHIPS or chip.logic < 0:
             problems[place] = f"physical id {chip.physical} and logic id {chip.logic} are no chip's"
         elif chip.physical in seen:
             problems[place] = f"physical id {chip.physical} is that of {seen[chip.physical]}"

@@ -22,10 +22,10 @@ _LOG = Logger()
 
 COMPONENT = "ringwise-device-plugin"
 #: Events within so many seconds at most; a chip may report faults by the thousand.
-MOST_EVENTS = 10
+MAX_EVENTS = 10
 WINDOW = 60.0
 #: Events that wait. More are dropped, the oldest first: the report has the state.
-MOST_WAITING = 100
+MAX_WAITING = 100
 _REASONS = {OCCURRED: "Occur", RECOVERED: "Recovery"}
 _NOTICE = "Notice"
 
@@ -48,9 +48,9 @@ class FaultEvents:
         #: Namespace and name of our own pod; empty where we run outside of one.
         self._namespace, _, self._pod = pod.partition("/")
         self.watch(names, chips)
-        self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MOST_WAITING)
+        self._waiting: deque[Mapping[str, Any]] = deque(maxlen=MAX_WAITING)
         self._news = asyncio.Event()
-        self._written: deque[float] = deque(maxlen=MOST_EVENTS)
+        self._written: deque[float] = deque(maxlen=MAX_EVENTS)
         self._last = 0
 
     def watch(self, names: Mapping[int, str], chips: Sequence[Chip]) -> None:
@@ -100,7 +100,7 @@ class FaultEvents:
         """Until it is cancelled. An event that cannot be written is dropped."""
         while True:
             await self._news.wait()
-            if len(self._written) == MOST_EVENTS:
+            if len(self._written) == MAX_EVENTS:
                 await self._clock.sleep(max(0.0, self._written[0] + WINDOW - self._clock.monotonic()))
             if not self._waiting:
                 self._news.clear()

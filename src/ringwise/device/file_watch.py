@@ -24,7 +24,7 @@ _CREATED, _MOVED_HERE = 0x100, 0x80
 _IGNORED = 0x8000
 #: Watch, what happened, cookie, length of the name that follows.
 _EVENT = struct.Struct("iIII")
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 class FileWatch:
@@ -75,7 +75,7 @@ class FileWatch:
 
     def _read(self) -> None:
         try:
-            events = os.read(self._descriptor, _MOST_BYTES)
+            events = os.read(self._descriptor, _MAX_BYTES)
         except BlockingIOError:
             return
         at = 0

@@ -15,7 +15,7 @@ _CHIP_LABELS = ("id", "model_name", "vdie_id", "pcie_bus_info", "namespace", "po
 _NAME_LABELS = ("id", "name", *_CHIP_LABELS[2:])
 _PRODUCT_LABELS = (*_CHIP_LABELS, "product_type")
 #: Fault codes of a chip that are shown.
-_MOST_CODES = 10
+_MAX_CODES = 10
 #: The exporter does not count the cards of other types.
 _CARDS_COUNTED = (ASCEND310P, ASCEND910, ASCEND910B, ASCEND910A3)
 
@@ -29,7 +29,7 @@ def _code_families() -> tuple[MetricFamily, ...]:
     first = _chips(name, "First fault code of the chip, as a decimal number; absent without one")
     more = (
         _chips(f"{name}_{at}", f"Fault code {at + 1} of the chip; absent without one")
-        for at in range(1, _MOST_CODES)
+        for at in range(1, _MAX_CODES)
     )
     return first, *more
 

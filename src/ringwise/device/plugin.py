@@ -15,29 +15,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ringwise.device.allocate_calls import API_ERRORS, AllocateCalls, NoObserver, Observer
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
-from ringwise.device.answers import (
+from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
+from ringwise.device.container_response import (
     BY_CDI,
     BY_RUNTIME,
-    AllocateAnswer,
-    Answers,
+    ContainerResponse,
+    ContainerResponses,
     HostFiles,
     chip_nodes,
-    possible_world,
+    possible_mounting,
 )
-from ringwise.device.calls import API_ERRORS, Calls, NoObserver, Observer
-from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
 from ringwise.device.container_specs import ContainerSpecs
 from ringwise.device.control_groups import ControlGroups
 from ringwise.device.discovery import Discovery, only_type
+from ringwise.device.driver_poll import DriverPoll
 from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
 from ringwise.device.health.monitor import HealthMonitor, Seen
 from ringwise.device.ledger_file import LedgerFile
-from ringwise.device.looks import Looks
 from ringwise.device.pods import NodePodWire, pod_from_wire
 from ringwise.device.rank_levels import level_lists, read_links
 from ringwise.device.rank_tables import RankTables, same_devices
@@ -83,10 +83,10 @@ DISCOVERY_PERIOD = 60.0
 RETRY_PERIOD = 10.0
 #: Seconds that the first calls wait for what the API server has about chips: separated and isolated ones, and
 #: levels of faults.
-PATIENCE = 2.0
+TIMEOUT = 2.0
 #: Seconds between two turns of the report at most, however seldom chips are looked at: the report is written
 #: at least every 5 minutes, and what failed is tried again.
-LONGEST_TURN = 5.0
+MAX_TURN = 5.0
 
 
 class NodePlugin:
@@ -104,7 +104,7 @@ class NodePlugin:
     ) -> None:
         if not chips:
             raise NoChipsError("the driver lists no NPU")
-        self.settings = settings = replace(settings, world=possible_world(settings.world, chips))
+        self.settings = settings = replace(settings, mount_by=possible_mounting(settings.mount_by, chips))
         self.driver = driver
         self.discovery = discovery if discovery is not None else Discovery(driver)
         self._notices = self.discovery.notices
@@ -124,12 +124,12 @@ class NodePlugin:
             self._file.load(),
             rank_table=self._rank_tables.of,
             same_rank_table=same_devices,
-            mounts_by_environment=settings.world == BY_RUNTIME,
+            mounts_by_environment=settings.mount_by == BY_RUNTIME,
             match_pods=settings.match_pods,
         )
         self.monitor = HealthMonitor(self.names, chips, shipped_configuration())
-        self.answers = Answers(
-            settings.world,
+        self.answers = ContainerResponses(
+            settings.mount_by,
             self.card,
             chips,
             HostFiles(settings.host_root),
@@ -155,7 +155,7 @@ class NodePlugin:
             listed=self._pods_listed,
             changed=self._pod_changed,
         )
-        self._calls = Calls(
+        self._calls = AllocateCalls(
             self.allocator,
             self._file,
             client,
@@ -168,7 +168,7 @@ class NodePlugin:
             groups=ControlGroups(settings.control_groups),
         )
         self._events = FaultEvents(client, self._clock, settings.node, settings.pod, self.names, chips)
-        self._looks = Looks(self.discovery, self.answers.look)
+        self._looks = DriverPoll(self.discovery, self.answers.look)
         self._reporting = asyncio.Lock()
         #: How often kubelet began to watch the devices.
         self._watches = 0
@@ -195,7 +195,7 @@ class NodePlugin:
 
     async def run(self) -> None:
         """Until it is cancelled."""
-        if self.settings.world == BY_CDI:
+        if self.settings.mount_by == BY_CDI:
             await self._write_cdi()
         try:
             async with asyncio.TaskGroup() as group:
@@ -246,7 +246,7 @@ class NodePlugin:
 
     # -- Allocate ------------------------------------------------------------------------------------------
 
-    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[AllocateAnswer]:
+    async def allocate(self, requests: Sequence[Sequence[str]]) -> list[ContainerResponse]:
         """The answers for the containers of one call (rule D2). Raises AllocationError."""
         try:
             check_request(requests, frozenset(self.names.values()))
@@ -265,7 +265,7 @@ class NodePlugin:
         if all(event.is_set() for event in known):
             return
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 for event in known:
                     await event.wait()
         except TimeoutError:
@@ -299,7 +299,7 @@ class NodePlugin:
     async def look(self) -> None:
         """Read the faults of the chips, and tell kubelet what changed."""
         seen = await self._looks.at(self.card, {self.names[chip.physical]: chip for chip in self.chips})
-        if self.settings.world == BY_CDI:
+        if self.settings.mount_by == BY_CDI:
             # Device nodes and driver files may have come since; a specification that is gone comes back.
             try:
                 await self._write_cdi()
@@ -388,7 +388,7 @@ class NodePlugin:
             except API_ERRORS as error:
                 self._observer.api_failed("report")
                 _LOG.warning("not reported", why=str(error))
-                return min(self.settings.period, LONGEST_TURN)
+                return min(self.settings.period, MAX_TURN)
 
     async def _wait(self, seconds: float) -> None:
         """Until there is news, at most so long; reports have their least distance."""
@@ -442,7 +442,7 @@ class NodePlugin:
                 self._own_map(await self.reporter.read())
                 return self.settings.report_interval
             self._observer.reported()
-        return min(self.settings.period, LONGEST_TURN)
+        return min(self.settings.period, MAX_TURN)
 
     def _content(self) -> Content:
         first = lead(self.chips)

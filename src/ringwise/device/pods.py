@@ -9,7 +9,7 @@ from ringwise.kubeclient.list_watch import ObjectName, version_number
 from ringwise.manifests.quantities import NotReadableError, whole_quantity
 from ringwise.manifests.wire import EnvVarWire, ResourcesWire, Texts, WireStruct
 from ringwise.records import dataclass
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import VISIBLE_DEVICES
 
 _ENDED = frozenset({"Failed", "Succeeded"})
@@ -62,7 +62,7 @@ class NodePod:
     def asks_for(self, resource: str) -> int:
         """Chips in the limits of containers and sidecars; 0 when one of them is out of range."""
         asked = [limits.get(resource, 0) for limits in self.limits]
-        return sum(asked) if all(0 <= one <= MOST_CHIPS_OF_ONE for one in asked) else 0
+        return sum(asked) if all(0 <= one <= MAX_NODE_CHIPS for one in asked) else 0
 
     def asking_containers(self, resource: str) -> int:
         """How many containers ask for chips; rule D4 allows one."""

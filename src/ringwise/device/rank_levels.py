@@ -31,7 +31,7 @@ _ALL_PORTS = 0x3F
 _LINK_LOCAL = 0xFE
 #: The chips on a card are joined at ports up to this one.
 _LAST_CARD_PORT = 8
-_LARGEST_FILE = 50 << 20
+_MAX_FILE = 50 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ Links = Mapping[tuple[int, int], Sequence[str]]
 def read_links(text: str) -> Links:
     """The ports towards the network in the driver's file of links; none where it cannot be read."""
     try:
-        edges = json.loads(text)["edge_list"] if len(text) <= _LARGEST_FILE else []
+        edges = json.loads(text)["edge_list"] if len(text) <= _MAX_FILE else []
         found: dict[tuple[int, int], list[str]] = {}
         for edge in edges:
             if edge.get("link_type") == "PEER2NET":

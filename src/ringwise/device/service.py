@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from ringwise.device.allocation import AllocationError
-from ringwise.device.answers import AllocateAnswer
 from ringwise.device.api import deviceplugin_pb2 as messages
 from ringwise.device.cards import device_type
+from ringwise.device.container_response import ContainerResponse
 from ringwise.device.file_watch import FileWatch
 from ringwise.device.plugin import NodePlugin
 from ringwise.device.rpc import KUBELET_SOCKET, KubeletError, PluginServer, RefusedError, register
@@ -104,7 +104,7 @@ class ResourceService:
         return messages.PreStartContainerResponse()
 
 
-def _fill(response: messages.ContainerAllocateResponse, answer: AllocateAnswer) -> None:
+def _fill(response: messages.ContainerAllocateResponse, answer: ContainerResponse) -> None:
     response.envs.update(answer.envs)
     for node in answer.devices:
         response.devices.add(container_path=node.container, host_path=node.host, permissions=node.permissions)

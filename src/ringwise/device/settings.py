@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ringwise.device.answers import BY_NODES
+from ringwise.device.container_response import BY_NODES
 from ringwise.device.control_groups import CONTROL_GROUPS
 from ringwise.records import dataclass
 
@@ -27,7 +27,7 @@ class PluginSettings:
     cdi_folder: Path = CDI_FOLDER
     #: The root of the host's files.
     host_root: Path = Path("/")
-    world: str = BY_NODES
+    mount_by: str = BY_NODES
     mount_driver: bool = False
     #: Where the kernel shows the host's control groups, to see whether containers of deleted pods still run.
     control_groups: Path = CONTROL_GROUPS

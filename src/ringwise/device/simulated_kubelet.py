@@ -1,4 +1,4 @@
-"""A kubelet in small, written from its API: it registers plugins, watches their devices and asks for some.
+"""A simulated kubelet, written from its API: it registers plugins, watches their devices and asks for some.
 
 The lab and the tests run the plugin's real code against it, over real sockets.
 """

@@ -68,9 +68,9 @@ class EmbeddedCluster:
         #: The last status of groups. Not stored: the scheduler sends it again after a restart.
         self.group_status: dict[str, want.SetGroupStatus] = {}
         #: The last event on each queue. Not stored.
-        self.queue_events: dict[str, want.TellQueue] = {}
+        self.queue_events: dict[str, want.RecordQueueEvent] = {}
         #: What became of the last Command for each job.
-        self.job_command_events: dict[str, want.TellVcJob] = {}
+        self.job_command_events: dict[str, want.RecordVcJobEvent] = {}
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         self._pod_keys: dict[str, str] = {}
@@ -218,9 +218,9 @@ class EmbeddedCluster:
                 self.delete("VcJob", command.key)
             case want.UpdateQueue():
                 self._update_queue(command)
-            case want.TellQueue():
+            case want.RecordQueueEvent():
                 self.queue_events[command.name] = command
-            case want.TellVcJob() if command.reason == want.COMMAND_ISSUED:
+            case want.RecordVcJobEvent() if command.reason == want.COMMAND_ISSUED:
                 self.job_command_events[command.key] = command
         return []
 

@@ -26,7 +26,7 @@ from ringwise.wellknown import (
 
 _GIB = 1 << 30
 #: Nodes of a generated cluster.
-MOST_NODES = 100_000
+MAX_NODES = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +67,8 @@ def boards_asked(text: str, nodes: int) -> tuple[tuple[str, int], ...]:
         if colon and (whole_number(count) or 0) < 1:
             raise ValueError(f"{part!r} must have a whole number of 1 or more after the colon")
         found[name] = int(count) if colon else nodes
-    if (total := sum(found.values())) > MOST_NODES:
-        raise ValueError(f"{text!r} has {counted(total, 'node')}, and a lab has at most {MOST_NODES}")
+    if (total := sum(found.values())) > MAX_NODES:
+        raise ValueError(f"{text!r} has {counted(total, 'node')}, and a lab has at most {MAX_NODES}")
     return tuple(found.items())
 
 

@@ -12,7 +12,7 @@ from ringwise.framework.rank_assignment import assign_ranks
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.job_rules import MOST_PODS
+from ringwise.state.job_rules import MAX_PODS
 from ringwise.state.model import EMPTY, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
@@ -195,7 +195,7 @@ class Job:
     def rank_table(self) -> dict[str, int]:
         """The rank of every pod, by uid (see `ranks_of`)."""
         if self.ranks is None:
-            size = max(min(self.min_available, MOST_PODS), self.ordered_chip_pods + self.ordered_other_pods)
+            size = max(min(self.min_available, MAX_PODS), self.ordered_chip_pods + self.ordered_other_pods)
             backups = self.backups
             members = [pod for pod in self.in_order if pod.uid not in backups] if backups else self.in_order
             self.ranks = assign_ranks(members, size)
@@ -219,7 +219,7 @@ class Job:
         less the pods that are known to ask for no chips.
         """
         others = max(sum(not pod.cls.chips for pod in self.in_order), self.ordered_other_pods)
-        return max(self.known_chip_pods, min(self.min_available, MOST_PODS) - others)
+        return max(self.known_chip_pods, min(self.min_available, MAX_PODS) - others)
 
     @property
     def has_independent_pods(self) -> bool:

@@ -13,7 +13,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodTerm
 
 #: So many labels are indexed at once: more than jobs use, and few enough for the memory of a large cluster.
-MOST_KEYS = 8
+MAX_KEYS = 8
 #: Uids of pods, in the order in which they were placed.
 _Uids = dict[str, None]
 
@@ -36,7 +36,7 @@ class PlacedLabels:
             if known is None:
                 missing.append(key)
             self._values[key] = {} if known is None else known
-        while len(self._values) > MOST_KEYS:
+        while len(self._values) > MAX_KEYS:
             del self._values[next(iter(self._values))]
         missing = [key for key in missing if key in self._values]
         if not missing:

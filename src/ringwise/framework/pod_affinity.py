@@ -23,7 +23,7 @@ from ringwise.state.node_weights import NodeWeights
 #: Pods that are looked at before progress is reported.
 _CHUNK = 4_096
 #: Labels that are indexed for one job. Terms that want others look at all pods of their namespaces, once.
-_MOST_KEYS = 4
+_MAX_KEYS = 4
 #: What a term takes besides its values.
 _STEPS_A_TERM = 12
 #: Pods with the same terms matching, by the set of these terms.
@@ -334,7 +334,7 @@ class PodAffinityIndex:
         keys = dict.fromkeys(
             next((one.key for one in term.selector if one.operator == "In"), None) for term in found.terms
         )
-        wanted = [key for key in keys if key is not None][:_MOST_KEYS]
+        wanted = [key for key in keys if key is not None][:_MAX_KEYS]
         session.budget.spend(labels.index(session.state, wanted))
         found.count_all(list(labels.candidates(found.terms, namespace)))
         return found

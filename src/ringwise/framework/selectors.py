@@ -101,14 +101,14 @@ _SIGNS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 
 #: How many values of a requirement, and terms of a selector, are written out.
-_MOST_VALUES, _MOST_TERMS = 8, 4
+_MAX_VALUES, _MAX_TERMS = 8, 4
 
 
 def written(requirement: Requirement) -> str:
     if requirement.operator in _SIGNS:
         values = requirement.values
-        more = f" and {len(values) - _MOST_VALUES} more" if len(values) > _MOST_VALUES else ""
-        return f"{requirement.key} {_SIGNS[requirement.operator]} {'|'.join(values[:_MOST_VALUES])}{more}"
+        more = f" and {len(values) - _MAX_VALUES} more" if len(values) > _MAX_VALUES else ""
+        return f"{requirement.key} {_SIGNS[requirement.operator]} {'|'.join(values[:_MAX_VALUES])}{more}"
     return f"{requirement.key} {'exists' if requirement.operator == 'Exists' else 'does not exist'}"
 
 
@@ -119,9 +119,9 @@ def written_term(term: NodeTerm | PodTerm) -> str:
 
 def written_terms(terms: Sequence[NodeTerm]) -> list[str]:
     """The first terms, and how many more there are."""
-    texts = [written_term(term) for term in terms[:_MOST_TERMS]]
-    if len(terms) > _MOST_TERMS:
-        texts.append(f"and {len(terms) - _MOST_TERMS} more")
+    texts = [written_term(term) for term in terms[:_MAX_TERMS]]
+    if len(terms) > _MAX_TERMS:
+        texts.append(f"and {len(terms) - _MAX_TERMS} more")
     return texts
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 #: Levels that are read. Fields of the API are less than 30 levels deep.
-MOST_LEVELS = 100
+MAX_LEVELS = 100
 
 #: A string, or a bracket outside of strings.
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
@@ -35,10 +35,10 @@ def without_deep_values(text: bytes) -> bytes:
         first = text[token.start()]
         if first in b"[{":
             depth += 1
-            if depth == MOST_LEVELS + 1:
+            if depth == MAX_LEVELS + 1:
                 kept += [text[begin : token.start()], b"null"]
         elif first in b"]}":
-            if depth == MOST_LEVELS + 1:
+            if depth == MAX_LEVELS + 1:
                 begin = token.end()
             depth -= 1
     kept.append(text[begin:])

@@ -23,7 +23,7 @@ Kind = TypeVar("Kind")
 Hook = Callable[[type, object], object]
 
 #: Wrong entries of one map that are named: to explain one takes much longer than to read one.
-MOST_EXPLAINED = 100
+MAX_EXPLAINED = 100
 
 _TYPE_NAMES: dict[type, str] = {
     shapes.StrType: "text",
@@ -234,7 +234,7 @@ def read_entries(
         try:
             fitting[key] = msgspec.json.decode(raw, type=kind)
         except (msgspec.DecodeError, ValueError, RecursionError) as problem:
-            if len(found.errors) < MOST_EXPLAINED:
+            if len(found.errors) < MAX_EXPLAINED:
                 _explain(bytes(raw).decode(), kind, keyed(path, key), found, problem)
             else:
                 unexplained += 1

@@ -7,10 +7,9 @@ from functools import lru_cache
 
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.quantities import NotReadableError
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix
 
-#: More than any board has on one node.
-MOST_CHIPS = 128
 #: Longer than any list of a scheduler or device plugin, and short enough to be kept: whoever may create pods
 #: writes lists, and what was read is remembered beyond its pod.
 MAX_LIST_CHARACTERS = 4096
@@ -25,7 +24,7 @@ def chip_of(name: str, resource: str | None = None) -> int | None:
     if match is None or (resource is not None and match[1] != chip_prefix(resource)):
         return None
     chip = int(match[2])
-    return chip if chip < MOST_CHIPS else None
+    return chip if chip < MAX_NODE_CHIPS else None
 
 
 def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int, ...]:
@@ -43,15 +42,13 @@ def chips_in(text: str, resource: str, field: str, found: Findings) -> tuple[int
 @lru_cache(maxsize=512)
 def _listed(text: str, resource: str) -> tuple[int, ...]:
     names = [name.strip() for name in text.split(",")] if text.strip() else []
-    if len(names) > MOST_CHIPS:
-        raise NotReadableError(f"must name at most {MOST_CHIPS} chips, got {len(names)}")
     chips: list[int] = []
     for name in names:
         chip = chip_of(name, resource)
         if chip is None:
             prefix = chip_prefix(resource)
             raise NotReadableError(
-                f"must name chips {prefix}0 to {prefix}{MOST_CHIPS - 1}, with commas, got {shown(name)}"
+                f"must name chips {prefix}0 to {prefix}{MAX_NODE_CHIPS - 1}, with commas, got {shown(name)}"
             )
         if chip in chips:
             raise NotReadableError(f"names the chip {name} twice")

@@ -15,7 +15,7 @@ from ringwise.manifests.quantities import NANOSECONDS
 from ringwise.manifests.wire import ConfigMapWire, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, ReportedFault
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_prefix, mask_of
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -42,9 +42,9 @@ from ringwise.wellknown import (
 #: `fault_type` of faults of a network port.
 NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
 #: Entries of one list of faults that are read.
-MOST_FAULTS = 10_000
+MAX_FAULTS = 10_000
 #: Resources of chips of one node: most have one.
-MOST_RESOURCES = 16
+MAX_RESOURCES = 16
 _AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
 _NODE_PREFIXES = (DEVICE_INFO_PREFIX, NODE_INFO_PREFIX, SWITCH_INFO_PREFIX)
 _SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
@@ -235,8 +235,8 @@ def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Finding
         server_index = number("ServerIndex", server_index)
     superpod, rack = number("SuperPodID", info.SuperPodID), number("RackID", info.RackID)
     resources = _resources(lists)
-    if len(resources) > MOST_RESOURCES:
-        allowed = f"must list the chips of at most {MOST_RESOURCES} resources"
+    if len(resources) > MAX_RESOURCES:
+        allowed = f"must list the chips of at most {MAX_RESOURCES} resources"
         found.wrong(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
         return
 
@@ -276,9 +276,9 @@ def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
         return ()
     prefix = chip_prefix(resource)
     found: dict[ReportedFault, None] = {}
-    for entry in entries[:MOST_FAULTS]:
+    for entry in entries[:MAX_FAULTS]:
         name = entry.npu_name or ""
-        chip = whole_number(name.removeprefix(prefix), 0, MOST_CHIPS_OF_ONE - 1)
+        chip = whole_number(name.removeprefix(prefix), 0, MAX_NODE_CHIPS - 1)
         if chip is None or not name.startswith(prefix):
             continue
         network = entry.fault_type == NETWORK_FAULT_TYPE

@@ -10,7 +10,7 @@ from ringwise.records import dataclass
 SHOWN_CHARACTERS = 60
 
 #: Kubernetes counts are int32.
-LARGEST_COUNT = 2**31 - 1
+MAX_COUNT = 2**31 - 1
 
 
 class ManifestError(Exception):
@@ -52,14 +52,14 @@ class Findings:
         return f"{self.oversized[0].field} {self.oversized[0].message}"
 
     def count(
-        self, field: str, value: int | None, default: int, least: int = 0, most: int = LARGEST_COUNT
+        self, field: str, value: int | None, default: int, least: int = 0, most: int = MAX_COUNT
     ) -> int:
         """A whole number within its bounds; else an error is added and the default returned."""
         if value is None:
             return default
         if least <= value <= most:
             return value
-        allowed = f"{least} or more" if most == LARGEST_COUNT and value < least else f"{least} to {most}"
+        allowed = f"{least} or more" if most == MAX_COUNT and value < least else f"{least} to {most}"
         self.wrong(field, f"must be a whole number of {allowed}, got {shown(value)}")
         return default
 

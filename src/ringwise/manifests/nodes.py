@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ringwise.manifests.checking import decoded, keyed
-from ringwise.manifests.chips import MOST_CHIPS, chip_of
+from ringwise.manifests.chips import chip_of
 from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.metadata import MAX_ANNOTATION_CHARACTERS, identity, number_in
 from ringwise.manifests.resources import CPU, MEMORY, PODS, amounts
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import NodeSpecWire, NodeStatusWire, NodeWire, TaintWire, WireStruct
 from ringwise.state.model import Device, Node, Taint
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import (
     BASE_DEVICE_INFOS,
     CHIP_RESOURCE_PREFIX,
@@ -42,12 +42,12 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
     """The node. It must not be used when there are errors in `found`."""
     who = identity(wire.metadata, "Node", found, namespaced=False)
     spec, status = wire.spec or _NO_SPEC, wire.status or _NO_STATUS
-    capacity = amounts(status.capacity, "status.capacity", found, MOST_CHIPS_OF_ONE)
+    capacity = amounts(status.capacity, "status.capacity", found, MAX_NODE_CHIPS)
     # The API server copies the capacity when a kubelet reports nothing allocatable.
     allocatable = (
         capacity
         if status.allocatable is None
-        else amounts(status.allocatable, "status.allocatable", found, MOST_CHIPS_OF_ONE)
+        else amounts(status.allocatable, "status.allocatable", found, MAX_NODE_CHIPS)
     )
     devices = None
     raw = wire.metadata.annotations if wire.metadata else None
@@ -136,7 +136,8 @@ def _devices(text: str, path: str, found: Findings) -> tuple[Device, ...]:
         if chip is None:
             found.wrong(
                 path,
-                f"must name chips like Ascend910-0, with numbers 0 to {MOST_CHIPS - 1}, got {shown(name)}",
+                f"must name chips like Ascend910-0, with numbers 0 to {MAX_NODE_CHIPS - 1}, "
+                f"got {shown(name)}",
             )
             return ()
         if chip in devices:

@@ -38,9 +38,9 @@ _KIND_FIRST = re.compile(
 
 
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}", re.ASCII)
-_LONGEST_VERSION = 253
+_MAX_VERSION = 253
 #: Documents of one source that are no YAML, each of which the parser begins anew after.
-MOST_BROKEN = 20
+MAX_BROKEN = 20
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -137,7 +137,7 @@ def _documents(
     # Imported here: JSON needs no YAML parser.
     from ringwise.manifests.yaml_stream import YamlStream
 
-    for _ in range(MOST_BROKEN):
+    for _ in range(MAX_BROKEN):
         documents = YamlStream(source.name, data, advanced, start=start, document=number)
         try:
             for found in documents.values():
@@ -151,7 +151,7 @@ def _documents(
             start, number = rest
         else:
             return
-    raise ManifestError(source.name, "", f"has {MOST_BROKEN} broken documents; reading stopped here")
+    raise ManifestError(source.name, "", f"has {MAX_BROKEN} broken documents; reading stopped here")
 
 
 def _origin(name: str, document: int, item: int | None) -> str:
@@ -206,7 +206,7 @@ def _document(
         return ManifestError(origin, "apiVersion", f"is missing{hint}")
     if not _KIND.fullmatch(kind):
         return ManifestError(origin, "kind", f"must be a name like Pod, got {shown(kind)}")
-    if len(api_version) > _LONGEST_VERSION:
+    if len(api_version) > _MAX_VERSION:
         return ManifestError(origin, "apiVersion", f"must be a version like v1, got {shown(api_version)}")
     expected = API_VERSIONS.get(kind, api_version)
     if expected != api_version and ("/" not in api_version or "/" not in expected):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ringwise.state.failures import MOST_REJECTIONS
+from ringwise.state.failures import MAX_REJECTIONS
 from ringwise.topology.numbers import whole_number
 
 KEY = "kubelet-rejections"
@@ -28,7 +28,7 @@ _REJECTIONS = frozenset(
 )
 _OUT_OF_RESOURCE = "OutOf"
 _REJECTED = "Pod was rejected"
-_LONGEST_WORD = 64
+_MAX_WORD = 64
 
 
 def rejection(reason: str | None, message: str | None) -> str:
@@ -38,7 +38,7 @@ def rejection(reason: str | None, message: str | None) -> str:
     """
     word = reason or ""
     known = word in _REJECTIONS or word.startswith(_OUT_OF_RESOURCE)
-    return word[:_LONGEST_WORD] if word and (known or (message or "").startswith(_REJECTED)) else ""
+    return word[:_MAX_WORD] if word and (known or (message or "").startswith(_REJECTED)) else ""
 
 
 def write_rejections(rejections: Mapping[str, int] | None) -> dict[str, str | None]:
@@ -53,7 +53,7 @@ def read_rejections(controlled: Mapping[str, str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for entry in controlled.get(KEY, "").split(","):
         pod, _, text = entry.partition("=")
-        times = whole_number(text, 1, MOST_REJECTIONS)
+        times = whole_number(text, 1, MAX_REJECTIONS)
         if pod and times is not None:
             found[pod] = times
     return found

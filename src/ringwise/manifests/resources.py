@@ -11,7 +11,7 @@ from ringwise.manifests.quantities import NotReadableError, quantity, whole_quan
 from ringwise.manifests.strings import shared
 from ringwise.manifests.wire import ContainerWire, PodSpecWire, Quantities, ResourcesWire
 from ringwise.records import dataclass
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
 CPU = "cpu"
@@ -119,7 +119,7 @@ def pod_requests(spec: PodSpecWire, path: str, found: Findings) -> Requests:
     if spec.resources is not None:
         total |= _requested_for_pod(spec.resources, total, f"{path}.resources", found)
     if spec.overhead:
-        _add(total, amounts(spec.overhead, f"{path}.overhead", found, MOST_CHIPS_OF_ONE))
+        _add(total, amounts(spec.overhead, f"{path}.overhead", found, MAX_NODE_CHIPS))
     for name, count in total.items():
         if count > _LARGEST:
             found.wrong(f"{path}.containers", f"must request less than 2^63 of {shown(name)} in all")
@@ -204,8 +204,8 @@ def _requests_chips(requested: Mapping[str, int]) -> bool:
 
 def _container_requests(resources: ResourcesWire, path: str, found: Findings) -> dict[str, int]:
     """The requests; where there are none, the limits. Chips need limits, and requests must equal them."""
-    requested = amounts(resources.requests, f"{path}.requests", found, MOST_CHIPS_OF_ONE)
-    limits = amounts(resources.limits, f"{path}.limits", found, MOST_CHIPS_OF_ONE)
+    requested = amounts(resources.requests, f"{path}.requests", found, MAX_NODE_CHIPS)
+    limits = amounts(resources.limits, f"{path}.limits", found, MAX_NODE_CHIPS)
     for name, count in requested.items():
         if not name.startswith(CHIP_RESOURCE_PREFIX):
             continue

@@ -34,7 +34,7 @@ from ringwise.manifests.wire import (
 )
 from ringwise.messages.ordinary_groups import REPLICA_SET_ANNOTATIONS
 from ringwise.records import dataclass
-from ringwise.state.job_rules import MOST_PODS
+from ringwise.state.job_rules import MAX_PODS
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY
 from ringwise.state.vcjob import PodTemplate
 from ringwise.state.workload import PodOwner, Role, Workload
@@ -435,8 +435,8 @@ def _check_leader(
 
 def _workload(kind: str, who: Identity, roles: tuple[Role, ...], found: Findings) -> Workload:
     total = sum(role.replicas for role in roles)
-    if total > MOST_PODS:
-        found.wrong("spec", f"it has {counted(total, 'pod')} and at most {MOST_PODS} are allowed")
+    if total > MAX_PODS:
+        found.wrong("spec", f"it has {counted(total, 'pod')} and at most {MAX_PODS} are allowed")
     return Workload(kind, who.namespace, who.name, who.uid, roles, created=who.created, origin=found.origin)
 
 

@@ -49,7 +49,7 @@ class SetGroupStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class TellPod:
+class SetPodCondition:
     """A pod's condition: the reason why it has no node. Sent only when it changed."""
 
     uid: str
@@ -70,7 +70,7 @@ class RemoveQueueGate:
 
 
 @dataclass(frozen=True, slots=True)
-class TellJob:
+class RecordJobEvent:
     """What happened to a job, as an event on its PodGroup; on its pod, where it has no group."""
 
     #: Key of the PodGroup; of a pod without one, `namespace/name` of the pod.
@@ -83,7 +83,7 @@ class TellJob:
     warning: bool = False
 
     @classmethod
-    def about(cls, job: Job, reason: str, message: str, *, warning: bool = False) -> TellJob:
+    def about(cls, job: Job, reason: str, message: str, *, warning: bool = False) -> RecordJobEvent:
         if job.group is not None:
             return cls(job.key, reason, message, warning=warning)
         pod = next(iter(job.pods.values()), None)
@@ -292,7 +292,7 @@ COMMAND_ISSUED = "CommandIssued"
 
 
 @dataclass(frozen=True, slots=True)
-class TellVcJob:
+class RecordVcJobEvent:
     """An event on a vcjob."""
 
     key: str
@@ -314,7 +314,7 @@ class UpdateQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class TellQueue:
+class RecordQueueEvent:
     """An event on a queue."""
 
     name: str
@@ -337,9 +337,9 @@ Command = (
     Bind
     | Evict
     | SetGroupStatus
-    | TellPod
+    | SetPodCondition
     | RemoveQueueGate
-    | TellJob
+    | RecordJobEvent
     | SetQueueStatus
     | Publish
     | SetResetConfig
@@ -351,8 +351,8 @@ Command = (
     | DeletePod
     | AnnotatePod
     | SetJobStatus
-    | TellVcJob
+    | RecordVcJobEvent
     | UpdateQueue
-    | TellQueue
+    | RecordQueueEvent
     | DeleteJob
 )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ringwise.messages.commands import SetAside
 
 #: Objects that are set aside at the same time and remembered; more are only counted.
-MOST_OBJECTS = 1000
+MAX_OBJECTS = 1000
 
 
 class Containment:
@@ -29,7 +29,7 @@ class Containment:
         problem = describe(error)
         if self._aside.get((kind, key)) == problem:
             return
-        if len(self._aside) < MOST_OBJECTS or (kind, key) in self._aside:
+        if len(self._aside) < MAX_OBJECTS or (kind, key) in self._aside:
             self._aside[kind, key] = problem
         self._commands.append(SetAside(kind, key, problem, uid))
 

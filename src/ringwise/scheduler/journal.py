@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.configuration import Configuration
-from ringwise.messages.commands import Command, SetGroupStatus, TellPod
+from ringwise.messages.commands import Command, SetGroupStatus, SetPodCondition
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -38,7 +38,7 @@ class Batch:
         for command in self.commands:
             if isinstance(command, SetGroupStatus) and command.reason is not None:
                 found[command.key] = command.reason
-            elif isinstance(command, TellPod):
+            elif isinstance(command, SetPodCondition):
                 found[command.uid] = command.reason
         return found
 

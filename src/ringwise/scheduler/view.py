@@ -47,7 +47,7 @@ from ringwise.topology.superpods import SuperPods
 from ringwise.topology.switches import ResolvedTopology, SwitchTopology
 
 #: Incidents that are remembered.
-MOST_INCIDENTS = 1000
+MAX_INCIDENTS = 1000
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class History:
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
-        del self.incidents[:-MOST_INCIDENTS]
+        del self.incidents[:-MAX_INCIDENTS]
 
 
 class SchedulerView:

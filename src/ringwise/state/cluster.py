@@ -32,7 +32,7 @@ from ringwise.wellknown import NODE_HEALTHY_STATUS
 #: Shapes that no node has and labels that no pod asks for any more, which may be kept a while.
 _SPARE_SHAPES, _SPARE_LABELS = 64, 64
 #: A label with more values does not take part in classes, nor do labels with more combinations of values.
-_MOST_LABEL_VALUES, _MOST_LABEL_COMBINATIONS = 64, 256
+_MAX_LABEL_VALUES, _MAX_LABEL_COMBINATIONS = 64, 256
 #: Fleets of resources that nothing offers and no pod has, likewise.
 _SPARE_FLEETS = 32
 
@@ -424,11 +424,11 @@ class ClusterState:
         for key, count in sorted(values.items(), key=lambda entry: (entry[1], entry[0])):
             # A node may also lack the label.
             combinations *= count + 1
-            if count > _MOST_LABEL_VALUES:
+            if count > _MAX_LABEL_VALUES:
                 break
-            if combinations > _MOST_LABEL_COMBINATIONS:
+            if combinations > _MAX_LABEL_COMBINATIONS:
                 combinations = self.labels.combinations((*watched, key))
-                if combinations > _MOST_LABEL_COMBINATIONS:
+                if combinations > _MAX_LABEL_COMBINATIONS:
                     break
             watched.add(key)
         shapes = self.shapes

@@ -18,9 +18,9 @@ from ringwise.wellknown import (
 POD_FAILED = "PodFailed"
 #: Actions of policies that change nothing.
 NO_OP_ACTIONS = frozenset({"Ignore"})
-MOST_RETRIES = 100
+MAX_RETRIES = 100
 #: How often a pod that kubelet rejects is made again before it counts as failed.
-MOST_REJECTIONS = 5
+MAX_REJECTIONS = 5
 _FIRST_PAUSE = 2_000_000_000
 
 # -- retries -------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ _FIRST_PAUSE = 2_000_000_000
 def retries_of(labels: Mapping[str, str]) -> int | None:
     """`fault-retry-times`; None where it is no number from 0 to 100."""
     text = labels.get(FAULT_RETRY_TIMES)
-    return 0 if text is None else whole_number(text, 0, MOST_RETRIES)
+    return 0 if text is None else whole_number(text, 0, MAX_RETRIES)
 
 
 def restarts_asked_for(labels: Mapping[str, str], annotations: Mapping[str, str]) -> int:
@@ -71,13 +71,13 @@ def policies_come_first(job: VcJob, pods: Iterable[Pod]) -> bool:
 
 def rejections_before(pod: Pod) -> int:
     """How many pods in its place kubelet rejected before it."""
-    found = whole_number(pod.annotations.get(KUBELET_REJECTIONS, ""), 0, MOST_REJECTIONS)
+    found = whole_number(pod.annotations.get(KUBELET_REJECTIONS, ""), 0, MAX_REJECTIONS)
     return found or 0
 
 
 def is_made_again(pod: Pod) -> bool:
     """Kubelet rejected it before it ran: it has not failed, and another one is made in its place."""
-    return bool(pod.rejected) and rejections_before(pod) < MOST_REJECTIONS
+    return bool(pod.rejected) and rejections_before(pod) < MAX_REJECTIONS
 
 
 def pause_after(rejections: int) -> int:

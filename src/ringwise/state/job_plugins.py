@@ -14,8 +14,8 @@ from ringwise.topology.nearest import did_you_mean
 HOME_SSH = "/root/.ssh"
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
 _FALSE = frozenset({"0", "f", "F", "false", "False", "FALSE"})
-_MOST_PORT = 65535
-_MOST_SECONDS = 2**31 - 1
+_MAX_PORT = 65535
+_MAX_SECONDS = 2**31 - 1
 #: Characters of an argument in a message.
 _LONGEST = 60
 
@@ -27,7 +27,7 @@ class Flag:
     """One argument. The type of the default is the type of the value; `most` limits a number."""
 
     default: Value
-    most: int = _MOST_PORT
+    most: int = _MAX_PORT
 
 
 #: Every job plugin with its arguments.
@@ -49,7 +49,7 @@ JOB_PLUGINS: Mapping[str, Mapping[str, Flag]] = {
         "worker": Flag("worker"),
         "port": Flag(23456),
         "wait-master-enabled": Flag(False),
-        "wait-master-timeout": Flag(300, _MOST_SECONDS),
+        "wait-master-timeout": Flag(300, _MAX_SECONDS),
         "wait-master-image": Flag("busybox:1.36.1"),
     },
     "tensorflow": {

@@ -15,13 +15,13 @@ from ringwise.state.job_plugins import plugin_problems
 from ringwise.state.vcjob import Policy, Task, VcJob
 
 #: The largest job that Huawei's documentation allows. A count of billions must not create billions of pods.
-MOST_PODS = 20_000
+MAX_PODS = 20_000
 #: Kubernetes' limit for labels and host names, which contain the names of jobs, tasks and pods.
-MOST_NAME = 63
+MAX_NAME = 63
 _TASK_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 _CLAIM_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_MOST_CLAIM_NAME = 253
+_MAX_CLAIM_NAME = 253
 
 _NO_DAG = "job has dependencies between tasks, but doesn't form a directed acyclic graph(DAG)"
 #: Of vcjobs and of PodGroups.
@@ -60,11 +60,11 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
     problems: list[str] = []
     if not job.tasks:
         problems.append("No task specified in job spec: the job has no tasks")
-    if len(job.name) > MOST_NAME or not _LABEL_VALUE.fullmatch(job.name):
+    if len(job.name) > MAX_NAME or not _LABEL_VALUE.fullmatch(job.name):
         problems.append(
             f"create job with name {_short(job.name)} validate failed: the job's name has "
             f"{counted(len(job.name), 'character')}; it becomes a label of its pods and must have at most "
-            f"{MOST_NAME} letters, digits, dashes and dots"
+            f"{MAX_NAME} letters, digits, dashes and dots"
         )
     names = Counter(task.name for task in job.tasks)
     problems += [
@@ -84,8 +84,8 @@ def problems_of(job: VcJob) -> tuple[str, ...]:
             "job 'minAvailable' should not be greater than total replicas in tasks: the job wants at least "
             f"{counted(job.min_available, 'pod')} and its tasks have {job.replicas}{_if_none(job.replicas)}"
         )
-    if job.replicas > MOST_PODS:
-        problems.append(f"the job has {counted(job.replicas, 'pod')} and at most {MOST_PODS} are allowed")
+    if job.replicas > MAX_PODS:
+        problems.append(f"the job has {counted(job.replicas, 'pod')} and at most {MAX_PODS} are allowed")
     problems += _policy_problems("the job", job.policies)
     problems += plugin_problems(job.plugins, list(names))
     problems += _volume_problems(job)
@@ -108,17 +108,17 @@ def _short(text: str) -> str:
 
 def _task_problems(job: VcJob, task: Task, position: int) -> list[str]:
     problems: list[str] = []
-    if len(task.name) > MOST_NAME or not _TASK_NAME.fullmatch(task.name):
+    if len(task.name) > MAX_NAME or not _TASK_NAME.fullmatch(task.name):
         problems.append(
             f"spec.tasks[{position}].name should match {_TASK_NAME.pattern}: a lowercase RFC 1123 label must "
             "consist of lower case alphanumeric characters or '-', begin and end with no '-', and have at "
-            f"most {MOST_NAME} of them, got {_short(task.name)!r}"
+            f"most {MAX_NAME} of them, got {_short(task.name)!r}"
         )
     longest = f"{job.name}-{task.name}-{max(task.replicas - 1, 0)}"
-    if len(longest) > MOST_NAME:
+    if len(longest) > MAX_NAME:
         problems.append(
             f"create pod with name {_short(longest)} validate failed: the pod would have a name of "
-            f"{len(longest)} characters and at most {MOST_NAME} are allowed; shorten the name of the job or "
+            f"{len(longest)} characters and at most {MAX_NAME} are allowed; shorten the name of the job or "
             "of the task"
         )
     if task.min_available > task.replicas:
@@ -230,7 +230,7 @@ def _volume_problems(job: VcJob) -> list[str]:
                 f"either VolumeClaim or VolumeClaimName must be specified: {where} has neither of them"
             )
         elif volume.claim_name and (
-            len(volume.claim_name) > _MOST_CLAIM_NAME or not _CLAIM_NAME.fullmatch(volume.claim_name)
+            len(volume.claim_name) > _MAX_CLAIM_NAME or not _CLAIM_NAME.fullmatch(volume.claim_name)
         ):
             problems.append(
                 f"invalid VolumeClaimName {_short(volume.claim_name)!r} of {where}, which is no name of a "

@@ -76,7 +76,7 @@ class NodeTerm:
 
 
 #: Selectors with more requirements or values are answered for all nodes at once, not for each class of nodes.
-_MOST_FOR_CLASSES = 64
+_MAX_FOR_CLASSES = 64
 
 
 def _keys_for_classes(
@@ -87,9 +87,9 @@ def _keys_for_classes(
         for requirement in term.labels:
             size += 1 + len(requirement.values)
             keys.add(requirement.key)
-        if term.fields or size > _MOST_FOR_CLASSES:
+        if term.fields or size > _MAX_FOR_CLASSES:
             return None
-    return frozenset(keys) if size <= _MOST_FOR_CLASSES else None
+    return frozenset(keys) if size <= _MAX_FOR_CLASSES else None
 
 
 @dataclass(frozen=True, slots=True)

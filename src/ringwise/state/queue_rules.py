@@ -21,7 +21,7 @@ QUEUE_COMMAND_NAMESPACES = (DEFAULT_NAMESPACE, KUBE_SYSTEM, VOLCANO_SYSTEM)
 #: Instead of names: Commands of every namespace.
 ANY_NAMESPACE = "*"
 #: Queues below each other, without the root.
-MOST_LEVELS = 5
+MAX_LEVELS = 5
 _NONE: Mapping[str, int] = {}
 #: Fields of a Queue that its children share, and their names in the manifest.
 _SHARED = {"guarantee": "spec.guarantee.resource", "deserved": "spec.deserved"}
@@ -210,9 +210,9 @@ def _place_problems(table: QueueTable, pods: Mapping[str, int]) -> dict[str, str
         if last.parent == queue.name:
             return {"parent": f"its parents lead back to it: {' -> '.join([queue.name, *above, queue.name])}"}
         levels = 1 + len(above) + _levels_below(table)
-        if levels > MOST_LEVELS:
+        if levels > MAX_LEVELS:
             return {
-                "levels": f"it exceeds the maximum allowed depth of {MOST_LEVELS}: the queues would be below "
+                "levels": f"it exceeds the maximum allowed depth of {MAX_LEVELS}: the queues would be below "
                 f"each other in {counted(levels, 'level')}"
             }
         running = pods.get(queue.parent, 0)

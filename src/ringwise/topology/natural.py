@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 
 _DIGITS = re.compile(r"(\d+)")
-_MOST_DIGITS = 300
+_MAX_DIGITS = 300
 
 
 @lru_cache(maxsize=1 << 9)
@@ -16,7 +16,7 @@ def natural_key(text: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     return (
         tuple(
             # A run longer than any number in use compares as text: Python converts no 5,000 digits.
-            (0, int(part), "") if position % 2 and len(part) <= _MOST_DIGITS else (1, 0, part)
+            (0, int(part), "") if position % 2 and len(part) <= _MAX_DIGITS else (1, 0, part)
             for position, part in enumerate(parts)
             if part
         ),

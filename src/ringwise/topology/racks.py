@@ -13,7 +13,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
 from ringwise.topology.reasons import RACK_ID_MISSING, RACK_ID_WRONG
-from ringwise.topology.superpods import LARGEST_ID, NodeId, SuperPodId, SuperPods
+from ringwise.topology.superpods import MAX_ID, NodeId, SuperPodId, SuperPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ def build_racks(
             rack = rack_id_of(node)
             if rack is None:
                 problems[node] = RACK_ID_MISSING(node=name_of(node))
-            elif not 0 <= rack <= LARGEST_ID:
-                problems[node] = RACK_ID_WRONG(node=name_of(node), rack=rack, largest=LARGEST_ID)
+            elif not 0 <= rack <= MAX_ID:
+                problems[node] = RACK_ID_WRONG(node=name_of(node), rack=rack, largest=MAX_ID)
             else:
                 grouped.setdefault(rack, []).append(node)
                 rack_of[node] = (superpod, rack)

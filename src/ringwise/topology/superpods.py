@@ -28,7 +28,7 @@ NodeId: TypeAlias = int | str
 OrderKey: TypeAlias = tuple[int, int, tuple[tuple[tuple[int, int, str], ...], str]]
 
 #: Ids are 32-bit numbers; the driver's 0xffffffff means "none" and is no id.
-LARGEST_ID = 2**31 - 1
+MAX_ID = 2**31 - 1
 #: What device plugins report of a server without a SuperPoD: the driver says so, or knows no SuperPoDs.
 NO_SUPERPOD = (-1, -2)
 
@@ -81,7 +81,7 @@ def build_superpods(
             node_problems[node] = SUPERPOD_NONE(node=name_of(node), superpod=reported)
             continue
         if superpod is None:
-            node_problems[node] = SUPERPOD_ID_WRONG(node=name_of(node), superpod=reported, largest=LARGEST_ID)
+            node_problems[node] = SUPERPOD_ID_WRONG(node=name_of(node), superpod=reported, largest=MAX_ID)
             continue
         superpod_of[node] = superpod
         grouped.setdefault(superpod, []).append((_index_key(server_index), node))
@@ -105,7 +105,7 @@ def build_superpods(
 
 def _id_of(reported: int | str) -> int | None:
     number = whole_number(reported) if isinstance(reported, str) else reported
-    return number if number is not None and 0 <= number <= LARGEST_ID else None
+    return number if number is not None and 0 <= number <= MAX_ID else None
 
 
 def _index_key(server_index: int | None) -> tuple[int, int]:

@@ -38,7 +38,7 @@ TOKEN_INTERVAL = 60.0
 _SMALL = 1024
 #: Header of a question that the replica that leads has passed on.
 FORWARDED = "Ringwise-Forwarded"
-_LARGEST_SEQUENCE = 2**53
+_MAX_SEQUENCE = 2**53
 
 
 class Asker(NamedTuple):
@@ -233,7 +233,7 @@ class DashboardServer:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         _version(request)
-        since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE)
+        since = whole_number(request.query.get("since", ""), 0, _MAX_SEQUENCE)
         if since is None:
             raise RequestRefusedError(400, "bad-request", "since must be a sequence number")
         if self._streams >= self._max_streams:
@@ -267,7 +267,7 @@ class DashboardServer:
         self, request: web.Request, response: web.StreamResponse, stream: GzipStream | None
     ) -> None:
         old, epoch = _version(request) == "1", request.query.get("epoch", "")
-        since = whole_number(request.query.get("since", ""), 0, _LARGEST_SEQUENCE) or 0
+        since = whole_number(request.query.get("since", ""), 0, _MAX_SEQUENCE) or 0
         if stream is not None:
             await response.write(GzipStream.HEADER)
         await response.write(_part(_ALIVE, stream))

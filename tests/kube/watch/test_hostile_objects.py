@@ -20,7 +20,7 @@ from ringwise.manifests.errors import Findings
 from ringwise.manifests.pods import PodClassCache
 from ringwise.manifests.switches import tor_config_map
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, TellPod
+from ringwise.messages.commands import Bind, Command, SetPodCondition
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
@@ -322,7 +322,7 @@ def test_a_pod_that_exceeds_a_limit_is_told_why_it_is_not_placed(
     seen("nodes", real_node(0))
     large = pod("large", 2, labels=labels)
     large["spec"] |= spec
-    (told,) = (one for one in seen("pods", large) if isinstance(one, TellPod))
+    (told,) = (one for one in seen("pods", large) if isinstance(one, SetPodCondition))
     assert told.reason.code == "malformed-job"
     assert told.reason.message == f"pod large: {said}"
     assert scheduler.view.jobs["team/pod:large"].reason == told.reason

@@ -28,7 +28,7 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence, StatusQueue
 from ringwise.kubeclient.retry import Retrier
-from ringwise.messages.commands import Bind, TellPod
+from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, run, server, until
@@ -85,9 +85,9 @@ def bind(index: int) -> Bind:
     return Bind(f"u{index}", "default", f"p{index}", "node-1")
 
 
-def unschedulable(api: FakeApiServer, name: str, free: int = 1) -> TellPod:
+def unschedulable(api: FakeApiServer, name: str, free: int = 1) -> SetPodCondition:
     made = api.put(PODS, pod(name))
-    return TellPod(made["metadata"]["uid"], "default", name, full(free))
+    return SetPodCondition(made["metadata"]["uid"], "default", name, full(free))
 
 
 def full(free: int) -> Reason:
@@ -163,7 +163,7 @@ def test_the_newest_event_of_a_pod_replaces_a_waiting_one() -> None:
             for index in range(8):
                 one.writer.events.scheduled(bind(index))
             one.writer.pod(command)
-            one.writer.pod(TellPod(command.uid, "default", "train", full(2)))
+            one.writer.pod(SetPodCondition(command.uid, "default", "train", full(2)))
             one.writer.events.scheduled(Bind(command.uid, "default", "train", "node-1"))
             one.idle.set()
             await one.writer.finish()

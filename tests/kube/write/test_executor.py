@@ -27,9 +27,9 @@ from ringwise.messages.commands import (
     Evict,
     PodAdditions,
     Publish,
+    RecordQueueEvent,
+    RecordVcJobEvent,
     SetJobStatus,
-    TellQueue,
-    TellVcJob,
 )
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import Owner, PodGroup
@@ -284,7 +284,7 @@ def test_pods_that_are_created_come_before_events() -> None:
             one.api.fault("POST /api/v1/namespaces/default/pods", until=hold)
             one.executor.execute([CreatePod(worker(0), "default/train")])
             await until(lambda: one.api.count("POST /api/v1/namespaces/default/pods"))
-            one.executor.execute([TellVcJob("default/train", "Told", "something")])
+            one.executor.execute([RecordVcJobEvent("default/train", "Told", "something")])
             for _ in range(50):
                 await asyncio.sleep(0)
             assert one.api.all(EVENTS) == []
@@ -444,7 +444,7 @@ def test_9_a_refused_command_is_told_in_its_own_namespace() -> None:
     async def test() -> None:
         async with executing() as one:
             asked = ev.QueueCommand("blue", "CloseQueue", "team", "mine", "uid-7")
-            await one.do(TellQueue("blue", "CloseQueue", "not here", warning=True, refused=asked))
+            await one.do(RecordQueueEvent("blue", "CloseQueue", "not here", warning=True, refused=asked))
             await until(lambda: one.api.all(EVENTS))
             (event,) = one.api.all(EVENTS)
             about = event["involvedObject"]

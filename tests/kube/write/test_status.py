@@ -16,7 +16,7 @@ from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
 from ringwise.kube.write.tenant_text import reason_text
 from ringwise.manifests.errors import Findings
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
+from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, ManualClock, group, pod, run, server, until
@@ -167,7 +167,7 @@ def test_bindings_come_before_all_status_but_that_which_controllers_wait_for() -
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             for name in ("full", "runs", "starts"):
                 one.api.put(GROUPS, group(name, 1, phase="Pending"))
-            one.writer.pod(TellPod(uid, "default", "train", reason()))
+            one.writer.pod(SetPodCondition(uid, "default", "train", reason()))
             one.writer.group(SetGroupStatus("default/full", "Pending", reason()))
             one.writer.group(SetGroupStatus("default/runs", "Running"))
             one.writer.group(SetGroupStatus("default/starts", "Inqueue"))
@@ -236,7 +236,7 @@ def test_12_a_nomination_is_written_kept_and_removed() -> None:
         async with writer_setup() as one:
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
             for nominated, written in (("node-1", "node-1"), (None, "node-1"), ("", None)):
-                one.writer.pod(TellPod(uid, "default", "train", reason(), nominated))
+                one.writer.pod(SetPodCondition(uid, "default", "train", reason(), nominated))
                 await one.writer.finish()
                 status = one.api.get(PODS, "default/train")["status"]
                 assert status.get("nominatedNodeName") == written
@@ -247,7 +247,7 @@ def test_12_a_nomination_is_written_kept_and_removed() -> None:
 def test_a_condition_is_not_written_on_another_pod_of_the_same_name() -> None:
     async def test() -> None:
         async with writer_setup() as one:
-            one.writer.pod(TellPod("earlier", "default", "train", reason()))
+            one.writer.pod(SetPodCondition("earlier", "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.api.get(PODS, "default/train")["status"]
 
@@ -263,7 +263,7 @@ def test_19_a_condition_that_overtakes_the_binding_is_corrected() -> None:
             bind = Bind(uid, "default", "train", "node-1")
             hold = asyncio.Event()
             one.api.fault("pods/train/status", until=hold)
-            one.writer.pod(TellPod(uid, "default", "train", reason()))
+            one.writer.pod(SetPodCondition(uid, "default", "train", reason()))
             await until(lambda: one.api.count("pods/train/status"))
             one.writer.binding([bind])
             one.writer.bound(bind)
@@ -285,8 +285,8 @@ def test_what_a_fault_did_is_an_event_on_the_pod_group_or_on_a_pod_without_one()
     async def test() -> None:
         async with writer_setup() as one:
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
-            one.writer.job(TellJob("default/gang", "FaultFound", "node n1 is not Ready", warning=True))
-            one.writer.job(TellJob("default/train", "Recovered", "1 pod has a node again", pod=uid))
+            one.writer.job(RecordJobEvent("default/gang", "FaultFound", "node n1 is not Ready", warning=True))
+            one.writer.job(RecordJobEvent("default/train", "Recovered", "1 pod has a node again", pod=uid))
             await one.writer.finish()
             assert ("PodGroup", "FaultFound", "node n1 is not Ready") in events(one.api)
             assert ("Pod", "Recovered", "1 pod has a node again") in events(one.api)
@@ -331,7 +331,7 @@ def test_a_condition_is_dropped_when_the_server_is_away_for_long() -> None:
         async with writer_setup() as one:
             one.api.fault("pods/train/status", status=503, times=30)
             uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
-            one.writer.pod(TellPod(uid, "default", "train", reason()))
+            one.writer.pod(SetPodCondition(uid, "default", "train", reason()))
             await one.writer.finish()
             assert "conditions" not in one.api.get(PODS, "default/train")["status"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
+from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.scheduler.cache import priority_rights
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
@@ -53,7 +53,7 @@ def test_8_a_system_class_means_nothing_outside_the_system(namespace: str, name:
     lab.tell(ev.PodGroupSeen(group("a", name, namespace=namespace)))
     commands = lab.step()
     assert priorities(lab, namespace) == {"a": 0}
-    (told,) = (command for command in commands if isinstance(command, TellJob))
+    (told,) = (command for command in commands if isinstance(command, RecordJobEvent))
     assert (told.key, told.reason, told.warning) == (f"{namespace}/a", "PriorityClassIgnored", True)
     assert f"priority class {name} is not used" in told.message
     assert "kube-system" in told.message
@@ -65,7 +65,7 @@ def test_8_the_system_uses_its_classes(namespace: str) -> None:
     lab.tell(ev.PodGroupSeen(group("a", "system-node-critical", namespace=namespace)))
     commands = lab.step()
     assert priorities(lab, namespace) == {"a": 2_000_001_000}
-    assert not any(isinstance(command, TellJob) for command in commands)
+    assert not any(isinstance(command, RecordJobEvent) for command in commands)
 
 
 def test_8_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
@@ -79,7 +79,7 @@ def test_8_the_pods_of_a_vcjob_do_not_bring_a_refused_class_back() -> None:
     lab.submit("c", chips=8, priority="low")
     lab.run()
     assert priorities(lab) == {"a": 5, "b": 5, "c": 10}
-    told = {command.key for command in lab.commands if isinstance(command, TellJob)}
+    told = {command.key for command in lab.commands if isinstance(command, RecordJobEvent)}
     assert told == {"default/a", "default/b"}
 
 
@@ -224,7 +224,7 @@ def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     lab.submit("b", chips=8, priority="high")
     for _ in range(3):
         lab.step(60)
-    told = [command for command in lab.commands if isinstance(command, TellJob)]
+    told = [command for command in lab.commands if isinstance(command, RecordJobEvent)]
     assert [command.key for command in told] == ["default/a", "default/b"]
     sentence = (
         "priority class high is not used: ResourceQuota default/q allows 0 of pods for it, "
@@ -234,7 +234,7 @@ def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     reasons = [
         command.reason
         for command in lab.commands
-        if isinstance(command, (SetGroupStatus, TellPod)) and command.reason is not None
+        if isinstance(command, (SetGroupStatus, SetPodCondition)) and command.reason is not None
     ]
     assert reasons
     assert all(reason.message.endswith(sentence) for reason in reasons)
@@ -253,12 +253,12 @@ def test_8_a_job_that_starts_at_once_is_told_and_one_that_runs_is_not_told_again
     lab.submit("a", chips=8, priority="system-node-critical")
     lab.run()
     assert [command.pod for command in lab.commands if isinstance(command, Bind)] == ["a-0"]
-    assert sum(isinstance(command, TellJob) for command in lab.commands) == 1
+    assert sum(isinstance(command, RecordJobEvent) for command in lab.commands) == 1
     again = Rig(1)
     again.tell(ev.PodGroupSeen(lab.groups["default/a"]), ev.PodSeen(lab.pods["a-0"]))
     again.run()
     assert priorities(again) == {"a": 0}
-    assert not any(isinstance(command, TellJob) for command in again.commands)
+    assert not any(isinstance(command, RecordJobEvent) for command in again.commands)
 
 
 def test_8_what_the_quota_counts_as_used_changes_nothing() -> None:

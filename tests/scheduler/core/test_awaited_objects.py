@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
-from ringwise.scheduler.core.awaited_objects import PATIENCE
+from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
+from ringwise.scheduler.core.awaited_objects import TIMEOUT
 from ringwise.state.model import Queue
 from tests.scheduler.rig import SECOND, Rig
 
 
 def codes(commands: Iterable[Command]) -> list[str]:
     """What users are told: conditions and warnings of PodGroups and pods."""
-    told = [one.reason for one in commands if isinstance(one, SetGroupStatus | TellPod)]
+    told = [one.reason for one in commands if isinstance(one, SetGroupStatus | SetPodCondition)]
     return [reason.code for reason in told if reason is not None]
 
 
@@ -71,13 +71,13 @@ def test_a_job_whose_pods_do_not_come_is_told_after_a_while() -> None:
     pods = submitted(rig)
     rig.run()
     due = rig.machine.next_deadline()
-    assert due == rig.now + PATIENCE
-    rig.step(PATIENCE / SECOND - 1)
+    assert due == rig.now + TIMEOUT
+    rig.step(TIMEOUT / SECOND - 1)
     assert codes(rig.commands) == []
     # One came: the time begins again.
     rig.tell(pods[0])
     rig.run()
-    rig.step(PATIENCE / SECOND - 1)
+    rig.step(TIMEOUT / SECOND - 1)
     assert codes(rig.commands) == []
     rig.step(1)
     assert codes(rig.commands) == ["not-enough-pods", "not-enough-pods"]

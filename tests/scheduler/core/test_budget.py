@@ -9,9 +9,9 @@ import pytest
 from ringwise.framework import budget
 from ringwise.framework.budget import NamespaceSteps
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, TellJob
+from ringwise.messages.commands import Bind, Command, RecordJobEvent
 from ringwise.plugins import nodeorder
-from ringwise.scheduler.core.job_backoff import LONGEST_AFTER_COST
+from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
 from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement
 from ringwise.state.node_shapes import NodeShape
 from tests.scheduler.rig import CHIP, Rig, configuration
@@ -64,7 +64,7 @@ def test_it_is_tried_again_with_growing_distance_whatever_happens_meanwhile() ->
     rig.step()
     job = rig.machine.view.jobs["default/costly"]
     for times in range(12):
-        pause = min(2 << times, LONGEST_AFTER_COST)
+        pause = min(2 << times, MAX_AFTER_COST)
         before = job.reason
         rig.node(f"more-{times}")
         rig.step(pause - 1)
@@ -115,8 +115,8 @@ def test_progress_is_reported_inside_long_work(monkeypatch: pytest.MonkeyPatch) 
     assert len(reported) == 4
 
 
-def told(commands: list[Command]) -> list[TellJob]:
-    return [one for one in commands if isinstance(one, TellJob)]
+def told(commands: list[Command]) -> list[RecordJobEvent]:
+    return [one for one in commands if isinstance(one, RecordJobEvent)]
 
 
 @pytest.mark.usefixtures("few_steps")

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
-from ringwise.messages.commands import TellJob
+from ringwise.messages.commands import RecordJobEvent
 from ringwise.state.model import Isolation, Isolations, Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, HOSTNAME
 
@@ -63,7 +63,7 @@ def told(*before: ev.Event, count: int = 1, times: int = 1) -> list[str]:
     for turn in range(times):
         leaving = [ev.PodSeen(replace(pod, deleting=True)) for pod in running]
         for command in scheduler.handle(leaving, (2 + turn) * SECOND):
-            if isinstance(command, TellJob) and command.reason == "Drained":
+            if isinstance(command, RecordJobEvent) and command.reason == "Drained":
                 assert command.key == "default/train"
                 found.append(command.message)
     return found

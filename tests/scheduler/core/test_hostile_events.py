@@ -18,7 +18,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, SetAside
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_names, mask_of
 from ringwise.wellknown import (
     ASCEND_REAL,
@@ -185,7 +185,7 @@ class Hostile:
         return events
 
     def add_node(self, name: str) -> list[ev.Event]:
-        chips = self.rng.choice((*(8,) * 20, 0, MOST_CHIPS_OF_ONE))
+        chips = self.rng.choice((*(8,) * 20, 0, MAX_NODE_CHIPS))
         node = Node(
             name,
             chips_allocatable={CHIP: chips},

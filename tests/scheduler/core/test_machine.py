@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, TellPod
+from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, SetPodCondition
 from ringwise.messages.events import Decide
 from tests.fingerprint import state_of, usage_of
 from tests.scheduler.rig import SECOND, Rig
@@ -253,7 +253,9 @@ def test_the_reported_reason_of_a_pod_is_forgotten_with_the_pod() -> None:
     waiting = rig.pods["large-0"]
     for _ in range(2):
         rig.put(waiting)
-        assert [command.uid for command in rig.step() if isinstance(command, TellPod)] == [waiting.uid]
+        assert [command.uid for command in rig.step() if isinstance(command, SetPodCondition)] == [
+            waiting.uid
+        ]
         assert rig.step(1) == []
         rig.gone("large-0")
         rig.step()

@@ -10,8 +10,8 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.embed.fleets import make_fleet
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
-from ringwise.scheduler.core.awaited_objects import PATIENCE
+from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
+from ringwise.scheduler.core.awaited_objects import TIMEOUT
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import VcJob
@@ -70,7 +70,7 @@ def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
     assert list(binds(decided(new_scheduler(awaits_groups=True), ev.PodSeen(bare)))) == ["chat-1-9"]
     commands = decided(waiting, alone)
     assert binds(commands) == {}
-    assert not [one for one in commands if isinstance(one, TellPod)]
+    assert not [one for one in commands if isinstance(one, SetPodCondition)]
     reason = waiting.view.jobs["default/pod:chat-1-0"].reason
     assert reason is not None
     assert reason.code == "pod-group-awaited"
@@ -83,10 +83,10 @@ def test_a_pod_that_waits_long_for_its_group_is_told_why() -> None:
     waiting = new_scheduler(awaits_groups=True)
     decided(waiting, ev.PodSeen(pod_of(0, group=None)))
     due = waiting.next_deadline()
-    assert due == 1 + PATIENCE
+    assert due == 1 + TIMEOUT
     assert waiting.handle([], due - 1) == []
     (told,) = waiting.handle([], due)
-    assert isinstance(told, TellPod)
+    assert isinstance(told, SetPodCondition)
     assert told.reason.code == "pod-group-awaited"
     assert "--no-pod-groups" in " ".join(told.reason.cures)
     assert waiting.next_deadline() is None

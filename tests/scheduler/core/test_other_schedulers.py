@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command, SetGroupStatus, TellPod
+from ringwise.messages.commands import Bind, Command, SetGroupStatus, SetPodCondition
 from ringwise.state.model import Pod, PodClass
 from tests.scheduler.rig import Rig, gangs_may_end
 
@@ -25,7 +25,7 @@ def submit_elsewhere(rig: Rig, name: str, *, only: str = "", **asked: Any) -> No
 
 
 def spoken(commands: list[Command]) -> list[Command]:
-    return [command for command in commands if isinstance(command, SetGroupStatus | TellPod | Bind)]
+    return [command for command in commands if isinstance(command, SetGroupStatus | SetPodCondition | Bind)]
 
 
 def test_a_gang_of_another_scheduler_is_left_alone_however_long_it_is_partly_bound() -> None:
@@ -63,7 +63,7 @@ def test_of_a_mixed_gang_only_our_pods_are_placed() -> None:
     submit_elsewhere(rig, "mixed", pods=2, chips=8, min_available=1, only="mixed-1")
     placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
     assert placed == ["mixed-0"]
-    assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, TellPod))
+    assert all(command.pod != "mixed-1" for command in rig.commands if isinstance(command, SetPodCondition))
 
 
 def test_12_a_pod_that_another_scheduler_nominates_counts_on_its_node_until_it_is_taken_back() -> None:

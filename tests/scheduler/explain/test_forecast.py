@@ -9,7 +9,7 @@ import pytest
 from ringwise.durations import time_text
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.explain.forecast import MOST_ENDS, MOST_FIRST, ExpectedStart, StartKind
+from ringwise.scheduler.explain.forecast import MAX_ENDS, MAX_FIRST, ExpectedStart, StartKind
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue
@@ -87,10 +87,10 @@ def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
 
 def test_many_jobs_ahead_leave_no_time() -> None:
     """At most 16 were counted, and a time was printed all the same."""
-    ahead = MOST_FIRST + 1
+    ahead = MAX_FIRST + 1
     view = told(
-        *(node(f"n{n}") for n in range(MOST_FIRST + 1)),
-        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(MOST_FIRST + 1)),
+        *(node(f"n{n}") for n in range(MAX_FIRST + 1)),
+        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(MAX_FIRST + 1)),
         *(gang(f"wait-{n}", 1, 8, created=n + 1) for n in range(ahead)),
         gang("last", 1, 8, created=1000),
     )
@@ -187,14 +187,14 @@ def test_a_range_lies_between_the_job_alone_and_the_queue() -> None:
 
 
 def test_no_end_that_was_looked_at_is_a_bound() -> None:
-    nodes = MOST_ENDS + 2
+    nodes = MAX_ENDS + 2
     view = told(
         *(node(f"n{n}") for n in range(nodes)),
         *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(nodes)),
         gang("new", nodes, 8),
     )
     start = expected(view, "new")
-    assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + (50 + MOST_ENDS - 1) * SECOND)
+    assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + (50 + MAX_ENDS - 1) * SECOND)
 
 
 def test_a_refused_job_has_no_start_and_a_gated_one_an_unknown_start() -> None:

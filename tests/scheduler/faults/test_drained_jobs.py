@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, DeletePod, TellJob
+from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Isolation, Isolations
@@ -46,7 +46,7 @@ def evicted(commands: list[Command]) -> set[str]:
 
 
 def told(commands: list[Command], reason: str) -> list[str]:
-    return [one.message for one in commands if isinstance(one, TellJob) and one.reason == reason]
+    return [one.message for one in commands if isinstance(one, RecordJobEvent) and one.reason == reason]
 
 
 def pass_time(rig: Rig, seconds: int) -> list[Command]:

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
-from ringwise.scheduler.faults.document import LARGEST_DOCUMENT as DOCUMENT
+from ringwise.scheduler.faults.document import MAX_DOCUMENT as DOCUMENT
 from ringwise.scheduler.faults.document import read, write
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
 from ringwise.scheduler.faults.records import (
-    LARGEST_DOCUMENT,
-    LARGEST_RETRIES,
+    MAX_DOCUMENT,
+    MAX_RETRIES,
     RescheduleRecords,
     RetryBudget,
     RetryBudgets,
@@ -99,7 +99,7 @@ def test_the_retries_that_are_shown_are_bounded_and_those_used_last_are_in_it() 
     for number in range(4000):
         budgets.use(f"owner-{number}", f"team/{'x' * 60}{number}", 3)
     text = budgets.document()
-    assert len(text.encode()) <= LARGEST_RETRIES
+    assert len(text.encode()) <= MAX_RETRIES
     shown = json.loads(text)
     assert shown[f"team/{'x' * 60}3999"] == {"UUID": "owner-3999", "Times": 2}
     assert 1000 < len(shown) < 4000
@@ -192,7 +192,7 @@ def test_records_are_bounded_and_the_oldest_job_goes_first() -> None:
     for number in range(6000):
         records.add(job(number), 0)
     text = records.document()
-    assert len(text.encode()) <= LARGEST_DOCUMENT
+    assert len(text.encode()) <= MAX_DOCUMENT
     assert records.of("default/train-0") is None
     assert records.of("default/train-5999") is not None
     assert len(json.loads(text)) == len(records) > 100

@@ -88,7 +88,7 @@ def test_F1_what_an_earlier_leader_published_is_corrected() -> None:
 
 
 def test_the_document_of_faulty_nodes_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fault_nodes, "LARGEST_DOCUMENT", 2_000)
+    monkeypatch.setattr(fault_nodes, "MAX_DOCUMENT", 2_000)
     rig = Rig(20)
     for number in range(1, 21):
         rig.sick(f"n{number}", 0xFF)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.messages.commands import Command, TellJob
+from ringwise.messages.commands import Command, RecordJobEvent
 from tests.scheduler.faults.fault_rig import deletions, running
 
 
 def told(commands: list[Command], reason: str) -> list[str]:
-    return [one.message for one in commands if isinstance(one, TellJob) and one.reason == reason]
+    return [one.message for one in commands if isinstance(one, RecordJobEvent) and one.reason == reason]
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import DeletePod, TellJob
+from ringwise.messages.commands import DeletePod, RecordJobEvent
 from ringwise.scheduler.faults.document import read
-from ringwise.state.failures import MOST_REJECTIONS, pause_after
+from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner
 from tests.scheduler.faults.fault_rig import published, successor
 from tests.scheduler.rig import CHIP, Rig
@@ -36,7 +36,9 @@ def reject(rig: Rig, name: str = "train-0", **more: Any) -> None:
 
 
 def told(rig: Rig) -> list[str]:
-    return [one.message for one in rig.commands if isinstance(one, TellJob) and one.reason == "PodRejected"]
+    return [
+        one.message for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "PodRejected"
+    ]
 
 
 def deleted(rig: Rig) -> list[str]:
@@ -111,7 +113,7 @@ def reject_and_replace(rig: Rig) -> None:
 
 def test_F5_at_most_five_times_with_growing_distance() -> None:
     rig = rig_with(ASCEND_JOB)
-    for times in range(1, MOST_REJECTIONS + 1):
+    for times in range(1, MAX_REJECTIONS + 1):
         reject(rig)
         turn(rig)
         turn(rig, pause_after(times) / SECOND - 1)
@@ -178,7 +180,7 @@ def test_F5_a_rejected_pod_uses_no_retry_until_it_counts_as_failed(before: str, 
 def test_F5_a_pod_that_is_left_counts_as_failed_and_uses_a_retry() -> None:
     """Also under the next leader."""
     rig = rig_with(ASCEND_JOB, labels={"fault-scheduling": "force", "fault-retry-times": "2"})
-    for _ in range(MOST_REJECTIONS):
+    for _ in range(MAX_REJECTIONS):
         reject(rig)
         turn(rig)
         turn(rig, 70)

@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from ringwise.messages.commands import Bind, DeletePod, TellJob
+from ringwise.messages.commands import Bind, DeletePod, RecordJobEvent
 from ringwise.messages.events import PodGroupSeen
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.faults.restarts import FORGOTTEN_AFTER, LONGEST_PAUSE
+from ringwise.scheduler.faults.restarts import FORGOTTEN_AFTER, MAX_PAUSE
 from ringwise.state.model import Owner, Pod, PodClass
 from tests.scheduler.faults.test_restarts import successor
 from tests.scheduler.rig import CHIP, SECOND, Rig
@@ -77,7 +77,7 @@ def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
     restarts = live(rig, 120)
     assert restarts[0] < 1
     pauses = [after - before for before, after in pairwise(restarts)]
-    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, LONGEST_PAUSE, LONGEST_PAUSE]
+    assert [round(pause) for pause in pauses] == [1, 2, 4, 8, 16, MAX_PAUSE, MAX_PAUSE]
     deletions = sum(isinstance(one, DeletePod) for one in rig.commands)
     bindings = sum(isinstance(one, Bind) for one in rig.commands)
     assert deletions == 8 * len(restarts)
@@ -87,7 +87,7 @@ def test_pods_that_say_they_are_faulty_are_restarted_later_each_time(
 def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
     rig = gang(4, FAULTY)
     live(rig, 10)
-    told = [one for one in rig.commands if isinstance(one, TellJob) and one.reason == "RestartBackoff"]
+    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "RestartBackoff"]
     assert [one.message.partition(" because")[0] for one in told] == [
         "train-0 and 3 more pods are faulty again after 1 restart",
         "train-0 and 3 more pods are faulty again after 2 restarts",
@@ -121,7 +121,7 @@ def test_a_fault_long_after_the_restart_before_does_not_wait() -> None:
         assert any(isinstance(one, DeletePod) for one in rig.step(0.1))
         replace_deleted(rig)
         rig.run()
-        rig.step(LONGEST_PAUSE + 1)
+        rig.step(MAX_PAUSE + 1)
 
 
 def test_an_owner_without_restarts_for_long_begins_anew() -> None:

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from tests.lab.rig import Terminal
 
 #: Milliseconds that a condition may take on a slow machine. Nothing waits so long when all is well.
-PATIENCE = 180_000
+TIMEOUT = 180_000
 _DASHBOARD = re.compile(r"dashboard on (http://\S+)")
 
 
@@ -161,7 +161,7 @@ class View:
         self.page = page
         self.url = url
         self.problems: list[str] = []
-        page.set_default_timeout(PATIENCE)
+        page.set_default_timeout(TIMEOUT)
         page.on("pageerror", lambda error: self.problems.append(f"error: {error}"))
         page.on("console", self._on_console)
         page.on("dialog", self._on_dialog)
@@ -227,7 +227,7 @@ class View:
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Until this holds, looked at after every drawing."""
-        ends = time.monotonic() + PATIENCE / 1000
+        ends = time.monotonic() + TIMEOUT / 1000
         while not holds():
             assert time.monotonic() < ends, "it did not come to hold"
             self.settled()

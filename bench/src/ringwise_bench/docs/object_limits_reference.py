@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.budget import JOB_STEPS, NAMESPACE_STEPS, NAMESPACE_STEPS_A_SECOND, POD_STEPS
 from ringwise.manifests.limits import LIMITS
-from ringwise.scheduler.core.job_backoff import LONGEST_AFTER_COST
+from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
 
 _INTRODUCTION = """\
 # Limits of objects
@@ -58,7 +58,7 @@ count, so the same input has the same answer on every machine.
 | all jobs of one namespace | {NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} come back every second |
 
 A job that takes more gets the reason [`too-costly`](reasons.md), with both numbers. It is tried again after
-2, 4, 8 ... seconds, at most {LONGEST_AFTER_COST}, also where nodes changed meanwhile; at once when the job
+2, 4, 8 ... seconds, at most {MAX_AFTER_COST}, also where nodes changed meanwhile; at once when the job
 itself or the settings change. Jobs of a namespace that has used up its steps get the reason
 `namespace-too-costly`, which says when they are tried again; jobs of other namespaces go on. Both are the
 event `TooCostly` on the PodGroup (on the pod of a job without one), each time a job is set aside, and once

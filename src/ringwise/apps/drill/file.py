@@ -17,14 +17,15 @@ from ringwise.manifests.checking import checked, one_of
 from ringwise.manifests.errors import Findings, ManifestError
 from ringwise.manifests.yaml_stream import YamlStream
 from ringwise.records import dataclass
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import ASCEND910
 
 #: A drill is a page or two of text.
-MOST_BYTES = 1 << 20
-MOST_STEPS = 1000
-MOST_NODES = 10_000
+MAX_BYTES = 1 << 20
+MAX_STEPS = 1000
+MAX_NODES = 10_000
 #: Ten years in nanoseconds.
-MOST_TIME = 10 * 366 * 86400 * 1_000_000_000
+MAX_TIME = 10 * 366 * 86400 * 1_000_000_000
 
 
 class DrillFileError(Exception):
@@ -76,7 +77,7 @@ def _span(value: object) -> Span:
         found = seconds_or_duration(str(value))
     except NotSimulatableError:
         raise wrong from None
-    if found > MOST_TIME:
+    if found > MAX_TIME:
         raise ValueError("must be at most ten years")
     span = Span(found)
     span.text = str(value)
@@ -118,8 +119,8 @@ def _value(kind: type, value: object) -> object:
 # -- what is written in a file ---------------------------------------------------------------------------
 
 Number = Annotated[int, Meta(ge=0, le=1_000_000)]
-Nodes = Annotated[int, Meta(ge=1, le=MOST_NODES)]
-Chips = Annotated[int, Meta(ge=0, le=4096)]
+Nodes = Annotated[int, Meta(ge=1, le=MAX_NODES)]
+Chips = Annotated[int, Meta(ge=0, le=MAX_NODE_CHIPS)]
 Texts = dict[str, str | None]
 
 
@@ -243,7 +244,7 @@ class _Step(_Part, frozen=True):
 
 class _File(_Part, frozen=True):
     drill: str
-    steps: Annotated[list[Any], Meta(max_length=MOST_STEPS)]
+    steps: Annotated[list[Any], Meta(max_length=MAX_STEPS)]
     cluster: DrillCluster = DrillCluster()
     settings: dict[str, Any] = {}
 
@@ -271,7 +272,7 @@ def read_drill(path: Path) -> Drill:
     top = checked(value, _File, "", found, _value)
     written = value.get("steps") if isinstance(value, dict) else None
     steps: list[DrillStep | None] = []
-    if isinstance(written, list) and len(written) <= MOST_STEPS:
+    if isinstance(written, list) and len(written) <= MAX_STEPS:
         steps = [_step(one, f"steps[{at}]", found) for at, one in enumerate(written)]
     if top is None or found.errors:
         raise DrillFileError(found.errors)
@@ -281,12 +282,12 @@ def read_drill(path: Path) -> Drill:
 def _document(path: Path, found: Findings) -> object:
     try:
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except OSError as problem:
         why = (problem.strerror or str(problem)).lower()
         raise DrillFileError([ManifestError(str(path), "", f"cannot be read: {why}")]) from None
-    if len(data) > MOST_BYTES:
-        raise DrillFileError([ManifestError(str(path), "", f"is larger than {MOST_BYTES >> 20} MiB")])
+    if len(data) > MAX_BYTES:
+        raise DrillFileError([ManifestError(str(path), "", f"is larger than {MAX_BYTES >> 20} MiB")])
     try:
         documents = [one.value for one in YamlStream(str(path), data).values()]
     except ManifestError as error:

@@ -48,13 +48,13 @@ from ringwise.wellknown import BATCH_API, EXPECTED_DURATION, SIMULATE, VOLCANO_S
 #: 2026-01-01T00:00:00Z: every run of a drill is the same.
 START = 1_767_225_600 * SECOND
 #: Moments at which something happens that one step may pass.
-MOST_MOMENTS = 100_000
+MAX_MOMENTS = 100_000
 
 #: Kinds of steps in documents, where they are not called as in the file.
 _KINDS = {"clear": "fault", "cordon": "nodeaction", "uncordon": "nodeaction", "drain": "nodeaction"}
 STEP, HOLDS, FAILS, MALFORMED = "step", "holds", "FAILS", "malformed"
 #: Problems of one report that are shown.
-MOST_PROBLEMS = 5
+MAX_PROBLEMS = 5
 
 
 class DrillStepError(Exception):
@@ -247,7 +247,7 @@ class _Run:
     def _moments(self, end: int) -> Iterator[None]:
         """Every moment up to the end at which something happens, and the end."""
         live = self._live
-        for _ in range(MOST_MOMENTS):
+        for _ in range(MAX_MOMENTS):
             due = live.lab.next_deadline()
             if due is None or due >= end:
                 live.advance(end - live.now)
@@ -255,7 +255,7 @@ class _Run:
                 return
             live.advance(due - live.now)
             yield
-        raise ObjectRefusedError(f"more than {MOST_MOMENTS} things happen within one step")
+        raise ObjectRefusedError(f"more than {MAX_MOMENTS} things happen within one step")
 
     def _fault(self, step: Clear) -> None:
         live = self._live
@@ -277,12 +277,12 @@ class _Run:
         """No hardware fails: the next expectations compare with the state before the last fault."""
         node = self._place(step.target).node if isinstance(step.target, PodOf) else str(step.target)
         told = self._live.put_report(node, str(step.kind), step.text)
-        for line in told[:MOST_PROBLEMS]:
+        for line in told[:MAX_PROBLEMS]:
             self._result.timeline.append(_entry(self._live.now, MALFORMED, line))
         if step.refused is not None:
             result.holds = any(step.refused in line for line in told)
             if not result.holds:
-                result.problems = told[:MOST_PROBLEMS] or ["it can be read"]
+                result.problems = told[:MAX_PROBLEMS] or ["it can be read"]
 
     def _nodes(self, target: DrillTarget) -> Target:
         name = self._place(target).node if isinstance(target, PodOf) else str(target)

@@ -46,7 +46,7 @@ FILE_MEGABYTES, FILES = 64, 8
 #: Seconds between two attempts to write again.
 RETRY_SECONDS = 10.0
 #: Events and commands that may wait to be written; more are not recorded.
-MOST_WAITING = 500_000
+MAX_WAITING = 500_000
 #: Seconds that the end of the process waits for the writer.
 _CLOSE_SECONDS = 5.0
 #: Objects in one line of a snapshot.
@@ -87,7 +87,7 @@ class _Recording:
             if not files.may_try:
                 return
             self.missing = False
-        elif files.waiting and files.waiting + _weight(batch) > MOST_WAITING:
+        elif files.waiting and files.waiting + _weight(batch) > MAX_WAITING:
             files.drop()
             self.missing = True
             return

@@ -35,7 +35,7 @@ from ringwise.scheduler.journal import Batch
 
 FORMAT, VERSION = "ringwise-journal", 1
 #: Files with a longer line are rejected.
-MOST_LINE_BYTES = 1 << 30
+MAX_LINE_BYTES = 1 << 30
 
 _DECIDE = tuple(mode.value for mode in Decide)
 #: Those of objects, and what follows from commands or is read once.
@@ -223,6 +223,14 @@ class JournalWriter:
         self._file.flush()
 
 
+#: Commands that have another name in journals of earlier versions.
+_RENAMED = {
+    "TellPod": "SetPodCondition",
+    "TellJob": "RecordJobEvent",
+    "TellQueue": "RecordQueueEvent",
+    "TellVcJob": "RecordVcJobEvent",
+}
+
 #: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
 _ABSENT_WHEN_EMPTY = frozenset({"mounted", "nominated", "remove", "stray"})
 
@@ -322,7 +330,7 @@ class _Reading:
         except OSError as problem:
             raise self._unreadable(problem) from None
         try:
-            self.section = self._section(self._file.readline(MOST_LINE_BYTES), 1)
+            self.section = self._section(self._file.readline(MAX_LINE_BYTES), 1)
         except OSError as problem:
             self.close()
             raise self._unreadable(problem) from None
@@ -335,7 +343,7 @@ class _Reading:
 
     def batches(self) -> Iterator[Recorded]:
         number = 1
-        while text := self._file.readline(MOST_LINE_BYTES):
+        while text := self._file.readline(MAX_LINE_BYTES):
             number += 1
             try:
                 if text.startswith(HEADER_START):
@@ -409,10 +417,15 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
         line.number,
         line.now,
         tuple(events),
-        line.commands,
+        [_named_as_today(command) for command in line.commands],
         Decide(line.decide),
         line.snapshot,
     )
+
+
+def _named_as_today(command: Any) -> Any:
+    renamed = _RENAMED.get(str(command.get("type"))) if isinstance(command, dict) else None
+    return command if renamed is None else {**command, "type": renamed}
 
 
 def _configuration(raw: msgspec.Raw) -> Configuration:

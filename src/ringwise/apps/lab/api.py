@@ -61,10 +61,10 @@ from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.version1 import VERSIONS, as_version_1
 
 #: A submission of fifty thousand pods is some sixty megabytes.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 #: A century in nanoseconds.
-MOST_TIME = 100 * 366 * 86400 * 1_000_000_000
-Time = Annotated[int, msgspec.Meta(ge=0, lt=MOST_TIME)]
+MAX_TIME = 100 * 366 * 86400 * 1_000_000_000
+Time = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TIME)]
 
 
 class ChangeRequest(msgspec.Struct):
@@ -154,7 +154,7 @@ class LabServer:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
-        application = web.Application(client_max_size=MOST_BYTES)
+        application = web.Application(client_max_size=MAX_BYTES)
         application.add_routes(
             [
                 web.post("/v1/ask/{query}", self._answering(self._ask)),

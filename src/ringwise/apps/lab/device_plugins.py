@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from ringwise.apps.node_api import MemoryClient, NodeApi, Object
-from ringwise.device.answers import BY_NODES, node_numbers
 from ringwise.device.api import deviceplugin_pb2 as messages
+from ringwise.device.container_response import BY_NODES, node_numbers
 from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.health.configuration import NETWORK_CODES
 from ringwise.device.ledger import Mount
@@ -47,9 +47,9 @@ from ringwise.wellknown import (
 )
 
 #: Plugins that run at the same time. Each has about a dozen open files.
-MOST_RUNNING = 64
+MAX_RUNNING = 64
 #: Seconds after which something that does not happen has failed.
-_PATIENCE = 60.0
+_TIMEOUT = 60.0
 #: Seconds between two turns of a plugin by itself. The lab asks for one whenever something changes.
 _PERIOD = 1800.0
 #: Fault codes of a chip that is broken (SeparateNPU), and of one whose network is (PreSeparateNPU).
@@ -106,7 +106,7 @@ def description_of(node: Node, resource: str, facts: Mapping[str, Any]) -> dict[
 class MountSettings:
     """How the chips come into the containers of a lab."""
 
-    world: str = BY_NODES
+    mount_by: str = BY_NODES
     mount_driver: bool = True
 
 
@@ -156,7 +156,7 @@ class _RunningNode:
             cdi_folder=folder / "cdi",
             host_root=host,
             control_groups=host / "sys/fs/cgroup",
-            world=mounting.world,
+            mount_by=mounting.mount_by,
             mount_driver=mounting.mount_driver,
             period=_PERIOD,
             set_labels=False,
@@ -282,7 +282,7 @@ class DevicePlugins:
     """The port of the embedded cluster to the plugins. Its methods are called on the lab's thread."""
 
     def __init__(
-        self, cluster: EmbeddedCluster, mounting: MountSettings | None = None, most: int = MOST_RUNNING
+        self, cluster: EmbeddedCluster, mounting: MountSettings | None = None, most: int = MAX_RUNNING
     ) -> None:
         self._cluster = cluster
         self._mounting = mounting or MountSettings()
@@ -441,7 +441,7 @@ class DevicePlugins:
         return made
 
     def _do(self, work: Coroutine[Any, Any, Answer]) -> Answer:
-        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, _PATIENCE), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, _TIMEOUT), self._loop).result()
 
 
 # -- objects -----------------------------------------------------------------------------------------------

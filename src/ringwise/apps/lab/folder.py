@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: Longest address of a unix socket that every system takes.
-_LONGEST_ADDRESS = 100
+_MAX_ADDRESS = 100
 _FILES = ("lab.db", "lab.db-wal", "lab.db-shm", "journal.jsonl", "journal.1.jsonl")
 
 
@@ -98,7 +98,7 @@ class LabFolder:
     @contextmanager
     def _address(self) -> Iterator[str]:
         """The socket's address; a path too long for one is reached through its open folder."""
-        if len(os.fsencode(self.socket)) <= _LONGEST_ADDRESS or not Path("/proc/self/fd").is_dir():
+        if len(os.fsencode(self.socket)) <= _MAX_ADDRESS or not Path("/proc/self/fd").is_dir():
             yield str(self.socket)
             return
         folder = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

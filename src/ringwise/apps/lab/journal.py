@@ -12,9 +12,9 @@ from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 
 #: A larger file is rotated; the previously rotated one is deleted.
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 #: While jobs wait, a file may grow so many times larger, so that their waiting times are kept.
-_PATIENCE = 4
+_TIMEOUT = 4
 
 
 class LabJournal:
@@ -24,7 +24,7 @@ class LabJournal:
     forgets for how long jobs have waited; so it happens when none waits, or when it must.
     """
 
-    def __init__(self, folder: LabFolder, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, folder: LabFolder, most_bytes: int = MAX_BYTES) -> None:
         self._folder = folder
         self._most_bytes = most_bytes
         self._file: BinaryIO | None = None
@@ -35,7 +35,7 @@ class LabJournal:
         size = self._file.tell()
         if size <= self._most_bytes:
             return False
-        return not view.loses_by_restart() or size > self._most_bytes * _PATIENCE
+        return not view.loses_by_restart() or size > self._most_bytes * _TIMEOUT
 
     @property
     def is_deleted(self) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.journal import MOST_BYTES, LabJournal
+from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
 from ringwise.apps.targets import replaces
@@ -79,7 +79,7 @@ class LabSettings:
     simulation: SimulationSettings = field(default_factory=SimulationSettings)
     #: Seconds of the lab in one second; None: virtual time, moved by `advance`.
     speed: float | None = 1.0
-    journal_bytes: int = MOST_BYTES
+    journal_bytes: int = MAX_BYTES
     #: Virtual time at which a new lab begins; None: now.
     start: int | None = None
     #: How device plugins bring the chips into containers; None: no plugins run, nodes only pretend to.

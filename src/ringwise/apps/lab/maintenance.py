@@ -32,7 +32,7 @@ from ringwise.views.cluster import ClusterObjects, JobView, job_views, views_of_
 from ringwise.views.documents.maintenance import DrainPlanDocument, MovedPodFields
 
 #: How long a job may take to be placed again before the next one is asked to go.
-PATIENCE = 5 * 60 * SECOND
+TIMEOUT = 5 * 60 * SECOND
 #: How far the plan looks ahead.
 HORIZON = 30 * 86400 * SECOND
 #: A job that has its nodes again after this time did not wait.
@@ -40,7 +40,7 @@ SOON = 30 * SECOND
 #: Events, jobs and attempts to place one that a plan may take, and so many more for each job that has to go.
 PLAN_STEPS, JOB_STEPS = 20_000, 500
 #: With more jobs that wait they are left out: whenever chips become free all of them are tried.
-MOST_WAITING = 200
+MAX_WAITING = 200
 #: A job that cannot be complete again costs a copy of the state: after so many no further job is tried.
 MAX_COPIES = 8
 NOT_TRIED = "it was not tried: other jobs have used what may be tried for one drain; drain fewer nodes"
@@ -153,7 +153,7 @@ def without_many_waiting(table: ObjectTable) -> tuple[ObjectTable, int]:
         if pod.node is None and (not pod.group or f"{pod.namespace}/{pod.group}" not in started):
             gone["Pod"].add(pod.key)
             jobs += not pod.group
-    if jobs <= MOST_WAITING:
+    if jobs <= MAX_WAITING:
         return table, 0
     fewer = ObjectTable()
     fewer.restore(table.version, (one for one in table.all() if one.key not in gone.get(one.kind, ())))
@@ -318,7 +318,7 @@ class _Planner:
             self._step()
             return complete() or self.steps_left <= 0
 
-        self._copy.advance_until(gone, self._copy.now + PATIENCE)
+        self._copy.advance_until(gone, self._copy.now + TIMEOUT)
         self._copy.advance_until(ended, self._copy.now + SOON)
         if complete() or _escalates(view):
             return ""
@@ -333,7 +333,7 @@ class _Planner:
         asked: list[_Asked] = []
         for view in self.close():
             asked.append(self._ask(view))
-            self._advance(asked, asked[-1:], PATIENCE)
+            self._advance(asked, asked[-1:], TIMEOUT)
         self._advance(asked, asked, HORIZON)
         for one in asked:
             self._finish(one)

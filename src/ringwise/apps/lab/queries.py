@@ -21,7 +21,7 @@ from ringwise.apps.lab.maintenance import (
 )
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, what_if
-from ringwise.apps.sources.answers import ClusterAnswers, plain
+from ringwise.apps.sources.documents import ClusterAnswers, plain
 from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
 from ringwise.apps.story import story_of
 from ringwise.apps.targets import find_target, moment

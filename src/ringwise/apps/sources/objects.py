@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ringwise.apps.loaded_cluster import LoadedCluster, from_bundle
 from ringwise.apps.queries import examine
-from ringwise.apps.sources.answers import ClusterAnswers
+from ringwise.apps.sources.documents import ClusterAnswers
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.errors import ManifestError

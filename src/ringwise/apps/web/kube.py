@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ringwise import __version__
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files

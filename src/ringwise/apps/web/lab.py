@@ -8,7 +8,7 @@ from pathlib import Path
 from ringwise import __version__
 from ringwise.apps.aside import Aside
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
 from ringwise.web.core import Answer, WatchedScheduler

@@ -45,15 +45,15 @@ FOLDERS = (
     Path("/usr/local/Ascend/driver/lib64/driver"),
     Path("/usr/local/Ascend/driver/lib64/common"),
 )
-MOST_CARDS = 64
-MOST_ON_A_CARD = 4
-MOST_CODES = 128
-MOST_EVENTS = 10_000
-MOST_NETWORK_DEVICES = 32
-MOST_ENTITIES = 32
+MAX_CARDS = 64
+MAX_ON_A_CARD = 4
+MAX_CODES = 128
+MAX_EVENTS = 10_000
+MAX_NETWORK_DEVICES = 32
+MAX_ENTITIES = 32
 #: Megabytes and cores that no chip reaches: more is no answer.
-_MOST_MEMORY = 1 << 24
-_MOST_CORES = 1 << 12
+_MAX_MEMORY = 1 << 24
+_MAX_CORES = 1 << 12
 
 INVALID_ID = -8007
 NO_DEVICE = -8008
@@ -150,7 +150,7 @@ def meaning(code: int) -> str:
 
 class Dcmi:
     kind = "dcmi"
-    patience = 5.0
+    timeout = 5.0
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Dcmi:
         self._switches = switches if switches is not None else Lingqu()
         self._generation = _FIRST
         self._init()
-        self._events: queue.Queue[FaultEvent] = queue.Queue(MOST_EVENTS)
+        self._events: queue.Queue[FaultEvent] = queue.Queue(MAX_EVENTS)
         self._lost = threading.Event()
         # The library keeps the pointer for ever, so the callback must live as long.
         self._callback = Callback(self._heard)
@@ -226,13 +226,13 @@ class Dcmi:
 
     def _cards(self) -> list[int]:
         count = c_int()
-        cards = (c_int * MOST_CARDS)()
+        cards = (c_int * MAX_CARDS)()
         if self._generation.by_logic_id:
-            self._must("dcmiv2_get_device_list", cards, byref(count), c_int(MOST_CARDS))
+            self._must("dcmiv2_get_device_list", cards, byref(count), c_int(MAX_CARDS))
         else:
-            self._must("dcmi_get_card_list", byref(count), cards, c_int(MOST_CARDS))
-        if not 0 <= count.value <= MOST_CARDS:
-            raise DriverError(f"the driver lists {count.value} cards; 0 to {MOST_CARDS} are possible")
+            self._must("dcmi_get_card_list", byref(count), cards, c_int(MAX_CARDS))
+        if not 0 <= count.value <= MAX_CARDS:
+            raise DriverError(f"the driver lists {count.value} cards; 0 to {MAX_CARDS} are possible")
         return list(cards[: count.value])
 
     def places(self, card: int) -> list[Place]:
@@ -240,9 +240,9 @@ class Dcmi:
             return [Place(card, 0)]
         number = c_int()
         self._must("dcmi_get_device_num_in_card", c_int(card), byref(number))
-        if not 1 <= number.value <= MOST_ON_A_CARD:
+        if not 1 <= number.value <= MAX_ON_A_CARD:
             raise DriverError(
-                f"dcmi_get_device_num_in_card said {number.value}; 1 to {MOST_ON_A_CARD} are possible"
+                f"dcmi_get_device_num_in_card said {number.value}; 1 to {MAX_ON_A_CARD} are possible"
             )
         return [Place(card, device) for device in range(number.value)]
 
@@ -291,8 +291,8 @@ class Dcmi:
             server_index=-2 if superpod is None else _signed(superpod.server),
             rack=0 if superpod is None else max(_signed(superpod.chassis), 0),
             superpod_type=-1 if superpod is None else _signed(superpod.kind),
-            memory=memory.size if memory.size < _MOST_MEMORY else 0,
-            ai_cores=info.ai_cores if info.ai_cores < _MOST_CORES else 0,
+            memory=memory.size if memory.size < _MAX_MEMORY else 0,
+            ai_cores=info.ai_cores if info.ai_cores < _MAX_CORES else 0,
             pcie=pcie,
             vdie=self._die(place),
             numa=self._numa(place, pcie),
@@ -341,10 +341,10 @@ class Dcmi:
         if self._ask("get_urma_device_cnt", place, byref(devices)) != 0:
             return ()
         found = []
-        for index in range(min(devices.value, MOST_NETWORK_DEVICES)):
-            ids, count = (EntityInfo * MOST_ENTITIES)(), c_uint(MOST_ENTITIES)
+        for index in range(min(devices.value, MAX_NETWORK_DEVICES)):
+            ids, count = (EntityInfo * MAX_ENTITIES)(), c_uint(MAX_ENTITIES)
             code = self._ask("get_eid_list_by_urma_dev_index", place, c_uint(index), ids, byref(count))
-            if code == 0 and count.value <= MOST_ENTITIES:
+            if code == 0 and count.value <= MAX_ENTITIES:
                 found.append(tuple(bytes(one.bytes).hex() for one in ids[: count.value]))
         return tuple(found)
 
@@ -371,11 +371,11 @@ class Dcmi:
         health = c_uint()
         if self._ask("get_device_health", place, byref(health)) in _GONE:
             return None
-        count, codes = c_int(), (c_uint * MOST_CODES)()
+        count, codes = c_int(), (c_uint * MAX_CODES)()
         name = self._name("get_device_error_codes")
-        self._must(name, *self._where(place), byref(count), codes, c_uint(MOST_CODES))
-        if not 0 <= count.value <= MOST_CODES:
-            raise DriverError(f"{name} said {count.value} codes; 0 to {MOST_CODES} are possible")
+        self._must(name, *self._where(place), byref(count), codes, c_uint(MAX_CODES))
+        if not 0 <= count.value <= MAX_CODES:
+            raise DriverError(f"{name} said {count.value} codes; 0 to {MAX_CODES} are possible")
         return [int(code) for code in codes[: count.value]]
 
     def network(self, chip: Chip) -> bool | None:
@@ -434,9 +434,7 @@ class Dcmi:
 
     def _reading(self, place: Place) -> Readings:
         memory = HbmInfo()
-        has_memory = (
-            self._ask("get_device_hbm_info", place, byref(memory)) == 0 and memory.size < _MOST_MEMORY
-        )
+        has_memory = self._ask("get_device_hbm_info", place, byref(memory)) == 0 and memory.size < _MAX_MEMORY
         return Readings(
             temperature=self._figure("get_device_temperature", place),
             power=_scaled(self._figure("get_device_power_info", place), 10),

@@ -30,7 +30,7 @@ FOLDERS = (
     Path("/usr/lib64"),
     Path("/usr/local/lib"),
 )
-MOST_FAULTS = 128
+MAX_FAULTS = 128
 #: Seconds after which all alarms are read, whatever was told since.
 READ_PERIOD = 300.0
 #: Seconds until a library that did not start is tried again.
@@ -142,12 +142,12 @@ class Lingqu:
 
     def _read(self) -> None:
         assert self._library is not None
-        count, alarms = c_uint(), (Alarm * MOST_FAULTS)()
-        code = _call(self._library, "lq_dcmi_get_fault_info", c_uint(MOST_FAULTS), byref(count), alarms)
+        count, alarms = c_uint(), (Alarm * MAX_FAULTS)()
+        code = _call(self._library, "lq_dcmi_get_fault_info", c_uint(MAX_FAULTS), byref(count), alarms)
         if code != 0:
             raise DriverError(f"lq_dcmi_get_fault_info returned {code}")
-        if count.value > MOST_FAULTS:
-            raise DriverError(f"lq_dcmi_get_fault_info said {count.value} alarms, allowed are {MOST_FAULTS}")
+        if count.value > MAX_FAULTS:
+            raise DriverError(f"lq_dcmi_get_fault_info said {count.value} alarms, allowed are {MAX_FAULTS}")
         found = [self._fault(alarm) for alarm in alarms[: count.value] if alarm.assertion != RECOVERED]
         with self._lock:
             self._faults = {_identity(fault): self._faults.get(_identity(fault), fault) for fault in found}
@@ -161,7 +161,7 @@ class Lingqu:
         with self._lock:
             if fault.assertion == RECOVERED:
                 self._faults.pop(_identity(fault), None)
-            elif len(self._faults) < MOST_FAULTS:
+            elif len(self._faults) < MAX_FAULTS:
                 self._faults.setdefault(_identity(fault), fault)
 
     def _fault(self, alarm: Alarm) -> SwitchFault:

@@ -143,7 +143,7 @@ def _memory(words: Sequence[str]) -> tuple[float, float] | None:
 class NpuSmi:
     kind = "npu-smi"
     #: Longer than any of its programs may take.
-    patience = PROGRAM_SECONDS + 5.0
+    timeout = PROGRAM_SECONDS + 5.0
 
     def __init__(
         self,

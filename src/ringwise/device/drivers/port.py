@@ -60,7 +60,7 @@ class Driver(Protocol):
     #: `dcmi`, `npu-smi` or `simulated`.
     kind: str
     #: Seconds after which a call hangs.
-    patience: float
+    timeout: float
 
     def version(self) -> str:
         """Version of the driver; empty where it has none."""

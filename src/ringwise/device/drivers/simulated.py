@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from ringwise.device.cards import Chip
-from ringwise.device.drivers.calls import Notices
+from ringwise.device.drivers.driver_calls import Notices
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
 from ringwise.device.report import SwitchFault
 from ringwise.manifests.errors import shown
+from ringwise.state.ranges import MAX_NODE_CHIPS
 
-MOST_CHIPS = 100
 _CHIP_FIELDS = frozenset(
     {
         "chip_name",
@@ -51,14 +51,14 @@ _FIELDS = _CHIP_FIELDS | {
     "switch_faults",
     "readings",
 }
-_LONGEST_LINE = 1 << 16
+_MAX_LINE = 1 << 16
 
 
 class SimulatedDriver:
     """Chips from a description; its faults may be changed from another thread."""
 
     kind = "simulated"
-    patience = 5.0
+    timeout = 5.0
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         self._lock = threading.Lock()
@@ -234,7 +234,7 @@ async def control_socket(driver: SimulatedDriver, path: Path) -> AsyncIterator[N
         writer.close()
 
     path.unlink(missing_ok=True)
-    server = await asyncio.start_unix_server(serve, str(path), limit=_LONGEST_LINE)
+    server = await asyncio.start_unix_server(serve, str(path), limit=_MAX_LINE)
     path.chmod(0o600)
     try:
         yield
@@ -268,8 +268,8 @@ def _chips(description: Mapping[str, Any]) -> list[Chip]:
     given = _list(description, "chips")
     if not given:
         count = description.get("count", 8)
-        if not isinstance(count, int) or not 1 <= count <= MOST_CHIPS:
-            raise DriverError(f"count: must be a whole number of 1 to {MOST_CHIPS}, got {shown(count)}")
+        if not isinstance(count, int) or not 1 <= count <= MAX_NODE_CHIPS:
+            raise DriverError(f"count: must be a whole number of 1 to {MAX_NODE_CHIPS}, got {shown(count)}")
         given = [{} for _ in range(count)]
     chips = []
     for at, one in enumerate(given):

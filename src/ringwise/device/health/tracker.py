@@ -90,13 +90,13 @@ class ChipFaults:
 
 
 #: Changes that were not taken yet are kept up to this number.
-_MOST_CHANGES = 1000
+_MAX_CHANGES = 1000
 
 
 class FaultTracker:
     def __init__(self, configuration: FaultConfiguration) -> None:
         self.configuration = configuration
-        self._changes: deque[FaultChange] = deque(maxlen=_MOST_CHANGES)
+        self._changes: deque[FaultChange] = deque(maxlen=_MAX_CHANGES)
         self._chips: dict[str, ChipFaults] = {}
 
     def _of(self, chip: str) -> ChipFaults:

@@ -336,7 +336,7 @@ def pods_in(allocated: object) -> int:
 
 
 #: A job has one condition for each phase; there are ten.
-_MOST_CONDITIONS = 20
+_MAX_CONDITIONS = 20
 
 
 class _JobState(PhaseStatusWire):
@@ -399,7 +399,7 @@ class JobReader(ObjectReader[_WatchedJob]):
             job.counts = {phase: min(count, INT32) for phase, count in counts.items() if count and count > 0}
             job.conditions = tuple(
                 (one.status, time_of(one.last_transition_time, "status.conditions", Findings(found.origin)))
-                for one in (status.conditions or ())[-_MOST_CONDITIONS:]
+                for one in (status.conditions or ())[-_MAX_CONDITIONS:]
                 if one.status
             )
             job.rejections = read_rejections(status.controlled_resources or {})

@@ -21,7 +21,7 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.errors import one_line
 from ringwise.manifests.kinds import KINDS
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import Bind, TellPod
+from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.records import dataclass
 
 COMPONENT = "ringwise"
@@ -105,7 +105,7 @@ class ObjectEvent:
 #: Namespace, name and uid of a bound pod, its node and the time of the binding. That is all its event needs;
 #: the command with all its annotations would be kept for as long as the event waits.
 _Scheduled = tuple[str, str, str, str, int]
-_Waiting = tuple[ObjectEvent, int] | tuple[TellPod, int] | _Scheduled
+_Waiting = tuple[ObjectEvent, int] | tuple[SetPodCondition, int] | _Scheduled
 
 
 class EventRecorder:
@@ -160,7 +160,7 @@ class EventRecorder:
             return
         self.queue.put(bind.uid, (bind.namespace, bind.pod, bind.uid, bind.node, self._clock.now()))
 
-    def unschedulable(self, command: TellPod) -> None:
+    def unschedulable(self, command: SetPodCondition) -> None:
         """Under the pod's uid, too: the event of its binding replaces this one."""
         self._told[command.uid] = None
         if len(self._told) > MAX_TOLD:
@@ -186,7 +186,7 @@ class EventRecorder:
     async def _write(self, entry: _Waiting) -> None:
         if len(entry) == 2:
             what, time = entry
-            event = _failed_scheduling(what) if isinstance(what, TellPod) else what
+            event = _failed_scheduling(what) if isinstance(what, SetPodCondition) else what
         else:
             namespace, pod, uid, node, time = entry
             event = ObjectEvent(
@@ -205,7 +205,7 @@ class EventRecorder:
         await self._precedence.wait(since, MAX_EVENT_WAIT)
 
 
-def _failed_scheduling(command: TellPod) -> ObjectEvent:
+def _failed_scheduling(command: SetPodCondition) -> ObjectEvent:
     pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
     return ObjectEvent(pod, "FailedScheduling", reason_text(command.reason, command.namespace), warning=True)
 

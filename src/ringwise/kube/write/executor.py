@@ -50,16 +50,16 @@ from ringwise.messages.commands import (
     DeletePod,
     Evict,
     Publish,
+    RecordJobEvent,
+    RecordQueueEvent,
+    RecordVcJobEvent,
     RemoveQueueGate,
     SetAside,
     SetGroupStatus,
     SetJobStatus,
+    SetPodCondition,
     SetQueueStatus,
     SetResetConfig,
-    TellJob,
-    TellPod,
-    TellQueue,
-    TellVcJob,
     UpdateQueue,
 )
 from ringwise.messages.events import EvictFailed, JobHeldUp
@@ -182,18 +182,18 @@ class Executor:
                     resets.append(command)
                 case SetGroupStatus():
                     self._status.group(command)
-                case TellPod():
+                case SetPodCondition():
                     self._status.pod(command)
-                case TellJob():
+                case RecordJobEvent():
                     self._status.job(command)
                 case SetQueueStatus():
                     self._status.queues.put(command)
                 case SetAside():
                     self._on_set_aside(command)
-                case TellVcJob():
+                case RecordVcJobEvent():
                     self._tell_job(command)
-                case TellQueue():
-                    self._tell_queue(command)
+                case RecordQueueEvent():
+                    self._record_queue_event(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
                 case CreateGroup() if _is_of_lone_pod(command.group):
@@ -335,7 +335,9 @@ class Executor:
             # The Command that asked for it is deleted: without this nothing would tell the user.
             wanted = f"The state {command.state}" if command.state else "The queue"
             message = f"{wanted} could not be written and is tried again: {error}"
-            self._tell_queue(TellQueue(command.name, "QueueError", message, command.uid, warning=True))
+            self._record_queue_event(
+                RecordQueueEvent(command.name, "QueueError", message, command.uid, warning=True)
+            )
             raise
 
     async def _write_queue(self, command: UpdateQueue) -> None:
@@ -351,7 +353,7 @@ class Executor:
         if command.state:
             await self._status.write_status(QUEUES, "", command.name, {"state": command.state})
 
-    def _tell_queue(self, command: TellQueue) -> None:
+    def _record_queue_event(self, command: RecordQueueEvent) -> None:
         about = ObjectReference.to(QUEUES, "", command.name, command.uid)
         if (asked := command.refused) is not None:
             about = ObjectReference.to(JOB_COMMANDS, asked.namespace, asked.command, asked.uid)
@@ -512,7 +514,7 @@ class Executor:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
         self._status.events.record_once(job, "ForeignObject", message)
 
-    def _tell_job(self, command: TellVcJob) -> None:
+    def _tell_job(self, command: RecordVcJobEvent) -> None:
         templates = self._templates.get(command.key)
         if templates is not None:
             namespace, _, name = command.key.partition("/")

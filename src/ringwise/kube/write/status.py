@@ -26,7 +26,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.quantities import rfc3339
-from ringwise.messages.commands import Bind, SetGroupStatus, TellJob, TellPod
+from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.state.model import EMPTY
 
 Write = Callable[[], Awaitable[object]]
@@ -107,14 +107,14 @@ class StatusWriter:
                 message = f"PodGroup {namespace}:{owner.name} unschedulable, reason: {text}"
                 self.events.record(job, "PodGroupPending", message, warning=True)
 
-    def pod(self, command: TellPod) -> None:
+    def pod(self, command: SetPodCondition) -> None:
         """A large gang is told with every pod that comes, so only what is written is put into words."""
         self._overtaken.discard(command.uid)
         self.conditions.put(command.uid, partial(self._write_reason, command, self._clock.now()))
         # Under the pod's uid: the event of its binding replaces this one.
         self.events.unschedulable(command)
 
-    async def _write_reason(self, command: TellPod, now: int) -> None:
+    async def _write_reason(self, command: SetPodCondition, now: int) -> None:
         text = reason_text(command.reason, command.namespace)
         condition = {"status": "False", "reason": "Unschedulable", "message": text}
         more: dict[str, str | None] = {}
@@ -122,7 +122,7 @@ class StatusWriter:
             more["nominatedNodeName"] = command.nominated or None
         await self._write_condition(command.namespace, command.pod, command.uid, condition, now, more)
 
-    def job(self, command: TellJob) -> None:
+    def job(self, command: RecordJobEvent) -> None:
         """An event on the PodGroup, or on the pod of a job without one."""
         namespace, _, name = command.key.partition("/")
         observed = self._groups.get(command.key)

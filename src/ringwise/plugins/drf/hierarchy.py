@@ -18,7 +18,7 @@ from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.wellknown import HIERARCHY, HIERARCHY_WEIGHTS
 
 #: Larger weights, infinity included, count as 1, as text that is no number does.
-_MOST_WEIGHT = 1e9
+_MAX_WEIGHT = 1e9
 
 Key = tuple[tuple[bool, float], ...]
 
@@ -103,4 +103,4 @@ def _weight(text: str) -> float:
         weight = float(text)
     except ValueError:
         return 1.0
-    return weight if 0 < weight <= _MOST_WEIGHT else 1.0
+    return weight if 0 < weight <= _MAX_WEIGHT else 1.0

@@ -9,7 +9,7 @@ from ringwise.reasons import Reason
 from ringwise.state.model import ROOT_QUEUE, Queue
 
 #: Queues that a message names.
-_MOST_NAMES = 10
+_MAX_NAMES = 10
 
 
 class QueueChildren:
@@ -60,6 +60,6 @@ class QueueChildren:
 
 
 def _some(names: Collection[str]) -> list[str]:
-    shown = sorted(names)[:_MOST_NAMES]
+    shown = sorted(names)[:_MAX_NAMES]
     rest = len(names) - len(shown)
     return [*shown, f"{rest} more"] if rest else shown

@@ -15,7 +15,7 @@ from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
 
 #: Nanoseconds after which a job is told.
-PATIENCE = 30_000_000_000
+TIMEOUT = 30_000_000_000
 
 #: Codes of the reasons of jobs that wait for such objects.
 AWAITED = frozenset(
@@ -42,7 +42,7 @@ class AwaitedObjects:
         if self._pods.get(job.key) != pods:
             self.forget(job.key)
             self._pods[job.key] = pods
-            self._due.put(job.key, now + PATIENCE)
+            self._due.put(job.key, now + TIMEOUT)
 
     def forget(self, key: str) -> None:
         self._pods.pop(key, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees
-from ringwise.messages.commands import TellJob
+from ringwise.messages.commands import RecordJobEvent
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.node_states import DRAIN
@@ -42,7 +42,7 @@ class DrainEvents(Component):
             self._jobs[job.key] = job
             self._notify(ie.PodDrained(job, pod), now)
 
-    def act(self, now: int) -> list[TellJob]:
+    def act(self, now: int) -> list[RecordJobEvent]:
         told = []
         for (key, cause), pods in self._leaving.items():
             pods.sort(key=lambda pod: natural_key(pod.name))
@@ -50,9 +50,9 @@ class DrainEvents(Component):
             names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             message = f"{names} {agrees(len(pods), 'has', 'have')} to go: {cause}"
             if self._jobs[key].group is not None:
-                told.append(TellJob(key, DRAINED, message))
+                told.append(RecordJobEvent(key, DRAINED, message))
             else:
-                told.append(TellJob(pods[0].key, DRAINED, message, pod=pods[0].uid))
+                told.append(RecordJobEvent(pods[0].key, DRAINED, message, pod=pods[0].uid))
         self._leaving.clear()
         self._jobs.clear()
         return told

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
-from ringwise.messages.commands import TellJob
+from ringwise.messages.commands import RecordJobEvent
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
@@ -28,7 +28,7 @@ SET_ASIDE = "TooCostly"
 AT_ONCE = 2
 LONGEST = 10
 #: The same for a job that was too costly: it waits 2, 4, 8 ... seconds.
-LONGEST_AFTER_COST = 600
+MAX_AFTER_COST = 600
 
 
 class JobBackoff(Component):
@@ -47,7 +47,7 @@ class JobBackoff(Component):
         #: Jobs that are set aside because their namespace has no steps left.
         self._crowded: set[str] = set()
         #: Events about jobs that were set aside, to be sent.
-        self._told: list[TellJob] = []
+        self._told: list[RecordJobEvent] = []
         #: How often jobs were set aside, by reason, since the start.
         self.set_aside: Counter[str] = Counter()
 
@@ -82,20 +82,20 @@ class JobBackoff(Component):
             if job.key not in self._crowded:
                 # Once until it is tried: a namespace may have thousands of them.
                 self._crowded.add(job.key)
-                self._told.append(TellJob.about(job, SET_ASIDE, reason.message, warning=True))
+                self._told.append(RecordJobEvent.about(job, SET_ASIDE, reason.message, warning=True))
             return
         self._crowded.discard(job.key)
         if reason is None or reason.code != TOO_COSTLY.code:
             self._too_costly.pop(job.key, None)
             return
         times = self._too_costly[job.key] = min(self._too_costly.get(job.key, 0) + 1, 16)
-        pause = min(1 << times, LONGEST_AFTER_COST)
+        pause = min(1 << times, MAX_AFTER_COST)
         self._costly_until.put(job.key, now + pause * _SECOND)
         self.set_aside[reason.code] += 1
         message = f"{reason.message}; it is tried again after {pause} s, or when it or the settings change"
-        self._told.append(TellJob.about(job, SET_ASIDE, message, warning=True))
+        self._told.append(RecordJobEvent.about(job, SET_ASIDE, message, warning=True))
 
-    def events(self) -> list[TellJob]:
+    def events(self) -> list[RecordJobEvent]:
         """About jobs that were set aside since the last call."""
         told, self._told = self._told, []
         return told

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, RemoveQueueGate, SetGroupStatus, TellJob, TellPod
+from ringwise.messages.commands import (
+    Command,
+    RecordJobEvent,
+    RemoveQueueGate,
+    SetGroupStatus,
+    SetPodCondition,
+)
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
@@ -160,7 +166,7 @@ class StatusReporter(Component):
                 # An earlier leader may have written one, too.
                 told_before = before[1] if before is not None else pod.nominated
                 told_node = node if node or told_before else None
-                commands.append(TellPod(uid, pod.namespace, pod.name, reason, told_node))
+                commands.append(SetPodCondition(uid, pod.namespace, pod.name, reason, told_node))
 
     def _tell_refused_classes(self, job: Job, commands: list[Command]) -> None:
         """Once for each class, also where the job starts at once and so has no reason to wait."""
@@ -177,7 +183,9 @@ class StatusReporter(Component):
         waits = not job.pods or any(placements[uid].node < 0 or placements[uid].assumed for uid in job.pods)
         if refused - before and waits:
             commands.append(
-                TellJob.about(job, CLASS_IGNORED, "; ".join(job.refused_classes.values()), warning=True)
+                RecordJobEvent.about(
+                    job, CLASS_IGNORED, "; ".join(job.refused_classes.values()), warning=True
+                )
             )
 
     def _remove_gates(self, job: Job, commands: list[Command]) -> None:

@@ -23,7 +23,7 @@ STALE_AFTER = 10 * 60 * 1_000_000_000
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
 _BEHIND_AFTER = 60 * 1_000_000_000
 #: Pods that choose their chips and are named; more are counted.
-_MOST_PODS = 50
+_MAX_PODS = 50
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
         if record.pod.visible_devices.certain or setting == STRICT
     ]
     found.sort(key=lambda one: one[0])
-    for _, pod, own, node in found[:_MOST_PODS]:
+    for _, pod, own, node in found[:_MAX_PODS]:
         kind = VISIBLE_DEVICES_SET if own.certain else VISIBLE_DEVICES_HIDDEN
         reason = kind(container=own.container, pod=pod.name, field=own.field, source=own.source)
         yield Finding(
@@ -66,8 +66,8 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
             f"on {node}, {reason.message}",
             f"delete {pod.key} and let its owner make it without the variable",
         )
-    if len(found) > _MOST_PODS:
-        more = found[_MOST_PODS:]
+    if len(found) > _MAX_PODS:
+        more = found[_MAX_PODS:]
         yield Finding(
             WARNING if setting != ALLOWED else NOTE,
             VISIBLE_DEVICES_SET.code,

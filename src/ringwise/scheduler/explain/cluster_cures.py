@@ -15,8 +15,8 @@ from ringwise.state.model import Isolation, Node
 from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
-_MOST_SINGLE_JOBS = 3
-_MOST_TOGETHER = 8
+_MAX_SINGLE_JOBS = 3
+_MAX_TOGETHER = 8
 _PAIRED = 12
 #: Reasons of nodes that `ringwise release` cures.
 _ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
@@ -87,7 +87,7 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
         if progress == STARTS:
             yield search.cure("job-ended", f"if {names} ended", _ended(search, uids))
             found += 1
-            if found == _MOST_SINGLE_JOBS:
+            if found == _MAX_SINGLE_JOBS:
                 return
     if found:
         return
@@ -100,7 +100,7 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
         if search.holds(_ended(search, uids), len(uids)):
             yield search.cure("job-ended", f"if {first} and {second} ended", _ended(search, uids))
             return
-    parts = [_ended(search, uids) for _, uids in candidates[:_MOST_TOGETHER]]
+    parts = [_ended(search, uids) for _, uids in candidates[:_MAX_TOGETHER]]
     taken = search.fewest(parts, 8)
     if taken:
         names = joined([candidates[position][0] for position in taken])

@@ -22,11 +22,11 @@ from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
 
 #: Ends of running jobs that are looked at.
-MOST_ENDS = 64
+MAX_ENDS = 64
 #: With more jobs that may come first nobody knows who takes which chips.
-MOST_FIRST = 16
+MAX_FIRST = 16
 #: Pods of jobs that do not say how long they run; with more of them nothing is tried.
-_MOST_PODS = 8_000
+_MAX_PODS = 8_000
 
 #: Jobs that the text names.
 _NAMED = 5
@@ -91,10 +91,10 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> E
     if not ends:
         return unknown_start("no running job says how long it runs")
     endless = _endless_pods(view, job, {key for _, key in ends})
-    earliest = None if len(endless) > _MOST_PODS else _earliest(view, job, now, ends, endless)
+    earliest = None if len(endless) > _MAX_PODS else _earliest(view, job, now, ends, endless)
     others = _of_other_queues(view, job)
     before = len(ahead) + len(others)
-    found = None if before > MOST_FIRST else _start(view, now, ends[:MOST_ENDS], [*others, *ahead, job])
+    found = None if before > MAX_FIRST else _start(view, now, ends[:MAX_ENDS], [*others, *ahead, job])
     if found is not None:
         latest, ended = found
         after = tuple(_name(view, key) for _, key in ends[:ended])
@@ -102,7 +102,7 @@ def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> E
     why = "it would not start after the running jobs that say how long they run"
     if others:
         why = f"{counted(others, 'job')} of other queues may take the chips first"
-    elif before > MOST_FIRST:
+    elif before > MAX_FIRST:
         why = f"{counted(before, 'job is', 'jobs are')} ahead of it"
     if earliest is None or earliest <= now:
         return unknown_start(why)
@@ -175,10 +175,10 @@ def _earliest(
         if statement is not None:
             statement.discard()
             return now
-        found = _start(view, now, ends[:MOST_ENDS], [job], session)
+        found = _start(view, now, ends[:MAX_ENDS], [job], session)
     if found is not None:
         return found[0]
-    return ends[MOST_ENDS - 1][0] if len(ends) > MOST_ENDS else None
+    return ends[MAX_ENDS - 1][0] if len(ends) > MAX_ENDS else None
 
 
 def _start(

@@ -117,10 +117,10 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
     misses: list[NearMiss] = []
     tainted: list[NearMiss] = []
     for _, node, chips, ring, reason in found:
-        if len(misses) == _MOST_MISSES:
+        if len(misses) == _MAX_MISSES:
             break
         kept_off = _kept_off(selection, filters, node, reason)
-        if kept_off is not None and (not _is_dedicated(kept_off) or len(tainted) == _MOST_MISSES):
+        if kept_off is not None and (not _is_dedicated(kept_off) or len(tainted) == _MAX_MISSES):
             continue
         text = _text(view, selection.policy, node, chips, ring, reason)
         miss = NearMiss(state.names[node], node, chips, ring, text, kept_off or reason)
@@ -130,7 +130,7 @@ def refusals_of(view: SchedulerView, session: Session, job: Job, pod: Pod) -> Re
 
 
 #: The search for cures uses more of them than are shown.
-_MOST_MISSES = 64
+_MAX_MISSES = 64
 
 
 def _kept_off(

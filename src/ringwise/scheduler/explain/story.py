@@ -337,11 +337,11 @@ class StoryBook:
                 self._bind(command, turns)
             case "SetGroupStatus" if command.get("reason"):
                 self._waits(self.jobs.get(self._groups.get(command["key"], "")), command["reason"], now)
-            case "TellPod":
+            case "SetPodCondition":
                 story = self.jobs.get(self._pods.get(command["uid"], ""))
                 alone = story is not None and story.name == command["pod"]
                 self._waits(story if alone else None, command["reason"], now)
-            case "TellJob":
+            case "RecordJobEvent":
                 key = self._pods.get(command["pod"]) or self._groups.get(command["key"], "")
                 if key in self.jobs:
                     kind = _TOLD.get(command["reason"], FAULT)

@@ -43,7 +43,7 @@ SHOWN_MISSES = 5
 #: How many names of jobs ahead are shown.
 SHOWN_AHEAD = 5
 #: Pending jobs that are served first when a cure is tried under competition.
-_MOST_AHEAD = 32
+_MAX_AHEAD = 32
 
 
 class UnknownJobError(LookupError):
@@ -304,7 +304,7 @@ def find_cures(
 
     And whether some were not tried because the budget was used up.
     """
-    search = CureSearch(view, job, now, refusals, list(ahead)[:_MOST_AHEAD], budget)
+    search = CureSearch(view, job, now, refusals, list(ahead)[:_MAX_AHEAD], budget)
     kinds = (
         board_cures,
         size_cures,

@@ -10,7 +10,7 @@ from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown, Job
 from ringwise.scheduler.faults.bounded_texts import BoundedTexts
 
 #: Bytes of the document; beyond it the oldest faults go first.
-LARGEST_DOCUMENT = 150 * 1024
+MAX_DOCUMENT = 150 * 1024
 
 
 class CoolDowns:
@@ -18,7 +18,7 @@ class CoolDowns:
 
     def __init__(self) -> None:
         self._chips: dict[str, dict[BrokenChip, CoolDown]] = {}
-        self._texts = BoundedTexts(LARGEST_DOCUMENT - 2)
+        self._texts = BoundedTexts(MAX_DOCUMENT - 2)
         #: Whether there are entries that were not written yet.
         self.changed = False
 

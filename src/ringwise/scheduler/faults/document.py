@@ -29,9 +29,9 @@ from ringwise.scheduler.faults.successors import owner_id_from
 
 VERSION = 1
 #: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
-LARGEST_DOCUMENT = 750 * 1024
+MAX_DOCUMENT = 750 * 1024
 #: Bytes of a compressed document when it is unpacked: those of more than 100,000 pods.
-LARGEST_UNPACKED = 64 * 1024 * 1024
+MAX_UNPACKED = 64 * 1024 * 1024
 #: Later than any time in nanoseconds.
 _LATEST = 1 << 63
 EMPTY_TOLERATED: Mapping[str, list[list[Any]]] = {}
@@ -76,7 +76,7 @@ def write(
     shares: Iterable[Mapping[str, Any]] = (),
     restarts: Mapping[str, Restarted] = NO_RESTARTS,
     *,
-    largest: int = LARGEST_DOCUMENT,
+    largest: int = MAX_DOCUMENT,
 ) -> WrittenDocument:
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
     parts = [_Part("placements", compact(one), int(one.get("until", 0))) for one in placements]
@@ -147,7 +147,7 @@ def _joined(parts: Iterable[_Part], left_out: int) -> str:
 def _unpacked(packed: str) -> Any:
     """What is in a compressed document. One that grows beyond all reason is no document of ours."""
     decompressor = zlib.decompressobj()
-    data = decompressor.decompress(base64.b64decode(packed, validate=True), LARGEST_UNPACKED)
+    data = decompressor.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
     if not decompressor.eof:
         raise ValueError("it does not end")
     return json.loads(data)

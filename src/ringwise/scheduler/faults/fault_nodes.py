@@ -14,7 +14,7 @@ from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
 
 #: Bytes of the document. The ConfigMap has another key; it holds 1 MiB.
-LARGEST_DOCUMENT = 800 * 1024
+MAX_DOCUMENT = 800 * 1024
 _SECOND = 1_000_000_000
 
 
@@ -96,7 +96,7 @@ class FaultNodes(Component):
 
     def document(self) -> str:
         """The value of the data key, in natural order of the names; what does not fit is left out."""
-        room = LARGEST_DOCUMENT
+        room = MAX_DOCUMENT
         texts: list[str] = []
         for name in sorted(self._entries, key=natural_key):
             text = json.dumps(self._entries[name], separators=(",", ":"), ensure_ascii=False)

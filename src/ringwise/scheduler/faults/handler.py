@@ -13,7 +13,7 @@ from functools import partial
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, TellJob
+from ringwise.messages.commands import Command, RecordJobEvent
 from ringwise.messages.containment import Containment
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
@@ -101,7 +101,7 @@ class FaultHandler(Component):
         self.rejected = RejectedPods(book.job_of, book.is_ours)
         self.detector.is_rejected_for_good = self.rejected.is_failed
         #: What this review has to say about jobs.
-        self._told: list[TellJob] = []
+        self._told: list[RecordJobEvent] = []
 
     def hears(self) -> Handlers:
         return {

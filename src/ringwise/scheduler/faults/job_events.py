@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
-from ringwise.messages.commands import AnnotatePod, Command, TellJob
+from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
@@ -67,61 +67,65 @@ FORCED = "GraceOver"
 RECOVERED = "Recovered"
 
 
-def policy_note(job: Job, note: str) -> TellJob:
+def policy_note(job: Job, note: str) -> RecordJobEvent:
     """A value of the job that cannot be read, or that acts differently here."""
-    return TellJob.about(job, POLICY_NOTE, note, warning=True)
+    return RecordJobEvent.about(job, POLICY_NOTE, note, warning=True)
 
 
-def fault_found(job: Job, pods: Iterable[FaultyPod]) -> TellJob:
+def fault_found(job: Job, pods: Iterable[FaultyPod]) -> RecordJobEvent:
     found = sorted(pods, key=lambda pod: pod.position.rank)
     words = [f"{pod.name}: {pod.fault.why}" for pod in found[:_NAMED]]
-    return TellJob.about(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
+    return RecordJobEvent.about(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
 
 
-def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> TellJob:
+def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> RecordJobEvent:
     """`raised`: the rank 0 rule made it the whole job."""
     if handled.external:
         names = _names(pod.name for pod in handled.faulty.values())
-        return TellJob.about(job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods")
+        return RecordJobEvent.about(
+            job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods"
+        )
     why = " (rank 0 is affected)" if raised else ""
-    return TellJob.about(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
+    return RecordJobEvent.about(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
 
 
-def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> TellJob:
+def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> RecordJobEvent:
     waited = f"no nodes for the lost pods within {seconds:g} s"
-    return TellJob.about(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
+    return RecordJobEvent.about(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
 
 
-def blocked(job: Job, handled: FaultJob) -> TellJob:
-    return TellJob.about(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
+def blocked(job: Job, handled: FaultJob) -> RecordJobEvent:
+    return RecordJobEvent.about(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
 
 
-def backoff(job: Job, held: WaitingRestart, now: int) -> TellJob:
-    return TellJob.about(job, BACKOFF, held.text(now), warning=True)
+def backoff(job: Job, held: WaitingRestart, now: int) -> RecordJobEvent:
+    return RecordJobEvent.about(job, BACKOFF, held.text(now), warning=True)
 
 
-def grace_over(job: Job, pods: Sequence[str]) -> TellJob:
+def grace_over(job: Job, pods: Sequence[str]) -> RecordJobEvent:
     are = agrees(len(pods), "is", "are")
-    return TellJob.about(
+    return RecordJobEvent.about(
         job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True
     )
 
 
-def held_back(job: Job, why: str) -> TellJob:
+def held_back(job: Job, why: str) -> RecordJobEvent:
     """F4: what a drain left of the job is not evicted."""
-    return TellJob.about(job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True)
+    return RecordJobEvent.about(
+        job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True
+    )
 
 
-def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> TellJob:
+def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> RecordJobEvent:
     have = agrees(placed, "has a node", "have nodes")
     since = "the drain" if drained else "the last fault"
-    return TellJob.about(
+    return RecordJobEvent.about(
         job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {seconds:g} s after {since}"
     )
 
 
-def fault_gone(job: Job) -> TellJob:
-    return TellJob.about(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
+def fault_gone(job: Job) -> RecordJobEvent:
+    return RecordJobEvent.about(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
 
 
 def _scope(level: Level, handled: FaultJob) -> str:

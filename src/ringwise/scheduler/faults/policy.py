@@ -13,7 +13,7 @@ from typing import TypeVar
 from ringwise.grammar import agrees
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
-from ringwise.state.failures import MOST_RETRIES, retries_of
+from ringwise.state.failures import MAX_RETRIES, retries_of
 from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import (
     APP,
@@ -31,9 +31,9 @@ from ringwise.wellknown import (
 )
 
 DEFAULT_WINDOW = 60
-LONGEST_WINDOW = 86400
+MAX_WINDOW = 86400
 #: Entries of one annotation that are read; the fault codes of Huawei's hardware are a few hundred.
-MOST_ENTRIES = 1000
+MAX_ENTRIES = 1000
 #: Levels that faults of chips have.
 LEVELS = (
     "NotHandleFault",
@@ -86,18 +86,18 @@ def _read(
 ) -> dict[str, int]:
     found: dict[str, int] = {}
     wrong = unknown = ""
-    entries = [entry.strip() for entry in (text or "").split(",", MOST_ENTRIES)]
-    for entry in entries[:MOST_ENTRIES]:
+    entries = [entry.strip() for entry in (text or "").split(",", MAX_ENTRIES)]
+    for entry in entries[:MAX_ENTRIES]:
         name, colon, seconds = (part.strip() for part in entry.partition(":"))
-        window = whole_number(seconds, 0, LONGEST_WINDOW) if colon else DEFAULT_WINDOW
+        window = whole_number(seconds, 0, MAX_WINDOW) if colon else DEFAULT_WINDOW
         if window is None or (not name and entry):
             wrong = wrong or entry
         elif name and known is not None and name.lower() not in known:
             unknown = unknown or name
         elif name:
             found[name.lower()] = window
-    if len(entries) > MOST_ENTRIES:
-        notes.append(f"annotation {key} has more than {MOST_ENTRIES} entries; the others are ignored")
+    if len(entries) > MAX_ENTRIES:
+        notes.append(f"annotation {key} has more than {MAX_ENTRIES} entries; the others are ignored")
     if unknown:
         notes.append(
             f"annotation {key} must name levels of chip faults ({', '.join(LEVELS)}) with commas between "
@@ -105,7 +105,7 @@ def _read(
         )
     if wrong:
         notes.append(
-            f"annotation {key} must be `code[:seconds],...` with 0 to {LONGEST_WINDOW} seconds, "
+            f"annotation {key} must be `code[:seconds],...` with 0 to {MAX_WINDOW} seconds, "
             f"got {shown(wrong)}; such entries are ignored"
         )
     return found
@@ -164,7 +164,7 @@ class FaultPolicy:
     pod_level: bool = False
     #: Healthy pods are never deleted.
     only_pods: bool = False
-    #: How often the job is restarted after a pod failed; 0: failed pods are none of our business.
+    #: How often the job is restarted after a pod failed; 0: failed pods are left to their controller.
     retries: int = 0
     #: Another component handles the faults of this job; nothing is deleted.
     handled_elsewhere: bool = False
@@ -284,7 +284,6 @@ def _retries(labels: Mapping[str, str], notes: list[str]) -> int:
     if number is None:
         got = shown(labels[FAULT_RETRY_TIMES])
         notes.append(
-            f"label {FAULT_RETRY_TIMES} must be a whole number from 0 to {MOST_RETRIES}, got {got}; "
-            "taken as 0"
+            f"label {FAULT_RETRY_TIMES} must be a whole number from 0 to {MAX_RETRIES}, got {got}; taken as 0"
         )
     return number or 0

@@ -12,14 +12,14 @@ from ringwise.scheduler.faults.bounded_texts import BoundedTexts, compact
 from ringwise.scheduler.faults.fault_job import FaultJob
 
 #: Records of one job, and reasons of one record.
-MOST_RECORDS = 10
-MOST_REASONS = 10
+MAX_RECORDS = 10
+MAX_REASONS = 10
 #: Bytes of the document; beyond it the oldest records go first.
-LARGEST_DOCUMENT = 950 * 1024
+MAX_DOCUMENT = 950 * 1024
 #: Owners whose used retries are kept; the one that used none for longest goes first.
-MOST_BUDGETS = 4096
+MAX_BUDGETS = 4096
 #: Bytes of `remain-retry-times`, which is beside `fault-node` in its ConfigMap. It is only shown.
-LARGEST_RETRIES = 150 * 1024
+MAX_RETRIES = 150 * 1024
 _SECOND = 1_000_000_000
 
 
@@ -29,7 +29,7 @@ class RescheduleRecords:
     def __init__(self) -> None:
         #: In the order in which the jobs were last rescheduled.
         self._jobs: dict[str, dict[str, Any]] = {}
-        self._texts = BoundedTexts(LARGEST_DOCUMENT - 2)
+        self._texts = BoundedTexts(MAX_DOCUMENT - 2)
         #: Whether there are records that were not written yet.
         self.changed = False
 
@@ -45,7 +45,7 @@ class RescheduleRecords:
             "TotalRescheduleTimes": 0,
             "RescheduleRecords": [],
         }
-        pods = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)[:MOST_REASONS]
+        pods = sorted(handled.faulty.values(), key=lambda pod: pod.position.rank)[:MAX_REASONS]
         seconds, rest = divmod(now, _SECOND)
         moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)
         record = {
@@ -62,7 +62,7 @@ class RescheduleRecords:
             ],
         }
         known["TotalRescheduleTimes"] += 1
-        known["RescheduleRecords"] = [record, *known["RescheduleRecords"]][:MOST_RECORDS]
+        known["RescheduleRecords"] = [record, *known["RescheduleRecords"]][:MAX_RECORDS]
         self._put(handled.key, known)
 
     def _put(self, key: str, value: dict[str, Any]) -> None:
@@ -92,7 +92,7 @@ class RescheduleRecords:
             return
         for key, value in found.items() if isinstance(found, dict) else ():
             if _is_job_record(value):
-                self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MOST_RECORDS]})
+                self._put(key, {**value, "RescheduleRecords": value["RescheduleRecords"][:MAX_RECORDS]})
         self.changed = False
         for key in [key for key in self._jobs if key not in jobs]:
             self.forget(key)
@@ -131,7 +131,7 @@ class RetryBudgets:
         budget.job, budget.allowed = job, allowed
         self.changed = True
         self.owners[owner] = budget
-        while len(self.owners) > MOST_BUDGETS:
+        while len(self.owners) > MAX_BUDGETS:
             del self.owners[next(iter(self.owners))]
 
     def give_back(self, owner: str) -> None:
@@ -151,7 +151,7 @@ class RetryBudgets:
     def document(self) -> str:
         """The value of `remain-retry-times`: job to owner and restarts that are left; those used last."""
         texts: dict[str, str] = {}
-        room = LARGEST_RETRIES - 2
+        room = MAX_RETRIES - 2
         for owner, budget in reversed(self.owners.items()):
             namespace = budget.job.partition("/")[0]
             uid = owner if owner == budget.job else owner.removeprefix(f"{namespace}/")

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable
 
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
-from ringwise.messages.commands import Command, DeletePod, TellJob
+from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.scheduler.faults.successors import owner_of_pod
-from ringwise.state.failures import MOST_REJECTIONS, pause_after
+from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import JOB_CONTROLLER
 
 POD_REJECTED = "PodRejected"
 #: Pods of which the number of rejections is kept; the one that was rejected first goes first.
-MOST_COUNTED = 4096
+MAX_COUNTED = 4096
 
 
 class RejectedPods:
@@ -48,7 +48,7 @@ class RejectedPods:
     def is_failed(self, pod: Pod) -> bool:
         """Whether it was rejected so often that it is not made again, and counts as failed."""
         times, last = self.counts.get(_place(pod), (0, ""))
-        return last == pod.uid and times > MOST_REJECTIONS
+        return last == pod.uid and times > MAX_REJECTIONS
 
     def refused(self, uid: str, again: int) -> None:
         """The API server refused its deletion."""
@@ -93,18 +93,18 @@ class RejectedPods:
             times = before + (last != pod.uid)
             self.counts[place] = (times, pod.uid)
             self.changed = True
-            if times > MOST_REJECTIONS:
+            if times > MAX_REJECTIONS:
                 left = f"this happened {times} times, and it is left as failed"
                 yield _tell(
                     pod, f"{what}; {left}. What helps: look at the events of the node, then delete the pod"
                 )
                 return
-            while len(self.counts) > MOST_COUNTED:
+            while len(self.counts) > MAX_COUNTED:
                 del self.counts[next(iter(self.counts))]
             pause = pause_after(times)
             self._due[pod.uid] = now + pause
             again = f"it is deleted in {duration_text(pause)}, so that its owner makes it again"
-            yield _tell(pod, f"{what}; {again} ({times} of {MOST_REJECTIONS})")
+            yield _tell(pod, f"{what}; {again} ({times} of {MAX_REJECTIONS})")
 
 
 def _place(pod: Pod) -> str:
@@ -120,5 +120,5 @@ def _is_of_our_controller(job: Job, owner: Owner) -> bool:
     return owner.is_vcjob and (job.group is None or JOB_CONTROLLER in job.group.labels)
 
 
-def _tell(pod: Pod, message: str) -> TellJob:
-    return TellJob(pod.key, POD_REJECTED, message, pod=pod.uid, warning=True)
+def _tell(pod: Pod, message: str) -> RecordJobEvent:
+    return RecordJobEvent(pod.key, POD_REJECTED, message, pod=pod.uid, warning=True)

@@ -16,7 +16,7 @@ from ringwise.scheduler.faults.successors import Successors, lone_pod, owner_of_
 #: Nanoseconds for which the previous nodes of jobs without a reservation are kept.
 KEPT_FOR = 72 * 3600 * 1_000_000_000
 #: Entries that are kept; the one that lost no pod for longest goes first.
-MOST_ENTRIES = 16384
+MAX_ENTRIES = 16384
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class RememberedNodes:
         job.previous_nodes = entry.by_rank
         if alone:
             self._successors.leave(owner, key)
-        if len(self._entries) > MOST_ENTRIES:
+        if len(self._entries) > MAX_ENTRIES:
             self.forget(next(iter(self._entries)))
 
     def attach(self, job: Job) -> None:

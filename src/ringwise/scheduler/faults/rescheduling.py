@@ -15,7 +15,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.successors import owner_id, owner_id_from
 from ringwise.state.loads import Load
 from ringwise.state.model import Pod
-from ringwise.state.ranges import MOST_CHIPS_OF_ONE
+from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import LOGICAL_RACK, SP_BLOCK, TOR_AFFINITY
 
 
@@ -104,7 +104,7 @@ def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, L
 def _read_rank(given: list[Any]) -> tuple[PreviousNode, int, Load]:
     node, marks, faulty, lost, chips, load = given
     written = {str(key): str(value) for key, value in marks.items()}
-    if not isinstance(chips, int) or not 0 <= chips < 1 << MOST_CHIPS_OF_ONE:
+    if not isinstance(chips, int) or not 0 <= chips < 1 << MAX_NODE_CHIPS:
         raise ValueError("chips are no mask")
     return PreviousNode(str(node), written, bool(faulty), int(lost), held=True), chips, _read_load(load)
 

@@ -17,11 +17,11 @@ from ringwise.state.model import Pod
 _SECOND = 1_000_000_000
 #: Seconds. The restart after the first waits 1 s since that, the next ones 2, 4, 8 ... s. It is less than the
 #: time for which the controller waits for an answer about failed pods (F5).
-LONGEST_PAUSE = 32
+MAX_PAUSE = 32
 #: An owner without restarts for so many seconds begins anew.
 FORGOTTEN_AFTER = 600
 #: Owners that are kept; the one that was restarted last longest ago goes first.
-MOST_OWNERS = 4096
+MAX_OWNERS = 4096
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Restarted:
     @property
     def next(self) -> int:
         """Before this time new pods are not restarted."""
-        return self.last + min(1 << min(self.again, 16), LONGEST_PAUSE) * _SECOND
+        return self.last + min(1 << min(self.again, 16), MAX_PAUSE) * _SECOND
 
     def is_over(self, now: int) -> bool:
         return now >= self.last + FORGOTTEN_AFTER * _SECOND
@@ -62,7 +62,7 @@ class WaitingRestart:
         return (
             f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "
             f"{counted(self.restarts, 'restart')} because of faults: the next one follows in {left}, "
-            f"each time twice as long after the one before, at most {LONGEST_PAUSE} s"
+            f"each time twice as long after the one before, at most {MAX_PAUSE} s"
         )
 
 
@@ -83,7 +83,7 @@ class Restarts:
             known.last, known.again = now, known.again + 1
         self.owners[owner] = known
         # Those that were restarted longest ago come first.
-        while len(self.owners) > MOST_OWNERS or next(iter(self.owners.values())).is_over(now):
+        while len(self.owners) > MAX_OWNERS or next(iter(self.owners.values())).is_over(now):
             del self.owners[next(iter(self.owners))]
 
     def not_before(self, owner: str, pod: Pod, now: int) -> int | None:

@@ -41,7 +41,7 @@ from ringwise.state.node_health import NodeStatus
 
 _SECOND = 1_000_000_000
 #: More ranks than any job has.
-_MOST_RANK = 1 << 20
+_MAX_RANK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,10 +436,10 @@ def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
     share.pods_owner = pods_owner and owner_id_from(pods_owner, job)
     for written, ranks in given["ranks"]:
         amounts: Amounts = {_text(name): _number(amount, 1 << 63) for name, amount in written.items()}
-        share.ranks.update((_number(rank, _MOST_RANK), amounts) for rank in ranks)
-    share.leaving = {_text(uid): _number(rank, _MOST_RANK) for uid, rank in given["leaving"].items()}
+        share.ranks.update((_number(rank, _MAX_RANK), amounts) for rank in ranks)
+    share.leaving = {_text(uid): _number(rank, _MAX_RANK) for uid, rank in given["leaving"].items()}
     # Records of earlier versions do not say it.
-    share.most = _number(given.get("most", _MOST_RANK), _MOST_RANK + 1)
+    share.most = _number(given.get("most", _MAX_RANK), _MAX_RANK + 1)
     return owner_id_from(_text(given["owner"]), job), share
 
 

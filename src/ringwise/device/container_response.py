@@ -28,7 +28,7 @@ _LOG = Logger()
 BY_RUNTIME = "ascend-docker"
 BY_NODES = "plain"
 BY_CDI = "cdi"
-WORLDS = (BY_RUNTIME, BY_NODES, BY_CDI)
+MOUNT_WAYS = (BY_RUNTIME, BY_NODES, BY_CDI)
 
 RUNTIME_OPTIONS = "ASCEND_RUNTIME_OPTIONS"
 ALLOW_LINK = "ASCEND_ALLOW_LINK"
@@ -78,7 +78,7 @@ class DeviceNode:
 
 
 @dataclass(frozen=True, slots=True)
-class AllocateAnswer:
+class ContainerResponse:
     envs: Mapping[str, str] = field(default_factory=dict)
     devices: Sequence[DeviceNode] = ()
     mounts: Sequence[str] = ()
@@ -110,12 +110,12 @@ class HostFiles:
         return [f"{path}/{entry.name}" for entry in entries if not entry.is_dir()]
 
 
-def possible_world(world: str, chips: Sequence[Chip]) -> str:
+def possible_mounting(mount_by: str, chips: Sequence[Chip]) -> str:
     """Ascend Docker Runtime does not know all device nodes of a SoC: its containers get them one by one."""
-    if world == BY_RUNTIME and is_soc(chips):
+    if mount_by == BY_RUNTIME and is_soc(chips):
         _LOG.warning("Ascend Docker Runtime is not used on this product", product=chips[0].product)
         return BY_NODES
-    return world
+    return mount_by
 
 
 def common_nodes(card: str, files: HostFiles, *, soc: bool = False) -> list[DeviceNode]:
@@ -163,19 +163,19 @@ def topology_file(card: str, chips: Sequence[Chip]) -> str:
     return f"{_TOPOLOGY_FOLDER}/{name}.json" if name else ""
 
 
-class Answers:
+class ContainerResponses:
     """Builds answers for one way of mounting."""
 
     def __init__(
         self,
-        world: str,
+        mount_by: str,
         card: str,
         chips: Sequence[Chip],
         files: HostFiles | None = None,
         *,
         mount_driver: bool = False,
     ) -> None:
-        self.world = world
+        self.mount_by = mount_by
         self._card = card
         self._files = files if files is not None else HostFiles()
         self._mount_driver = mount_driver
@@ -198,7 +198,7 @@ class Answers:
     def look(self) -> None:
         """Look which device nodes and driver files the host has. Kubelet waits for answers, so not then."""
         self._common = tuple(common_nodes(self._card, self._files, soc=self._soc))
-        if self.world != BY_RUNTIME:
+        if self.mount_by != BY_RUNTIME:
             found = {node.container for node in self._common}
             missing = [path for path in needed_nodes(soc=self._soc) if path not in found]
             if missing != self._missing and missing:
@@ -207,16 +207,16 @@ class Answers:
         self._ub = tuple(ub_nodes(self._files))
         self._mounts = tuple(driver_mounts(self._files))
 
-    def answer(self, names: Sequence[str]) -> AllocateAnswer:
-        if self.world == BY_RUNTIME:
+    def answer(self, names: Sequence[str]) -> ContainerResponse:
+        if self.mount_by == BY_RUNTIME:
             return self._environment(names)
-        if self.world == BY_CDI:
-            return AllocateAnswer(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
+        if self.mount_by == BY_CDI:
+            return ContainerResponse(self._always, cdi_devices=tuple(f"{CDI_KIND}={name}" for name in names))
         chips = [self._chips[name] for name in names]
         nodes = (*self._common, *chip_nodes(self._card, chips), *self._ub)
-        return AllocateAnswer(self._always, nodes, self._mounts if self._mount_driver else ())
+        return ContainerResponse(self._always, nodes, self._mounts if self._mount_driver else ())
 
-    def _environment(self, names: Sequence[str]) -> AllocateAnswer:
+    def _environment(self, names: Sequence[str]) -> ContainerResponse:
         chips = [self._chips[name] for name in names]
         envs = {
             # The runtime mounts /dev/davinci<N> for each number.
@@ -226,7 +226,7 @@ class Answers:
         }
         if self._card == ASCEND310B:
             envs[ALLOW_LINK] = "True"
-        return AllocateAnswer(envs)
+        return ContainerResponse(envs)
 
     def cdi_spec(self) -> str:
         """The CDI specification of this node: one device a chip, and what all of them need."""

@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from ringwise.device.answers import WORLDS, Answers, HostFiles, possible_world, topology_file
 from ringwise.device.cards import ASCEND910A5, Chip
+from ringwise.device.container_response import (
+    MOUNT_WAYS,
+    ContainerResponses,
+    HostFiles,
+    possible_mounting,
+    topology_file,
+)
 from tests.device.cases import case_id, section
 
 
@@ -21,9 +27,9 @@ def host(folder: Path, *files: str) -> HostFiles:
     return HostFiles(folder)
 
 
-def answers(world: str, files: HostFiles, card: str = "Ascend910B", **more: Any) -> Answers:
+def answers(mount_by: str, files: HostFiles, card: str = "Ascend910B", **more: Any) -> ContainerResponses:
     chips = [Chip(number, number + 10, number, 0) for number in range(8)]
-    return Answers(world, card, chips, files, **more)
+    return ContainerResponses(mount_by, card, chips, files, **more)
 
 
 @pytest.mark.parametrize("case", section("allocate_response"), ids=case_id)
@@ -31,9 +37,9 @@ def test_answers(case: dict[str, Any], tmp_path: Path) -> None:
     files = list(case.get("existing_host_files", ()))
     for folder in ("uburma", "ummu"):
         files += [f"/dev/{folder}/{number}" for number in range(case.get(f"{folder}_files", 0))]
-    world = "ascend-docker" if case["runtime"].endswith("present") else "plain"
+    mount_by = "ascend-docker" if case["runtime"].endswith("present") else "plain"
     names = case.get("devices") or case["request_ids"]
-    answer = answers(world, host(tmp_path, *files)).answer(names)
+    answer = answers(mount_by, host(tmp_path, *files)).answer(names)
     if "device_spec_count" in case:
         assert len(answer.devices) == case["device_spec_count"]
         return
@@ -66,18 +72,18 @@ def soc(count: int = 1, product: str = "Atlas 200I SoC A1") -> list[Chip]:
     return [Chip(at, at, at, 0, chip_name="310P3", product=product) for at in range(count)]
 
 
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("mount_by", MOUNT_WAYS)
 def test_a_soc_has_more_devices_and_no_runtime(
-    world: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    mount_by: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("davinci_manager", "hisi_hdc", "devmm_svm", "dvpp_cmdlist", *SOC_NODES)
     # The names of other boards are no business of a SoC.
     files = host(tmp_path, *(f"/dev/{name}" for name in names), "/dev/hdmi", "/dev/hi_dvpp")
-    possible = possible_world(world, soc())
-    assert possible == {"ascend-docker": "plain"}.get(world, world)
-    made = Answers(possible, "Ascend310P", soc(), files)
+    possible = possible_mounting(mount_by, soc())
+    assert possible == {"ascend-docker": "plain"}.get(mount_by, mount_by)
+    made = ContainerResponses(possible, "Ascend310P", soc(), files)
     wanted = [f"/dev/{name}" for name in names]
-    if world == "cdi":
+    if mount_by == "cdi":
         nodes = json.loads(made.cdi_spec())["containerEdits"]["deviceNodes"]
         assert [node["path"] for node in nodes] == wanted
     else:
@@ -91,23 +97,23 @@ def test_device_nodes_that_containers_cannot_do_without_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     present = [f"/dev/{name}" for name in SOC_NODES if name not in ("spi_smbus", "event_sched", "xsmem_dev")]
-    made = Answers("plain", "Ascend310P", soc(), host(tmp_path, *present))
+    made = ContainerResponses("plain", "Ascend310P", soc(), host(tmp_path, *present))
     # Once, and again when something else is missing.
     made.look()
     host(tmp_path, "/dev/davinci_manager")
     made.look()
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["missing"] for line in said] == ["/dev/davinci_manager,/dev/spi_smbus", "/dev/spi_smbus"]
-    Answers("ascend-docker", "Ascend310P", soc(), HostFiles(tmp_path / "none"))
+    ContainerResponses("ascend-docker", "Ascend310P", soc(), HostFiles(tmp_path / "none"))
     assert capsys.readouterr().err == ""
 
 
 def test_other_products_have_no_devices_of_a_soc(tmp_path: Path) -> None:
     files = host(tmp_path, "/dev/davinci_manager", "/dev/vpc", "/dev/sys")
     chips = soc(2, "Atlas 300I Pro")
-    assert possible_world("ascend-docker", chips) == "ascend-docker"
-    assert possible_world("ascend-docker", [*soc(), *chips]) == "ascend-docker"
-    nodes = Answers("plain", "Ascend310P", chips, files).answer(["Ascend310P-1"]).devices
+    assert possible_mounting("ascend-docker", chips) == "ascend-docker"
+    assert possible_mounting("ascend-docker", [*soc(), *chips]) == "ascend-docker"
+    nodes = ContainerResponses("plain", "Ascend310P", chips, files).answer(["Ascend310P-1"]).devices
     assert [node.host for node in nodes] == ["/dev/davinci_manager", "/dev/davinci1"]
 
 
@@ -161,13 +167,15 @@ def test_the_cdi_specification(tmp_path: Path) -> None:
         ({"product": "Atlas 350", "card": 0}, "atlas_350_3"),
     ],
 )
-@pytest.mark.parametrize("world", WORLDS)
-def test_a5_containers_learn_the_links_of_their_chips(world: str, facts: dict[str, Any], file: str) -> None:
+@pytest.mark.parametrize("mount_by", MOUNT_WAYS)
+def test_a5_containers_learn_the_links_of_their_chips(
+    mount_by: str, facts: dict[str, Any], file: str
+) -> None:
     chips = [
         Chip(**{"physical": at, "logic": at, "card": at, "device": 0, "chip_name": "Ascend950PR", **facts})
         for at in range(4)
     ]
-    answer = Answers(world, ASCEND910A5, chips).answer(["npu-0"])
+    answer = ContainerResponses(mount_by, ASCEND910A5, chips).answer(["npu-0"])
     wanted = f"/usr/local/Ascend/driver/topo/950/{file}.json" if file else None
     assert answer.envs.get("HCCL_TOPO_FILE_PATH") == wanted
 

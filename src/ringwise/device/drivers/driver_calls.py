@@ -20,7 +20,7 @@ from ringwise.log import Logger
 _LOG = Logger()
 
 #: Seconds for each further call of a batch in which one hangs: most likely the whole driver does.
-IMPATIENCE = 1.0
+SHORT_TIMEOUT = 1.0
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -30,8 +30,8 @@ Outcome = TypeVar("Outcome")
 class DriverCalls:
     """The calls of one driver."""
 
-    def __init__(self, patience: float) -> None:
-        self._patience = patience
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
         self._threads = _Threads()
         self._hanging: set[Hashable] = set()
 
@@ -48,17 +48,17 @@ class DriverCalls:
         return values[name]
 
     async def each(
-        self, works: Mapping[Key, Callable[[], Value]], patience: Mapping[Key, float] | None = None
+        self, works: Mapping[Key, Callable[[], Value]], timeout: Mapping[Key, float] | None = None
     ) -> tuple[dict[Key, Value], dict[Key, str]]:
         """What each call returned, and why the others did not: one line each.
 
-        `patience` in seconds, for calls that have one of their own.
+        `timeout` in seconds, for calls that have one of their own.
         """
-        seconds = {key: (patience or {}).get(key, self._patience) for key in works}
+        seconds = {key: (timeout or {}).get(key, self._timeout) for key in works}
         values: dict[Key, Value] = {}
         problems = {key: _hangs(seconds[key]) for key in works if key in self._hanging}
         left = {key: work for key, work in works.items() if key not in problems}
-        longest = self._patience
+        longest = self._timeout
         while left:
             batch = _Batch(left)
             hung = await self._run(batch, seconds, longest)
@@ -66,7 +66,7 @@ class DriverCalls:
             problems |= batch.problems
             if hung is not None:
                 problems[hung] = _hangs(seconds[hung])
-                longest = min(longest, IMPATIENCE)
+                longest = min(longest, SHORT_TIMEOUT)
             left = {key: work for key, work in left.items() if key not in values and key not in problems}
         return values, problems
 

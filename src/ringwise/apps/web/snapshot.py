@@ -9,7 +9,7 @@ from pathlib import Path
 from ringwise import __version__
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.format import JournalError, Recorded, open_journal
-from ringwise.apps.web.answers import SchedulerAnswers
+from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.grammar import counted
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.view import SchedulerView
@@ -22,7 +22,7 @@ from ringwise.web.guard import Guard
 from ringwise.web.hub import Hub
 
 
-class _Still:
+class _Snapshot:
     """A scheduler that handles nothing more."""
 
     def __init__(self, view: SchedulerView) -> None:
@@ -32,11 +32,11 @@ class _Still:
         """Nothing changes."""
 
 
-class StillCore:
+class SnapshotCore:
     """The same for the server, on the event loop."""
 
     def __init__(self, view: SchedulerView, now: int) -> None:
-        self._scheduler = _Still(view)
+        self._scheduler = _Snapshot(view)
         self._now = now
 
     async def call(self, work: Callable[[WatchedScheduler, int], Answer]) -> Answer:
@@ -46,10 +46,10 @@ class StillCore:
         return await self.call(fork)
 
 
-def still_dashboard(
+def snapshot_dashboard(
     view: SchedulerView, now: int, kind: str, name: str, journals: Sequence[Path] = ()
 ) -> DashboardServer:
-    core = StillCore(view, now)
+    core = SnapshotCore(view, now)
 
     def source() -> DashboardSource:
         return {"kind": kind, "name": name, "version": __version__, "live": False, "leader": ""}

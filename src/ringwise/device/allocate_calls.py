@@ -32,7 +32,7 @@ PATCH_TIMEOUT = 5.0
 #: Seconds after which a request is on its way, and after which an answer has been sent.
 AFTER_SENDING, AFTER_ANSWER = 0.0005, 0.01
 #: The longest pause that the server may ask for while kubelet waits.
-LONGEST_PAUSE = 2.0
+MAX_PAUSE = 2.0
 #: How often another pod is tried when the chosen one is gone.
 CHOICES = 5
 
@@ -65,7 +65,7 @@ class NoObserver:
     def api_failed(self, what: str) -> None: ...
 
 
-class Calls:
+class AllocateCalls:
     """One resource of one node. Calls are served one after the other, as kubelet makes them."""
 
     def __init__(
@@ -184,7 +184,7 @@ class Calls:
                 if attempt == PATCH_ATTEMPTS or not _may_pass(error):
                     # An earlier try may have reached the server.
                     raise (unknown or error) from None
-                pause = min(max(PATCH_PAUSE, error.retry_after or 0.0), LONGEST_PAUSE)
+                pause = min(max(PATCH_PAUSE, error.retry_after or 0.0), MAX_PAUSE)
             except UnreachableError as error:
                 unknown = error if unknown is None or error.maybe_done else unknown
                 if attempt == PATCH_ATTEMPTS:

@@ -27,15 +27,15 @@ from ringwise.wellknown import SCHEDULER_NAMES
 
 
 @dataclass(frozen=True, slots=True)
-class BesideOptions:
+class StandaloneOptions:
     web: WebOptions
     configuration_map: tuple[str, str] | None = CONFIGURATION_MAP
     scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
     journals: tuple[Path, ...] = ()
 
 
-def run_beside(
-    options: BesideOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
+def run_standalone(
+    options: StandaloneOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
 ) -> None:
     """Serve until a signal; `started` gets the URL.
 
@@ -47,13 +47,13 @@ def run_beside(
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, stop.set)
         async with Client(access, component="web") as client:
-            await serve_beside(options, client, catalog, started, stop)
+            await serve_standalone(options, client, catalog, started, stop)
 
     idle_event_loop.run(main())
 
 
-async def serve_beside(
-    options: BesideOptions,
+async def serve_standalone(
+    options: StandaloneOptions,
     client: Client,
     catalog: BoardCatalog,
     started: Callable[[str], None],

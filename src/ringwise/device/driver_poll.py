@@ -16,10 +16,10 @@ from ringwise.device.report import SwitchFault
 _FILES, _EVENTS, _ALARMS = "host files", "fault events", "alarms of the interconnect"
 _CODES, _NETWORK, _VERSION = "fault codes", "network port", "version of the driver"
 #: Seconds within which the driver says how a network port is: it may test it first.
-NETWORK_PATIENCE = 1.0
+NETWORK_TIMEOUT = 1.0
 
 
-class Looks:
+class DriverPoll:
     """Reads what can be read: what fails or hangs is said once, and hides nothing else."""
 
     def __init__(self, discovery: Discovery, look_at_files: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ class Looks:
         if card == ASCEND910A3:
             works[_ALARMS, ""] = self._driver.switch_faults
         found, problems = await self._calls.each(
-            works, dict.fromkeys(ports, min(NETWORK_PATIENCE, self._driver.patience))
+            works, dict.fromkeys(ports, min(NETWORK_TIMEOUT, self._driver.timeout))
         )
         for what, name in works:
             about = {"chip": name} if name else {}
