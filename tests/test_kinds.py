@@ -96,9 +96,9 @@ _HANDLERS = """
         del self._windows[event.name]
 """
 _READER = """
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.metadata import identity
-from ringwise.manifests.wire import MetaWire, WireStruct
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.objects.metadata import identity
+from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.scheduler.core.drain_events import MaintenanceWindow
 
 
@@ -150,7 +150,7 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.objects import change_events
 from ringwise.manifests.bundle import read_text
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetAside
 from ringwise.scheduler.core.drain_events import MaintenanceWindow, WindowGone, WindowSeen
 from ringwise.scheduler.core.machine import Scheduler

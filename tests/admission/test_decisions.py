@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.kube.watch.readers import ObservedQueue
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen, QuotaGone, QuotaSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import ClassScope, Queue, ResourceQuota

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from ringwise.apps.admission.defaults import fill_job, fill_pod, fill_queue
 from ringwise.apps.admission.namespaces import NamespaceReader
 from ringwise.apps.admission.webhook import filled
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.jobs import vcjob_from_wire
-from ringwise.manifests.pods import PodClassCache
-from ringwise.manifests.wire import JobWire
+from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import JobWire
 from tests.admission.reviews import container, review, vcjob
 
 TEMPLATE = {"spec": {"containers": [container(8)]}}

@@ -11,7 +11,7 @@ import pytest
 
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
-from ringwise.manifests.limits import (
+from ringwise.manifests.text.limits import (
     DEPENDENCIES,
     EVENTS,
     LABELS,

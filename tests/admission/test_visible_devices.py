@@ -11,7 +11,7 @@ import pytest
 from ringwise.apps.admission.objects import webhook_configuration
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Queue

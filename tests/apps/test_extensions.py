@@ -13,7 +13,7 @@ from ringwise.cli.commands import cli
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.registry import ActionSpec, PluginSpec
 from ringwise.framework.session import Session
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS

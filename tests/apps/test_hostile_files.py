@@ -25,7 +25,7 @@ from ringwise.kubeclient.config import Access, read_kubeconfig
 from ringwise.kubeclient.connection_pool import ConnectionPool
 from ringwise.kubeclient.credentials import ExecPlugin, KubeConfigError
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.isolation import read_isolations
+from ringwise.manifests.config_maps.isolation import read_isolations
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch

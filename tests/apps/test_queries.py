@@ -10,7 +10,7 @@ from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.queries import explain_job
 from ringwise.durations import duration_text
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.doctor import diagnose

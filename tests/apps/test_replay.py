@@ -27,10 +27,10 @@ from ringwise.apps.journal.format import (
 )
 from ringwise.apps.loading import cluster_events, job_events
 from ringwise.apps.replay import replay
-from ringwise.cli.replay import replay_command
+from ringwise.cli.lab.replay import replay_command
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration

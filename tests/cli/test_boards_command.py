@@ -7,7 +7,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from ringwise.cli.boards import boards
+from ringwise.cli.install.boards import boards
 from ringwise.topology.boards import shipped_boards
 
 OWN = """

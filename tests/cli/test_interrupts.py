@@ -30,7 +30,7 @@ FILES = f"-f {ROOT}/examples/cluster.yaml"
         (f"doctor {FILES}", "queries", "ringwise.apps.sources.objects.examine", "deciding"),
         (f"get jobs {FILES}", "queries", "ringwise.apps.sources.objects.from_bundle", "deciding"),
         (f"place {FILES}", "place", "ringwise.apps.sources.files.place", "placing"),
-        ("replay journal", "replay", "ringwise.cli.replay.open_journal", "deciding again"),
+        ("replay journal", "replay", "ringwise.cli.lab.replay.open_journal", "deciding again"),
         ("why x --journal j --story", "explain", "ringwise.apps.story.story_of", "reading the journal"),
         (
             "cordon node-0 --kubeconfig KUBECONFIG",
@@ -101,10 +101,10 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
         # Their work is not done.
         ("get jobs", "ringwise.apps.lab.client.LabClient.ask", None, 130, ""),
         ("top --once", "ringwise.apps.sources.lab.LabSource.top", None, 130, ""),
-        ("drain node-0", "ringwise.cli.draining.click.confirm", AFFECTED, 130, "nothing was changed\n"),
+        ("drain node-0", "ringwise.cli.act.draining.click.confirm", AFFECTED, 130, "nothing was changed\n"),
         (
             "drain node-0 --yes",
-            "ringwise.cli.draining._drain_jobs",
+            "ringwise.cli.act.draining._drain_jobs",
             AFFECTED,
             130,
             "ringwise: interrupted: node node-0 stays cordoned, and pods that were evicted are not brought "
@@ -113,8 +113,8 @@ NO_JOBS = {"schema": "ringwise.io/jobs/v1", "now": 0, "jobs": []}
         # Ctrl-C is how they end.
         ("top", "time.sleep", {}, 0, ""),
         ("top", "ringwise.cli.drawing.cluster.draw_top", {}, 0, ""),
-        ("get jobs --watch", "ringwise.cli.lists._wait", NO_JOBS, 0, ""),
-        (f"web {FILES}", "ringwise.cli.web.asyncio.run", None, 0, ""),
+        ("get jobs --watch", "ringwise.cli.ask.lists._wait", NO_JOBS, 0, ""),
+        (f"web {FILES}", "ringwise.cli.ask.web.asyncio.run", None, 0, ""),
     ],
 )
 def test_exit_code_of_ctrl_c(

@@ -152,8 +152,8 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
     # In a pipe a list is whole, in a terminal it has a limit.
     assert "more;" not in get("pods", manifests).stdout
     assert "more;" not in get("pods --limit 0", manifests).stdout
-    monkeypatch.setattr("ringwise.cli.lists.ROWS", 5)
-    monkeypatch.setattr("ringwise.cli.lists._in_terminal", lambda: True)
+    monkeypatch.setattr("ringwise.cli.ask.lists.ROWS", 5)
+    monkeypatch.setattr("ringwise.cli.ask.lists._in_terminal", lambda: True)
     assert get("pods", manifests).stdout.splitlines()[-1] == "and 10 more; --limit 0 shows all"
     assert "more;" not in get("pods --limit 0", manifests).stdout
     assert len(json.loads(get("pods -o json", manifests).stdout)["pods"]) == 15
@@ -277,7 +277,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], object]) -> Ite
             raise KeyboardInterrupt
         step()
 
-    monkeypatch.setattr("ringwise.cli.lists._wait", wait)
+    monkeypatch.setattr("ringwise.cli.ask.lists._wait", wait)
     yield slept
 
 

@@ -161,7 +161,7 @@ main()
     [
         ("click", ["--help"]),
         ("ringwise.cli.commands", ["--help"]),
-        ("ringwise.cli.place", ["place", "-f", EXAMPLE]),
+        ("ringwise.cli.ask.place", ["place", "-f", EXAMPLE]),
         ("ringwise.scheduler", ["place", "-f", EXAMPLE]),
         ("ringwise.cli.drawing.tables", ["place", "-f", EXAMPLE]),
         ("ringwise.apps.kube_scheduler", ["scheduler", "--no-leader-elect"]),

@@ -1,4 +1,4 @@
-"""One object that raises affects no other one. No reader lets such objects through; the controller goes on."""
+"""One object that raises affects no other. No reader lets such objects through; the controller goes on."""
 
 from __future__ import annotations
 

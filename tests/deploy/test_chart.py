@@ -15,7 +15,7 @@ from ringwise.apps.install.deployment import VENDOR_ACCOUNTS, Choices
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import run
 from ringwise.framework.configuration import Settings
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
 from tests.deploy.comparing import Objects, by_identity

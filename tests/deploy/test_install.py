@@ -19,7 +19,7 @@ from ringwise.apps.install.steps import (
     install,
     uninstall,
 )
-from ringwise.cli.install import install_command
+from ringwise.cli.install.install import install_command
 from ringwise.kube.write.default_queues import default_queues
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import direct

@@ -41,7 +41,7 @@ from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.device.drivers.dcmi import FOLDERS
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, DEVICE_INFO_PREFIX, OWNED_ANNOTATIONS
 from tests.deploy.comparing import by_identity

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 import ringwise
-from ringwise.cli import bench as command
 from ringwise.cli.commands import cli
+from ringwise.cli.develop import bench as command
 from tests.checkout import BENCH, PACKAGE, ROOT
 
 BUILD = "import sys; from setuptools.build_meta import build_wheel; build_wheel(sys.argv[1])"

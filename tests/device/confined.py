@@ -18,7 +18,7 @@ import sys
 
 import ringwise.apps.device_plugin
 import ringwise.apps.logs  # noqa: F401
-from ringwise.cli.device_plugin import device_plugin
+from ringwise.cli.run.device_plugin import device_plugin
 
 #: File systems that hold no files of programs.
 _KERNEL = ("/proc", "/sys", "/dev")

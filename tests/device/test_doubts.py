@@ -18,7 +18,7 @@ from ringwise.device.allocator import Allocator
 from ringwise.device.container_specs import ContainerSpecs
 from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod
-from ringwise.manifests.chips import chip_of
+from ringwise.manifests.objects.chips import chip_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass

@@ -14,7 +14,7 @@ from ringwise.device.health.configuration import (
 )
 from ringwise.device.health.levels import LEVELS, chip_is_healthy, network_is_healthy, worst
 from ringwise.device.health.tracker import FaultTracker
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from tests.device.cases import section
 
 SECOND = 1000

@@ -16,9 +16,9 @@ from ringwise.device.drivers.simulated import SimulatedDriver
 from ringwise.device.fault_events import MAX_EVENTS
 from ringwise.device.report import REFRESH, check_code
 from ringwise.device.simulated_kubelet import AdmissionError
-from ringwise.manifests.device_info import config_map_from_wire
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.device_info import config_map_from_wire
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import DeviceReport
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
 from tests.kube.harness import run

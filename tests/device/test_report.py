@@ -41,10 +41,10 @@ from ringwise.device.report import (
     upgrade_fault_reason,
     uplinks_down,
 )
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.go_json import digest
-from ringwise.manifests.node_info import node_reports_of, status_of_levels
-from ringwise.manifests.wire import ConfigMapWire, MetaWire
+from ringwise.manifests.config_maps.node_info import node_reports_of, status_of_levels
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.go_json import digest
+from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.messages.rank_table import RankTableDevice, rank_table_fragment, rank_table_key
 from tests.device.cases import RESOURCE, case_id, pod_of, section, sections
 

@@ -7,7 +7,7 @@ import asyncio
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import PODS as POD_KIND
-from ringwise.manifests.wire import PodWire
+from ringwise.manifests.text.wire import PodWire
 from tests.kube.harness import PODS, InstantClock, pod, run, server, until
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ringwise.framework.configuration import PluginOption, Settings
 from ringwise.framework.extension_points import NODE_SCORE
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.job import PreviousNode
 from ringwise.framework.session import Session
 from tests.builders import cluster

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework import placed_labels, pod_affinity
+from ringwise.framework import placed_labels
+from ringwise.framework.affinity import pod_affinity
+from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
 from ringwise.framework.budget import StepBudget
-from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ringwise.framework import preferred_nodes
 from ringwise.framework.budget import NamespaceSteps, StepBudget
 from ringwise.framework.configuration import Settings
-from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.node_selection import BOARD_WEIGHT, NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes, scored_nodes
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED

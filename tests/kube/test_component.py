@@ -24,7 +24,7 @@ from ringwise.apps.replay import replay
 from ringwise.cli.commands import cli
 from ringwise.kubeclient.config import direct
 from ringwise.log import LEVELS, Logger
-from ringwise.manifests.configuration import ConfigurationError
+from ringwise.manifests.settings.configuration import ConfigurationError
 from ringwise.metrics import endpoints
 from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics

@@ -13,7 +13,7 @@ import pytest
 from ringwise.apps.admission.rules import KnownCluster
 from ringwise.apps.admission.webhook import answer
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.messages.events import QueueSeen, TopologySeen
 from ringwise.reasons import Stage
 from ringwise.scheduler.defaults import BUILT_IN

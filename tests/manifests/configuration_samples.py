@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.framework.registry import PluginSpec
-from ringwise.manifests.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.settings.configuration import ConfigurationError, read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 
 _FOLDER = Path(__file__).parents[1] / "samples" / "configurations"

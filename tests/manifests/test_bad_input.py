@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ringwise.manifests import bundle as bundles
-from ringwise.manifests import sources
 from ringwise.manifests.bundle import read_bundle
+from ringwise.manifests.text import sources
 from tests.manifests.builders import (
     ASCEND,
     config_map,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ringwise.manifests.device_info import _chip_faults
+from ringwise.manifests.config_maps.device_info import _chip_faults
 from ringwise.state.model import ReportedFault
 
 CHIP = "huawei.com/Ascend910"

@@ -12,7 +12,7 @@ from ringwise.framework.arguments import integer
 from ringwise.framework.configuration import Configuration, PluginOption, Settings
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.plugins.binpack import WEIGHT, resource_weights
 from ringwise.plugins.nodeorder import LEAST_REQUESTED, MOST_REQUESTED
 from ringwise.plugins.predicates import NODE_PORTS

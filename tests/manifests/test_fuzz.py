@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages.job_expansion import pod_group_of, pods_of
 from tests.manifests.builders import (
     config_map,

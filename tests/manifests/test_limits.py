@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from ringwise.device.allocation import listed_chips
-from ringwise.manifests import limits
 from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.chips import chips_in
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.limits import ObjectLimit
-from ringwise.manifests.strings import shared
+from ringwise.manifests.objects.chips import chips_in
+from ringwise.manifests.text import limits
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.limits import ObjectLimit
+from ringwise.manifests.text.strings import shared
 from ringwise.topology.nearest import nearest
 from tests.manifests.builders import ASCEND, Plain, pod, pod_group, task, text_of, vcjob
 

@@ -9,9 +9,9 @@ import pytest
 
 from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import change_events
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.node_info import node_reports_of
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.node_info import node_reports_of
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages import events as ev
 from ringwise.state.model import NodeReport
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ringwise.manifests.affinity import ALL_NAMESPACES
 from ringwise.manifests.bundle import Bundle, read_bundle
+from ringwise.manifests.objects.affinity import ALL_NAMESPACES
 from ringwise.state.model import (
     Device,
     DeviceReport,

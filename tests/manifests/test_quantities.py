@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.manifests.quantities import (
+from ringwise.manifests.text.quantities import (
     NotReadableError,
     duration,
     nanoseconds,

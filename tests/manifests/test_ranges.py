@@ -7,9 +7,9 @@ import gc
 import pytest
 
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
-from ringwise.manifests.wire import ContainerWire, PodSpecWire, ResourcesWire
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, ResourcesWire
 from tests.manifests.builders import ASCEND, node, pod, text_of
 
 

@@ -17,10 +17,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from packaging.requirements import Requirement
 
-from ringwise.manifests import json_stream
 from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.json_stream import JsonStream
-from ringwise.manifests.yaml_stream import YamlStream
+from ringwise.manifests.text import json_stream
+from ringwise.manifests.text.json_stream import JsonStream
+from ringwise.manifests.text.yaml_stream import YamlStream
 from tests.manifests.builders import node, pod, pod_group, text_of, vcjob, write_dump
 
 ROOT = Path(__file__).parents[2]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ringwise.framework.registry import PluginSpec
-from ringwise.manifests.configuration import check_configuration, read_configuration
-from ringwise.manifests.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS
+from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS
+from ringwise.manifests.settings.configuration import check_configuration, read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from tests.manifests.configuration_samples import (
     DOCUMENT_TIERS,

@@ -12,7 +12,7 @@ import yaml
 from ringwise.apps.place import place
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.views.place import PlaceAnswer, place_document

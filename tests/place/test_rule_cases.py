@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from ringwise.cli.place import place_command
+from ringwise.cli.ask.place import place_command
 from ringwise.topology.boards import shipped_boards
 from tests.place.asking import Plain, as_bytes, ask, configuration_text, job_of
 from tests.place.node_cases import CASES, chip_spec

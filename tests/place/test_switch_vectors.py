@@ -15,7 +15,7 @@ import pytest
 
 from ringwise.apps.place import place
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.place import PlaceAnswer

@@ -13,8 +13,8 @@ from ringwise.controller.machine import Controller
 from ringwise.controller.pod_groups import PodGroupController
 from ringwise.kube.watch.readers import PlainReader
 from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.errors import Findings
 from ringwise.manifests.kinds import KINDS
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import CreateGroup
 from ringwise.state.workload import PodOwner
@@ -511,7 +511,7 @@ def test_15_what_the_operator_refuses_is_a_note(wanted: Plain, note: str) -> Non
 
 def test_15_every_kind_is_listed() -> None:
     """What the builders know is what the reader knows."""
-    from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
+    from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
 
     kinds = {(api.rpartition("/")[0], kind) for kind, api in APIS.items()}
     assert kinds == REPLICATED_KINDS | OPERATOR_KINDS.keys()

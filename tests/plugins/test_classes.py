@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import Settings
-from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.state import cluster as cluster_state
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, Requirement, Taint, Toleration
 from tests.builders import Lab, cluster, pod_class_of

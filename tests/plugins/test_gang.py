@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringwise.framework.gang_placement import place_gang, started_pods
+from ringwise.framework.gangs.gang_placement import place_gang, started_pods
 from ringwise.framework.statement import Allocation, Eviction
 from tests.builders import cluster
 

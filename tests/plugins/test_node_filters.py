@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.extension_points import NODE_FILTER
-from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.selectors import all_hold
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_FILTER
-from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.plugins.nodegroup import NodeGroup
 from ringwise.state.model import NodeGroupAffinity
 from tests.builders import Lab, cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.framework.gang_placement import pending_pods
+from ringwise.framework.gangs.gang_placement import pending_pods
 from ringwise.state.model import Pod
 from tests.builders import cluster, pod_class_of
 

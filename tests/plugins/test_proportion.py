@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.plugins.gang.reasons import NOT_ENOUGH_PODS

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_SCORE
-from ringwise.framework.gang_placement import node_preferences, place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.state.model import NodeTerm, PodClass, PodTerm, Requirement, Taint, Toleration
 from tests.builders import CHIP, Lab, cluster, option, pod_class_of
 

@@ -11,7 +11,7 @@ import yaml
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
-from ringwise.manifests.isolation import entry_of, read_isolations
+from ringwise.manifests.config_maps.isolation import entry_of, read_isolations
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Isolation, Isolations, Node
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from ringwise.manifests.errors import ManifestError
-from ringwise.manifests.switch_lists import render_tor_configmap, topology_from_list
-from ringwise.manifests.switches import read_topology, topology_of_config_map
+from ringwise.manifests.config_maps.switch_lists import render_tor_configmap, topology_from_list
+from ringwise.manifests.config_maps.switches import read_topology, topology_of_config_map
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.topology.switches import Server, resolve
 from tests.topology.tor_info import info
 

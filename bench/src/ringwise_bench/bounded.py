@@ -17,7 +17,7 @@ import msgspec
 
 from ringwise.apps.aside import copied
 from ringwise.durations import time_text
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event
 from ringwise.records import dataclass

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.extension_points import NODE_SCORE, PREDICATE
-from ringwise.framework.gang_placement import node_filters
+from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev

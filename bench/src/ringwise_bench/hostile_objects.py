@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ringwise.manifests import limits
+from ringwise.manifests.text import limits
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     ASCEND910,

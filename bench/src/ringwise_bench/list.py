@@ -31,9 +31,9 @@ from ringwise.kubeclient.client import PAGE_SIZE, Client, Listing
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import direct
 from ringwise.kubeclient.resources import NODES, PODS
-from ringwise.manifests.errors import Findings
 from ringwise.manifests.kinds import KIND_OF
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import Node
 from ringwise.wellknown import (

@@ -23,9 +23,9 @@ from ringwise.kube.watch.readers import (
     PodReader,
     QueueReader,
 )
-from ringwise.manifests.errors import Findings
 from ringwise.manifests.kinds import KIND_OF
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
 from ringwise.state.model import Node, PriorityClass

@@ -12,8 +12,8 @@ from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.readers import JobReader
 from ringwise.kube.write.pod_templates import render
 from ringwise.kubeclient.resources import POD_GROUPS, VCJOBS
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, CreatePod
 from ringwise.messages.events import PodGroupSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of

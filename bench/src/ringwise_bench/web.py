@@ -29,7 +29,7 @@ from ringwise.apps.web.serving import listening
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, read_object, watched_kinds
 from ringwise.kubeclient.resources import PODS
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
 from ringwise.state.model import Device, Node, Pod

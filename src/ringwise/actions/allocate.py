@@ -7,14 +7,14 @@ from heapq import heappop, heappush
 from itertools import chain
 from typing import Any
 
-from ringwise.framework.backfill_reservations import lending_owners, reserved_free
-from ringwise.framework.cool_down import cooling_chips, may_use_all, set_aside
-from ringwise.framework.gang_placement import pending_pods, place_gang
+from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
+from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
+from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.statement import Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Queue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.framework.gang_placement import place_best_effort
+from ringwise.framework.gangs.gang_placement import place_best_effort
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 

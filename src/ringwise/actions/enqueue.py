@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ringwise.framework.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
 from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
+from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
 from ringwise.reasons import Reason
 
 

@@ -8,7 +8,7 @@ a job that still lacks pods, less important pods of its own.
 from __future__ import annotations
 
 from ringwise.framework.arguments import Argument, boolean, integer
-from ringwise.framework.eviction import evict_for, evictable_pods, starving_jobs
+from ringwise.framework.evictions.eviction import evict_for, evictable_pods, starving_jobs
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 

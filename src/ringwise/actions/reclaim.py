@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from ringwise.framework.eviction import JobPod, as_if_placed, evict_for, evictable_pods, starving_jobs
-from ringwise.framework.gang_placement import missing_pods, pending_pods
+from ringwise.framework.evictions.eviction import (
+    JobPod,
+    as_if_placed,
+    evict_for,
+    evictable_pods,
+    starving_jobs,
+)
+from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session

@@ -13,8 +13,8 @@ from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import raw_page
 from ringwise.kubeclient.resources import CONFIG_MAPS, NODES
-from ringwise.manifests.isolation import entry_of, read_isolations
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.isolation import entry_of, read_isolations
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import Isolation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import (

@@ -14,8 +14,8 @@ from ringwise.embed.containers import PodContainer
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.embed.loop import EmbeddedLoop
 from ringwise.framework.configuration import Configuration
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.ranks import ranks_of
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.why import Explanation, find_job

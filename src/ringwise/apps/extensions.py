@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import ActionSpec, PluginSpec, Registry
 from ringwise.framework.session import Incident
-from ringwise.manifests.errors import ConfigurationError, ConfigurationProblem
+from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.topology.boards import BoardCatalog
@@ -30,7 +30,7 @@ from ringwise.wellknown import PLUGIN_ENTRY_POINTS, SCHEDULER_NAMES
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from ringwise.manifests.configuration import ConfigurationCheck
+    from ringwise.manifests.settings.configuration import ConfigurationCheck
 
 Spec = TypeVar("Spec", PluginSpec, ActionSpec)
 #: Incidents of the newest schedulers of this process: a command tells what went wrong with their plugins.
@@ -74,7 +74,7 @@ def _is_built_in(spec: PluginSpec | ActionSpec) -> bool:
 
 def check_user_configuration(text: bytes | str, origin: str) -> ConfigurationCheck:
     """What each line of a configuration does with the plugins and actions of installed packages."""
-    from ringwise.manifests.configuration import check_configuration
+    from ringwise.manifests.settings.configuration import check_configuration
 
     return check_configuration(text, origin, installed_registry())
 
@@ -82,7 +82,7 @@ def check_user_configuration(text: bytes | str, origin: str) -> ConfigurationChe
 def read_user_configuration(text: bytes | str, origin: str) -> Configuration:
     """A configuration that may name the plugins and actions of installed packages."""
     # Imported here: without a file no YAML parser is needed.
-    from ringwise.manifests.configuration import read_configuration
+    from ringwise.manifests.settings.configuration import read_configuration
 
     try:
         return read_configuration(text, origin, installed_registry())

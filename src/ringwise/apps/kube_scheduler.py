@@ -36,7 +36,7 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.log import Logger
-from ringwise.manifests.errors import ConfigurationError
+from ringwise.manifests.text.errors import ConfigurationError
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.metrics.endpoints import serving
 from ringwise.metrics.prometheus import Metrics

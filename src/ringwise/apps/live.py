@@ -23,8 +23,8 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import Findings
 from ringwise.manifests.kinds import KIND_OF, STORED, Hearer
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration

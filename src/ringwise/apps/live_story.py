@@ -20,7 +20,7 @@ from ringwise.kube.write.event_recorder import COMPONENT
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
-from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.messages import events as ev
 from ringwise.messages.commands import COMMAND_ISSUED
 from ringwise.records import dataclass

@@ -9,7 +9,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loading import check_holds, cluster_events, job_events
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass

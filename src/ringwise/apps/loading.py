@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import ManifestError
 from ringwise.manifests.kinds import STORED, event_of_object
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.scheduler.node_states import NodeState, node_states

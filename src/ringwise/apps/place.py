@@ -10,7 +10,7 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loaded_cluster import input_events
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import node_filters
+from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.manifests.bundle import Bundle

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import ManifestError, one_line
+from ringwise.manifests.text.errors import ManifestError, one_line
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.findings import ERROR, Finding

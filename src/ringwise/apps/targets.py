@@ -6,8 +6,8 @@ from ipaddress import ip_address
 from typing import Any
 
 from ringwise.durations import go_duration, time_text
-from ringwise.manifests.chips import chip_of
-from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.objects.chips import chip_of
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation

@@ -98,22 +98,22 @@ TYPED = "ringwise.typed"
 
 COMPONENTS = {
     "scheduler": CommandEntry(
-        "ringwise.cli.components",
+        "ringwise.cli.run.components",
         "scheduler",
         "Run the scheduler on a Kubernetes cluster.",
     ),
     "controller": CommandEntry(
-        "ringwise.cli.components",
+        "ringwise.cli.run.components",
         "controller",
         "Run the vcjob controller on a Kubernetes cluster.",
     ),
     "admission": CommandEntry(
-        "ringwise.cli.components",
+        "ringwise.cli.run.components",
         "admission_command",
         "Refuse impossible jobs at submit, with the reason and the cures.",
     ),
     "device-plugin": CommandEntry(
-        "ringwise.cli.device_plugin",
+        "ringwise.cli.run.device_plugin",
         "device_plugin",
         "Give the chips of this node to containers, as the scheduler decided, and report their health.",
     ),
@@ -121,122 +121,124 @@ COMPONENTS = {
 SECTIONS = {
     "Ask a cluster, a lab or files": {
         "why": CommandEntry(
-            "ringwise.cli.explain",
+            "ringwise.cli.ask.explain",
             "why_command",
             "Explain why JOB waits or where it runs, and what would change that.",
         ),
         "get": CommandEntry(
-            "ringwise.cli.objects",
+            "ringwise.cli.ask.objects",
             "get_command",
             "List jobs, nodes, queues, pods or chips.",
         ),
         "describe": CommandEntry(
-            "ringwise.cli.objects",
+            "ringwise.cli.ask.objects",
             "describe_command",
             "Show all fields of one object.",
         ),
         "top": CommandEntry(
-            "ringwise.cli.objects",
+            "ringwise.cli.ask.objects",
             "top_command",
             "Show the chips of all nodes, the queues and the pending jobs, until Ctrl-C.",
         ),
         "capacity": CommandEntry(
-            "ringwise.cli.explain",
+            "ringwise.cli.ask.explain",
             "capacity_command",
             "Count how many more jobs of each shape would start now, and what fragmentation costs.",
         ),
         "place": CommandEntry(
-            "ringwise.cli.place",
+            "ringwise.cli.ask.place",
             "place_command",
             "Show where the jobs of manifests would be placed; nothing is changed.",
         ),
         "topology": CommandEntry(
-            "ringwise.cli.topology",
+            "ringwise.cli.ask.topology",
             "topology",
             "Leaf switches and SuperPoDs: write the ConfigMap of the switches, draw what runs where.",
         ),
         "boards": CommandEntry(
-            "ringwise.cli.boards",
+            "ringwise.cli.install.boards",
             "boards",
             "List the known boards: chips, rings, valid requests, scores.",
         ),
         "doctor": CommandEntry(
-            "ringwise.cli.explain",
+            "ringwise.cli.ask.explain",
             "doctor_command",
             "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
         ),
         "web": CommandEntry(
-            "ringwise.cli.web",
+            "ringwise.cli.ask.web",
             "web_command",
             "Serve the dashboard of a cluster, with the rights of a kubeconfig, until Ctrl-C.",
         ),
     },
     "Act on a cluster or a lab": {
         "submit": CommandEntry(
-            "ringwise.cli.changes",
+            "ringwise.cli.act.changes",
             "submit_command",
             "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to "
             "the lab.",
         ),
         "delete": CommandEntry(
-            "ringwise.cli.changes",
+            "ringwise.cli.act.changes",
             "delete_command",
             "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are "
             "named or none.",
         ),
-        "cordon": CommandEntry("ringwise.cli.changes", "cordon_command", "Mark NODE as unschedulable."),
-        "uncordon": CommandEntry("ringwise.cli.changes", "uncordon_command", "Mark NODE as schedulable."),
+        "cordon": CommandEntry("ringwise.cli.act.changes", "cordon_command", "Mark NODE as unschedulable."),
+        "uncordon": CommandEntry("ringwise.cli.act.changes", "uncordon_command", "Mark NODE as schedulable."),
         "drain": CommandEntry(
-            "ringwise.cli.draining",
+            "ringwise.cli.act.draining",
             "drain_command",
             "Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.",
         ),
         "isolate": CommandEntry(
-            "ringwise.cli.changes",
+            "ringwise.cli.act.changes",
             "isolate_command",
             "Take CHIP (like Ascend910-3) of NODE out of use, or NODE, a leaf switch or a SuperPoD.",
         ),
         "release": CommandEntry(
-            "ringwise.cli.changes",
+            "ringwise.cli.act.changes",
             "release_command",
             "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
         ),
     },
     "Practise in a lab": {
         "lab": CommandEntry(
-            "ringwise.cli.lab",
+            "ringwise.cli.lab.lab",
             "lab_command",
             "Run a cluster of simulated nodes with the real scheduler until Ctrl-C.",
         ),
         "advance": CommandEntry(
-            "ringwise.cli.changes",
+            "ringwise.cli.act.changes",
             "advance_command",
             "Advance the virtual time of a lab by DURATION; without it, to the next event.",
         ),
         "fault": CommandEntry(
-            "ringwise.cli.faults",
+            "ringwise.cli.act.faults",
             "fault",
             "List what is broken in a cluster; break and heal simulated hardware of a lab.",
         ),
         "drill": CommandEntry(
-            "ringwise.cli.drill",
+            "ringwise.cli.lab.drill",
             "drill_command",
             "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
         ),
         "demo": CommandEntry(
-            "ringwise.cli.demo",
+            "ringwise.cli.lab.demo",
             "demo",
             "Place jobs of every kind on embedded clusters, and explain each result.",
         ),
     },
     "Install on a cluster": {
-        "install": CommandEntry("ringwise.cli.install", "install_command", "Install Ringwise on a cluster."),
+        "install": CommandEntry(
+            "ringwise.cli.install.install", "install_command", "Install Ringwise on a cluster."
+        ),
         "uninstall": CommandEntry(
-            "ringwise.cli.install",
+            "ringwise.cli.install.install",
             "uninstall_command",
             "Remove Ringwise from a cluster.",
         ),
-        "config": CommandEntry("ringwise.cli.config", "config", "Check a volcano-scheduler.conf."),
+        "config": CommandEntry("ringwise.cli.install.config", "config", "Check a volcano-scheduler.conf."),
         "completion": CommandEntry(
             "ringwise.cli.completion",
             "completion_command",
@@ -252,17 +254,17 @@ SECTIONS = {
     },
     "Develop": {
         "bench": CommandEntry(
-            "ringwise.cli.bench",
+            "ringwise.cli.develop.bench",
             "bench",
             "Run a benchmark; exit code 1 when a goal does not hold.",
         ),
         "schema": CommandEntry(
-            "ringwise.cli.schema",
+            "ringwise.cli.develop.schema",
             "schema_command",
             "Print the JSON schema of the document NAME; without it, list them.",
         ),
         "replay": CommandEntry(
-            "ringwise.cli.replay",
+            "ringwise.cli.lab.replay",
             "replay_command",
             "Decide the events of journal FILE again and compare with the recorded decisions.",
         ),

@@ -24,7 +24,7 @@ def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Confi
     if path is None and given is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.errors import ConfigurationError
+    from ringwise.manifests.text.errors import ConfigurationError
 
     try:
         if path is not None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from ringwise.device.pods import NodePod
 from ringwise.grammar import counted
-from ringwise.manifests.chips import MAX_LIST_CHARACTERS, chip_of
+from ringwise.manifests.objects.chips import MAX_LIST_CHARACTERS, chip_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 

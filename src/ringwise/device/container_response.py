@@ -18,7 +18,7 @@ from ringwise.device.cards import (
     name_of,
 )
 from ringwise.log import Logger
-from ringwise.manifests.go_json import compact
+from ringwise.manifests.text.go_json import compact
 from ringwise.records import dataclass
 from ringwise.wellknown import NPU, VISIBLE_DEVICES
 

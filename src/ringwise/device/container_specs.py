@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ringwise.log import Logger
-from ringwise.manifests.wire import WireStruct
+from ringwise.manifests.text.wire import WireStruct
 
 _LOG = Logger()
 

@@ -16,7 +16,7 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.credentials import KubeConfigError
 from ringwise.kubeclient.resources import EVENTS
 from ringwise.log import Logger
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.quantities import rfc3339
 
 _LOG = Logger()
 

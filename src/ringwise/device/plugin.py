@@ -65,9 +65,9 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.resources import PODS
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.isolation import isolated_chips, read_isolations
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.isolation import isolated_chips, read_isolations
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import (
     FAULT_CONFIG_MAP,
     ISOLATION_CONFIG_MAP,

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from ringwise.kubeclient.list_watch import ObjectName, version_number
-from ringwise.manifests.quantities import NotReadableError, whole_quantity
-from ringwise.manifests.wire import EnvVarWire, ResourcesWire, Texts, WireStruct
+from ringwise.manifests.text.quantities import NotReadableError, whole_quantity
+from ringwise.manifests.text.wire import EnvVarWire, ResourcesWire, Texts, WireStruct
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import VISIBLE_DEVICES

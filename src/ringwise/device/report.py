@@ -24,7 +24,7 @@ from ringwise.device.health.tracker import (
     Escalation,
 )
 from ringwise.device.rank_levels import Levels
-from ringwise.manifests.go_json import compact, digest
+from ringwise.manifests.text.go_json import compact, digest
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     CHIP_RESOURCE_PREFIX,

@@ -37,10 +37,10 @@ from ringwise.embed.records import (
     key_of,
     merged,
 )
-from ringwise.manifests.chips import chips_in
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import group_of
-from ringwise.manifests.reset_config import changed
+from ringwise.manifests.config_maps.reset_config import changed
+from ringwise.manifests.objects.chips import chips_in
+from ringwise.manifests.objects.pods import group_of
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 import msgspec
 
 from ringwise.embed.clock import SECOND
-from ringwise.manifests.quantities import NotReadableError, duration
+from ringwise.manifests.text.quantities import NotReadableError, duration
 from ringwise.records import dataclass
 from ringwise.state.model import ENDED, Pod
 from ringwise.wellknown import EXPECTED_DURATION, SIMULATE

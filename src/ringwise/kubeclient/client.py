@@ -27,7 +27,7 @@ from ringwise.kubeclient.connection_pool import ConnectionPool, Connections
 from ringwise.kubeclient.http import aiohttp
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import PODS, Resource
-from ringwise.manifests.errors import one_line
+from ringwise.manifests.text.errors import one_line
 from ringwise.wellknown import DISRUPTION_API
 
 #: Objects per page of a list. Larger pages save requests; smaller ones save memory and time of the server.

@@ -23,7 +23,7 @@ from ringwise.kubeclient.credentials import (
     KubeConfigError,
     TokenFile,
 )
-from ringwise.manifests.errors import one_line, shown
+from ringwise.manifests.text.errors import one_line, shown
 from ringwise.records import dataclass
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 from ringwise.kubeclient.clock import Clock
-from ringwise.manifests.errors import one_line, shown
-from ringwise.manifests.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.errors import one_line, shown
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
 from ringwise.wellknown import CREDENTIAL_API, CREDENTIAL_API_BETA
 

@@ -11,26 +11,26 @@ from typing import Any, TypeVar
 
 from ringwise import wellknown
 from ringwise.grammar import agrees, counted
-from ringwise.manifests.checking import follows_from
-from ringwise.manifests.device_info import RawConfigMap, config_map_from_wire
-from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import command_from_wire
+from ringwise.manifests.config_maps.device_info import RawConfigMap, config_map_from_wire
+from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
-from ringwise.manifests.metadata import given_name, identity
-from ringwise.manifests.node_info import node_reports_of
-from ringwise.manifests.pods import PodClassCache
-from ringwise.manifests.quantities import NotReadableError, nanoseconds
-from ringwise.manifests.reading import ManifestDocument, Progress, read_documents
-from ringwise.manifests.sources import ManifestSource, find_sources
-from ringwise.manifests.unknown_fields import manifest_notes
-from ringwise.manifests.wire import CommandWire, ConfigMapWire, MetaWire, OperatorJobWire, ReplicatedWire
-from ringwise.manifests.workload_pods import add_workloads
-from ringwise.manifests.workloads import (
+from ringwise.manifests.objects.groups import command_from_wire
+from ringwise.manifests.objects.metadata import given_name, identity
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.objects.workload_pods import add_workloads
+from ringwise.manifests.objects.workloads import (
     OPERATOR_KINDS,
     REPLICATED_KINDS,
     operator_job_from_wire,
     replicated_from_wire,
 )
+from ringwise.manifests.reading import ManifestDocument, Progress, read_documents
+from ringwise.manifests.text.checking import follows_from
+from ringwise.manifests.text.errors import Findings, ManifestError
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.sources import ManifestSource, find_sources
+from ringwise.manifests.text.unknown_fields import manifest_notes
+from ringwise.manifests.text.wire import CommandWire, ConfigMapWire, MetaWire, OperatorJobWire, ReplicatedWire
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, NodeReport, Pod, PodGroup, PriorityClass, Queue

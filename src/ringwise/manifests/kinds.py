@@ -13,20 +13,21 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.groups import (
+from ringwise.manifests.config_maps.isolation import isolations_from_data
+from ringwise.manifests.config_maps.switches import topology_from_data
+from ringwise.manifests.objects.groups import (
     pod_group_from_wire,
     priority_class_from_wire,
     queue_from_wire,
     resource_quota_from_wire,
 )
-from ringwise.manifests.isolation import isolations_from_data
-from ringwise.manifests.jobs import vcjob_from_wire
-from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
-from ringwise.manifests.nodes import node_from_wire
-from ringwise.manifests.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.switches import topology_from_data
-from ringwise.manifests.wire import (
+from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.objects.nodes import node_from_wire
+from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.workloads import pod_owner_from_wire
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import (
     JobWire,
     NodeWire,
     PodGroupWire,
@@ -36,7 +37,6 @@ from ringwise.manifests.wire import (
     QueueWire,
     ResourceQuotaWire,
 )
-from ringwise.manifests.workloads import pod_owner_from_wire
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
 from ringwise.state.model import (

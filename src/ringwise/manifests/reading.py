@@ -14,12 +14,12 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from ringwise.manifests.checking import misfits, without_misfits
-from ringwise.manifests.errors import ManifestError, shown
-from ringwise.manifests.json_stream import TOO_DEEP, JsonStream, JsonValue
 from ringwise.manifests.kinds import READABLE
-from ringwise.manifests.sources import ManifestSource, opened
-from ringwise.manifests.strings import shared
+from ringwise.manifests.text.checking import misfits, without_misfits
+from ringwise.manifests.text.errors import ManifestError, shown
+from ringwise.manifests.text.json_stream import TOO_DEEP, JsonStream, JsonValue
+from ringwise.manifests.text.sources import ManifestSource, opened
+from ringwise.manifests.text.strings import shared
 from ringwise.records import dataclass
 
 #: Objects of one source. The largest clusters have some hundred thousand; a file of a billion `{}` must end.
@@ -135,7 +135,7 @@ def _documents(
             return
         start, number = stream.rest
     # Imported here: JSON needs no YAML parser.
-    from ringwise.manifests.yaml_stream import YamlStream
+    from ringwise.manifests.text.yaml_stream import YamlStream
 
     for _ in range(MAX_BROKEN):
         documents = YamlStream(source.name, data, advanced, start=start, document=number)

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
+from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
 from ringwise.framework.arguments import score_weight
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import NODE_PREFERENCE, NODE_SCORE
 from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
-from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.preferred_nodes import ScoredNodes
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.selectors import matches_labels, tolerates

@@ -11,9 +11,9 @@ from ringwise.framework.arguments import decimal
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED, JOB_ENQUEUEABLE, Vote
 from ringwise.framework.job import Job
-from ringwise.framework.promises import Promises
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.framework.shares.promises import Promises
 from ringwise.reasons import CAPACITY, Reason, ReasonKind, Stage, Trigger
 from ringwise.state.model import Pod
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import JOB_ORDER, JOB_STARVING, PREEMPTABLE, TASK_ORDER
+from ringwise.framework.gangs.ready_pods import ReadyPods
 from ringwise.framework.job import Job
-from ringwise.framework.ready_pods import ReadyPods
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod

@@ -13,11 +13,11 @@ from types import MappingProxyType
 
 from ringwise.framework.amounts import Amounts
 from ringwise.framework.configuration import Configuration, Settings
-from ringwise.framework.eviction import awaited_pods
+from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
+from ringwise.framework.gangs.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.session import Incident
-from ringwise.framework.switch_use import states_now, switch_class, writes_marks
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
 from ringwise.placement.switches.classes import SwitchClass

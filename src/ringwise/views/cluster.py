@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from ringwise.framework.amounts import lacking
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.manifests.configuration import ConfigurationCheck
+from ringwise.manifests.settings.configuration import ConfigurationCheck
 from ringwise.views.documents.reference import ConfigurationDocument
 
 

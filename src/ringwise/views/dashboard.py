@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from ringwise.framework.job import job_key
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason
 from ringwise.scheduler.hurt import HurtJobs

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.ranks import ranks_of
 from ringwise.scheduler.node_states import StateOfNode, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Pod

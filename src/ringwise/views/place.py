@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import field
 
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
-from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages.commands import Bind
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage

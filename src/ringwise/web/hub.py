@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ringwise.log import Logger
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.views.dashboard import DashboardRows

@@ -13,7 +13,7 @@ from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings, Lea
 from ringwise.kube.write.fence import MIN_FENCE_GAP, Fence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
-from ringwise.manifests.quantities import micro_time
+from ringwise.manifests.text.quantities import micro_time
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import LEASES, ManualClock, run, server, until
 

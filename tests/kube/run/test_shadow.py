@@ -11,7 +11,7 @@ from ringwise.kube.run.core_thread import MachineAdapter
 from ringwise.kube.run.shadow import ShadowAdapter
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node, Pod
 from tests.kube.fake_api_server import Object

@@ -9,7 +9,7 @@ import msgspec
 
 from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports, change_events
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from tests.cluster.objects import CHIP
 

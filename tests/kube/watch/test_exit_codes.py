@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ringwise.kube.watch.readers import PodReader
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.state.model import Pod
 from tests.manifests.builders import real_pod
 

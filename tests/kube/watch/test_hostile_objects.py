@@ -16,9 +16,9 @@ from ringwise.kube.watch.objects import change_events, deletion_events
 from ringwise.kube.watch.readers import PodReader
 from ringwise.kubeclient.client import UnreachableError
 from ringwise.kubeclient.list_watch import name_of
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
-from ringwise.manifests.switches import tor_config_map
+from ringwise.manifests.config_maps.switches import tor_config_map
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, SetPodCondition
 from ringwise.scheduler.explain.doctor import diagnose

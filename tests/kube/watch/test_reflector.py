@@ -30,9 +30,9 @@ from ringwise.kubeclient.resources import NODES as NODE_KIND
 from ringwise.kubeclient.resources import PODS as POD_KIND
 from ringwise.kubeclient.resources import QUEUES as QUEUE_KIND
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings
 from ringwise.manifests.kinds import KIND_OF
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node
 from ringwise.topology.switches import SwitchTopology

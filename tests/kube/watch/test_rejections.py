@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.kube.watch.readers import PodReader
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
-from ringwise.manifests.rejections import read_rejections, write_rejections
+from ringwise.manifests.config_maps.rejections import read_rejections, write_rejections
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.state.model import Pod
 from tests.manifests.builders import real_pod
 

@@ -18,7 +18,7 @@ from ringwise.kube.watch.readers import ObservedQueue, QueueReader
 from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.queue_status import MAX_WRITES_PER_SECOND, queue_status
 from ringwise.kube.write.status import StatusWriter
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetQueueStatus
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kubeclient.retry import Retrier
-from ringwise.manifests.reset_config import changed
+from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.messages.commands import SetResetConfig
 from tests.kube.harness import CONFIG_MAPS, InstantClock, run, server
 

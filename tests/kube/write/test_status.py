@@ -14,8 +14,8 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence
 from ringwise.kube.write.tenant_text import reason_text
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer

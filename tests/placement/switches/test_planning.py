@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.manifests.switches import read_topology, topology_of_config_map
+from ringwise.manifests.config_maps.switches import read_topology, topology_of_config_map
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan
 from ringwise.placement.switches.states import switch_states

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ringwise.framework.switch_use import switch_mark
+from ringwise.framework.gangs.switch_use import switch_mark
 from ringwise.placement.superpods.blocks import Block, Origin
 from ringwise.placement.switches.states import SwitchState
 from ringwise.placement.switches.view import PlanEntry

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.framework.gang_placement import missing_pods
+from ringwise.framework.gangs.gang_placement import missing_pods
 from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
 
 SETTINGS: dict[str, Any] = {

@@ -11,7 +11,7 @@ import pytest
 
 from ringwise.kube.watch.config_map_readers import ReportReader
 from ringwise.kube.watch.objects import KeyedObjects, change_events
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod
 from tests.cluster.objects import node_report

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.ranks import ranks_of
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.state.model import DeviceReport, ReportedFault

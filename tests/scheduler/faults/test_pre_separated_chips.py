@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from ringwise.manifests.device_info import config_map_from_wire
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import ConfigMapWire, MetaWire
+from ringwise.manifests.config_maps.device_info import config_map_from_wire
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.near_misses import holders
 from ringwise.state.model import DeviceReport, Isolation, Isolations, ReportedFault

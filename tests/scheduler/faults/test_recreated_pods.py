@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ringwise.framework.ranks import ranks_of
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.messages import events as ev
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from ringwise.framework.registry import ActionSpec, PluginSpec
-from ringwise.manifests.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
+from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.scheduler.defaults import BUILT_IN
 
 _TABLE = re.compile(r"<!-- table of (?P<what>plugins|actions) -->\n.*?<!-- end of table -->\n", re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.framework.budget import JOB_STEPS, NAMESPACE_STEPS, NAMESPACE_STEPS_A_SECOND, POD_STEPS
-from ringwise.manifests.limits import LIMITS
+from ringwise.manifests.text.limits import LIMITS
 from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
 
 _INTRODUCTION = """\

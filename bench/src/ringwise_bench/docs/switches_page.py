@@ -13,7 +13,7 @@ from pathlib import Path
 from ringwise.apps.place import place
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_bundle
-from ringwise.manifests.configuration import read_configuration
+from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any
 
-from ringwise.manifests.jobs import DEFAULT_RETRIES, default_task_name
+from ringwise.manifests.objects.jobs import DEFAULT_RETRIES, default_task_name
 from ringwise.state.job_plugins import NEEDED_PLUGINS
 from ringwise.state.model import DEFAULT_QUEUE, ROOT_QUEUE
 from ringwise.wellknown import (

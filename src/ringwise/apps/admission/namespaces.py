@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import ObjectReader
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import MetaWire, WireStruct
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.wellknown import SCHEDULING_QUEUE_NAME
 
 

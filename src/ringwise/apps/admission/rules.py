@@ -16,6 +16,7 @@ import msgspec
 from ringwise.apps.admission.defaults import fill_job
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.configuration import Configuration
+from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
     CHIPS_OF_INIT_CONTAINER,
@@ -30,16 +31,21 @@ from ringwise.framework.reasons import (
     VISIBLE_DEVICES_HIDDEN,
     VISIBLE_DEVICES_SET,
 )
-from ringwise.framework.visible_devices import refused_choice
 from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.kube.write.tenant_text import problem_text
-from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
-from ringwise.manifests.jobs import vcjob_from_wire
-from ringwise.manifests.new_objects import check_new_pod, check_new_pod_group
-from ringwise.manifests.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.visible_devices import visible_devices
-from ringwise.manifests.wire import (
+from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
+from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.visible_devices import visible_devices
+from ringwise.manifests.objects.workloads import (
+    OPERATOR_KINDS,
+    REPLICATED_KINDS,
+    operator_job_from_wire,
+    replicated_from_wire,
+)
+from ringwise.manifests.text.errors import Findings, ManifestError
+from ringwise.manifests.text.wire import (
     ContainerWire,
     JobWire,
     MetaWire,
@@ -51,12 +57,6 @@ from ringwise.manifests.wire import (
     QueueWire,
     ReplicatedWire,
     WireStruct,
-)
-from ringwise.manifests.workloads import (
-    OPERATOR_KINDS,
-    REPLICATED_KINDS,
-    operator_job_from_wire,
-    replicated_from_wire,
 )
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide

@@ -56,8 +56,8 @@ from ringwise.kubeclient.resources import NAMESPACES
 from ringwise.kubeclient.retry import Backoff
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
-from ringwise.manifests.unknown_fields import manifest_notes
-from ringwise.manifests.workloads import OPERATOR_KINDS, REPLICATED_KINDS
+from ringwise.manifests.objects.workloads import OPERATOR_KINDS, REPLICATED_KINDS
+from ringwise.manifests.text.unknown_fields import manifest_notes
 from ringwise.messages.events import Event
 from ringwise.metrics.connections import listening_sockets
 from ringwise.metrics.endpoints import parse_address, serving

@@ -13,9 +13,9 @@ from msgspec import Meta
 from ringwise.apps.lab.faults import KINDS as FAULT_KINDS
 from ringwise.apps.lab.faults import REPORT_KINDS
 from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
-from ringwise.manifests.checking import checked, one_of
-from ringwise.manifests.errors import Findings, ManifestError
-from ringwise.manifests.yaml_stream import YamlStream
+from ringwise.manifests.text.checking import checked, one_of
+from ringwise.manifests.text.errors import Findings, ManifestError
+from ringwise.manifests.text.yaml_stream import YamlStream
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.wellknown import ASCEND910

@@ -38,7 +38,7 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.grammar import agrees
 from ringwise.manifests.bundle import read_bundle
-from ringwise.manifests.errors import ConfigurationError
+from ringwise.manifests.text.errors import ConfigurationError
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import StoryBook, StoryEntry
 from ringwise.scheduler.journal import Batch, Journal

@@ -24,8 +24,8 @@ import msgspec
 from ringwise import __version__
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.configuration import Configuration, PluginOption, Settings, Tier
-from ringwise.manifests.errors import one_line
 from ringwise.manifests.kinds import events_of
+from ringwise.manifests.text.errors import one_line
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide

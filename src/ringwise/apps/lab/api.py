@@ -39,7 +39,7 @@ from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_targe
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
-from ringwise.manifests.errors import ConfigurationError
+from ringwise.manifests.text.errors import ConfigurationError
 from ringwise.state.model import Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import (

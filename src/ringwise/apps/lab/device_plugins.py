@@ -28,10 +28,10 @@ from ringwise.durations import time_text
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.containers import ContainerDevice, PodContainer
 from ringwise.embed.records import ISOLATIONS
-from ringwise.manifests.device_info import config_map_from_wire
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.isolation import entry_of, isolated_chips
-from ringwise.manifests.wire import ConfigMapWire, MetaWire
+from ringwise.manifests.config_maps.device_info import config_map_from_wire
+from ringwise.manifests.config_maps.isolation import entry_of, isolated_chips
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod
 from ringwise.topology.chips import mask_of

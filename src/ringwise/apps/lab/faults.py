@@ -23,11 +23,11 @@ from ringwise.device.report import ChipReport, device_info_cfg, device_list
 from ringwise.embed.clock import SECOND
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, key_of
-from ringwise.manifests.device_info import config_map_from_wire
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.go_json import compact
-from ringwise.manifests.node_info import NODE, SWITCH, node_reports_of
-from ringwise.manifests.wire import ConfigMapWire, MetaWire
+from ringwise.manifests.config_maps.device_info import config_map_from_wire
+from ringwise.manifests.config_maps.node_info import NODE, SWITCH, node_reports_of
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.go_json import compact
+from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, NodeReport
 from ringwise.topology.chips import chip_names

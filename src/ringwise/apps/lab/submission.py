@@ -14,8 +14,8 @@ from ringwise.apps.extensions import read_user_configuration
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.records import ObjectRefusedError, key_of, merged
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import ConfigurationError
 from ringwise.manifests.kinds import STORED
+from ringwise.manifests.text.errors import ConfigurationError
 from ringwise.messages.events import JobCommand, QueueCommand
 from ringwise.messages.job_expansion import group_name
 from ringwise.state.job_rules import problems_of

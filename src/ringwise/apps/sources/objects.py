@@ -12,7 +12,7 @@ from ringwise.apps.queries import examine
 from ringwise.apps.sources.documents import ClusterAnswers
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.bundle import Bundle
-from ringwise.manifests.errors import ManifestError
+from ringwise.manifests.text.errors import ManifestError
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.explain import DoctorDocument

@@ -31,7 +31,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.output import WIDE
 from ringwise.durations import time_text
 from ringwise.grammar import counted
-from ringwise.manifests.errors import one_line
+from ringwise.manifests.text.errors import one_line
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import order_key
 from ringwise.views.documents.topology import (

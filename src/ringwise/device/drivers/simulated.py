@@ -21,7 +21,7 @@ from ringwise.device.cards import Chip
 from ringwise.device.drivers.driver_calls import Notices
 from ringwise.device.drivers.port import DriverError, FaultEvent, NoChipsError, Place, Readings, place_of
 from ringwise.device.report import SwitchFault
-from ringwise.manifests.errors import shown
+from ringwise.manifests.text.errors import shown
 from ringwise.state.ranges import MAX_NODE_CHIPS
 
 _CHIP_FIELDS = frozenset(

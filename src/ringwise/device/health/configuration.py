@@ -27,8 +27,8 @@ from ringwise.device.health.levels import (
     SUB_HEALTH,
     SWITCH_LEVELS,
 )
-from ringwise.manifests.checking import checked, one_of
-from ringwise.manifests.errors import Findings, shown
+from ringwise.manifests.text.checking import checked, one_of
+from ringwise.manifests.text.errors import Findings, shown
 from ringwise.records import dataclass
 from ringwise.topology.numbers import whole_number
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import Deliver, SchedulerAdapter
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
 from ringwise.reasons import Reason

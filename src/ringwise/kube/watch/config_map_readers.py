@@ -10,10 +10,10 @@ import msgspec
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
 from ringwise.kube.watch.readers import ObjectReader
-from ringwise.manifests.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
-from ringwise.manifests.errors import ConfigurationError, Findings, ManifestError
-from ringwise.manifests.node_info import node_reports_of
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
+from ringwise.manifests.config_maps.node_info import node_reports_of
+from ringwise.manifests.text.errors import ConfigurationError, Findings, ManifestError
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 
@@ -78,7 +78,7 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
             found.wrong(f"data.{SCHEDULER_CONFIG_KEY}", "is missing")
             return None
         # Imported here: a cluster may have no such ConfigMap, and then needs no YAML.
-        from ringwise.manifests.configuration import read_configuration
+        from ringwise.manifests.settings.configuration import read_configuration
 
         try:
             configuration = read_configuration(text, found.origin, self._registry)

@@ -27,9 +27,9 @@ from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import WatchEvent
 from ringwise.kubeclient.resources import Resource
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings, shown
 from ringwise.manifests.kinds import KINDS, Hearer, Kind, Watch
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings, shown
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.model import DeviceReport, Pod, PodGroup, Queue

@@ -19,16 +19,16 @@ from ringwise.kube.watch.unreadable_pods import chip_holder, last_good
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import UNREADABLE, WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.groups import pod_group_from_wire, queue_from_wire
-from ringwise.manifests.jobs import vcjob_from_wire
+from ringwise.manifests.config_maps.rejections import read_rejections, rejection
 from ringwise.manifests.kinds import Kind
-from ringwise.manifests.limits import drop_labels, drop_oversized
-from ringwise.manifests.metadata import time_of
-from ringwise.manifests.pods import PodClassCache, pod_from_wire
-from ringwise.manifests.rejections import read_rejections, rejection
-from ringwise.manifests.resources import amount
-from ringwise.manifests.wire import (
+from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
+from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.metadata import time_of
+from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.resources import amount
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.limits import drop_labels, drop_oversized
+from ringwise.manifests.text.wire import (
     ConfigMapWire,
     JobStatusWire,
     JobWire,

@@ -16,8 +16,8 @@ from ringwise.kube.watch.readers import (
     WatchedGroup,
     WatchedPod,
 )
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.pods import PodClassCache
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
 from ringwise.state.model import Pod
 from ringwise.views.written_reasons import WrittenReason, WrittenReasons
 

@@ -20,7 +20,7 @@ from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client, Page
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.list_watch import ListWatch, Named, WatchEvent, name_of
 from ringwise.log import Logger
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 

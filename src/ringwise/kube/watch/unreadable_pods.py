@@ -9,7 +9,7 @@ import msgspec
 
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kubeclient.nesting import decode_nested
-from ringwise.manifests.wire import WireStruct
+from ringwise.manifests.text.wire import WireStruct
 from ringwise.state.model import ENDED, Pod, unreadable_pod
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 

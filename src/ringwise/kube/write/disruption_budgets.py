@@ -12,9 +12,9 @@ from ringwise.grammar import counted
 from ringwise.kubeclient.client import PAGE_SIZE, Client
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
-from ringwise.manifests.affinity import label_selector
-from ringwise.manifests.errors import Findings
-from ringwise.manifests.wire import LabelSelectorWire, MetaWire, WireStruct
+from ringwise.manifests.objects.affinity import label_selector
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
 
 
 class _Spec(WireStruct):

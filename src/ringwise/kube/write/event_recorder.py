@@ -18,9 +18,9 @@ from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.kubeclient.resources import EVENTS, JOB_COMMANDS, PODS, Resource
 from ringwise.kubeclient.retry import Retrier
-from ringwise.manifests.errors import one_line
 from ringwise.manifests.kinds import KINDS
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.errors import one_line
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.records import dataclass
 

@@ -36,8 +36,8 @@ from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, POD_GROUPS, PODS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
-from ringwise.manifests.quantities import rfc3339, written
-from ringwise.manifests.rejections import write_rejections
+from ringwise.manifests.config_maps.rejections import write_rejections
+from ringwise.manifests.text.quantities import rfc3339, written
 from ringwise.messages.commands import (
     AnnotatePod,
     Bind,

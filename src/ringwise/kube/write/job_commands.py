@@ -17,7 +17,7 @@ from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import JOB_COMMANDS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Retrier
-from ringwise.manifests.errors import Findings
+from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import Event, JobCommand, QueueCommand
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.resources import CONFIG_MAPS
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.wellknown import APP_MANAGED_BY, VOLCANO_SYSTEM
 
 _NOT_THERE = (403, 404)

@@ -15,7 +15,7 @@ from ringwise.kube.write.status_queue import StatusQueue
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import QUEUES
-from ringwise.manifests.quantities import written
+from ringwise.manifests.text.quantities import written
 from ringwise.messages.commands import SetQueueStatus
 
 #: Seconds between two writes of one queue. Jobs come in hundreds; only the sum is of interest.

@@ -13,8 +13,8 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
-from ringwise.manifests.reset_config import changed
-from ringwise.manifests.wire import ConfigMapWire
+from ringwise.manifests.config_maps.reset_config import changed
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.commands import SetResetConfig
 from ringwise.wellknown import RESET_CONFIG_PREFIX, RESET_KEY
 

@@ -25,7 +25,7 @@ from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
-from ringwise.manifests.quantities import rfc3339
+from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
 from ringwise.state.model import EMPTY
 

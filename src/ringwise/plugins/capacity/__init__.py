@@ -24,8 +24,6 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.kept_share_limits import no_room_beside
-from ringwise.framework.promises import Promises
 from ringwise.framework.reasons import (
     QUEUE_CAPABILITY_REACHED,
     QUEUE_NOT_OPEN,
@@ -33,6 +31,8 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.framework.shares.kept_share_limits import no_room_beside
+from ringwise.framework.shares.promises import Promises
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
 from ringwise.plugins.capacity.reasons import QUEUE_TREE_BROKEN
 from ringwise.reasons import Reason

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import field
 
 from ringwise.framework.amounts import Amounts, add, share, smaller
-from ringwise.framework.kept_share_limits import kept_against
-from ringwise.framework.promises import Promises
 from ringwise.framework.session import Session
+from ringwise.framework.shares.kept_share_limits import kept_against
+from ringwise.framework.shares.promises import Promises
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 

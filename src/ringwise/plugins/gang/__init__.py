@@ -13,8 +13,8 @@ from ringwise.framework.extension_points import (
     RECLAIMABLE,
     Vote,
 )
+from ringwise.framework.gangs.ready_pods import ReadyPods, task_minimums_count
 from ringwise.framework.job import Job
-from ringwise.framework.ready_pods import ReadyPods, task_minimums_count
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.gang.reasons import (

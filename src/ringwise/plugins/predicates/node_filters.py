@@ -5,9 +5,9 @@ Most pods need none of them and get no filter.
 
 from __future__ import annotations
 
+from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
 from ringwise.framework.extension_points import NodeFilter, first_reason
 from ringwise.framework.job import Job
-from ringwise.framework.pod_affinity import PodAffinityIndex
 from ringwise.framework.selectors import domain_of, written_term
 from ringwise.framework.session import Session
 from ringwise.plugins.predicates.reasons import (

@@ -26,7 +26,6 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job, job_key
-from ringwise.framework.kept_share_limits import kept_against, no_room_beside
 from ringwise.framework.reasons import (
     QUEUE_CAPABILITY_REACHED,
     QUEUE_NOT_OPEN,
@@ -34,6 +33,7 @@ from ringwise.framework.reasons import (
 )
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.framework.shares.kept_share_limits import kept_against, no_room_beside
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
 from ringwise.reasons import Reason

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
-from ringwise.framework.promises import Promises
 from ringwise.framework.session import Session
+from ringwise.framework.shares.promises import Promises
 from ringwise.plugins.proportion.water_filling import WeightedClaim, share_out
 from ringwise.reasons import Stage
 from ringwise.state.model import Queue

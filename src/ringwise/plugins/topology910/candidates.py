@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import node_filters
+from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.grammar import counted

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ringwise.framework.extension_points import JobPlan
+from ringwise.framework.gangs.ranks import ranks_of
+from ringwise.framework.gangs.switch_use import switch_job, switch_mark
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reach import Reach
 from ringwise.framework.session import Session
-from ringwise.framework.switch_use import switch_job, switch_mark
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan_at_least

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from ringwise.framework.gangs.ranks import block_pod_count
+from ringwise.framework.gangs.switch_use import switch_class, writes_marks
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy, RackPolicy
-from ringwise.framework.ranks import block_pod_count
 from ringwise.framework.reasons import CHIPS_OF_INIT_CONTAINER, TOO_MANY_CHIP_CONTAINERS
 from ringwise.framework.session import Session
-from ringwise.framework.switch_use import switch_class, writes_marks
 from ringwise.placement.racks.model import RackSystem
 from ringwise.placement.racks.validity import check_rack_job
 from ringwise.placement.rules import chip_rule

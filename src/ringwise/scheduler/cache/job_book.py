@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
+from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job, differs_for_job, job_key, pod_order
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
-from ringwise.framework.visible_devices import refused_choice
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings, queue_without_group

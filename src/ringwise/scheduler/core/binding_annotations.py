@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.framework.ranks import rank_of
+from ringwise.framework.gangs.ranks import rank_of
 from ringwise.framework.statement import Allocation
 from ringwise.messages.rank_table import (
     RankTableDevice,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.framework.budget import NamespaceSteps, StepBudget
 from ringwise.framework.configuration import Configuration
-from ringwise.framework.gang_placement import too_few_pods
+from ringwise.framework.gangs.gang_placement import too_few_pods
 from ringwise.framework.job import Job, gated_pods
 from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.registry import ActionSpec, Registry

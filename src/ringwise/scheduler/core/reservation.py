@@ -14,8 +14,8 @@ from heapq import heappop, heappush
 from operator import attrgetter
 
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.eviction import awaited_pods
-from ringwise.framework.gang_placement import missing_pods, pending_pods, place_gang
+from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node

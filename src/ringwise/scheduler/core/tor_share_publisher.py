@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from ringwise.framework.gangs.switch_use import states_now
 from ringwise.framework.job import Job
-from ringwise.framework.switch_use import states_now
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Publish
 from ringwise.placement.switches.states import SwitchFacts

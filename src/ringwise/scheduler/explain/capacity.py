@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.grammar import counted

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ringwise.durations import time_text
+from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
-from ringwise.framework.visible_devices import ALLOWED, STRICT
 from ringwise.grammar import agrees, counted
 from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named

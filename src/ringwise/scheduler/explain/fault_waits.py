@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.durations import duration_text
+from ringwise.framework.affinity.placed_pods import needed_pods
 from ringwise.framework.job import Job
-from ringwise.framework.placed_pods import needed_pods
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob

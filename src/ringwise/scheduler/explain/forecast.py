@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
 from ringwise.durations import duration_text, time_text
-from ringwise.framework.gang_placement import place_gang
+from ringwise.framework.gangs.gang_placement import place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Statement

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ringwise.durations import time_text
 from ringwise.framework.extension_points import NodeFilter, first_reason
-from ringwise.framework.gang_placement import node_filters
+from ringwise.framework.gangs.gang_placement import node_filters
 from ringwise.framework.job import Job
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.policy import ChipPolicy

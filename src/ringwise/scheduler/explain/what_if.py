@@ -14,7 +14,7 @@ from typing import Any
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gang_placement import node_filters, place_gang
+from ringwise.framework.gangs.gang_placement import node_filters, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session

@@ -6,9 +6,9 @@ import difflib
 from collections.abc import Sequence
 from dataclasses import field
 
-from ringwise.framework.gang_placement import pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted

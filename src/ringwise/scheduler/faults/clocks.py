@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ringwise.framework.affinity.placed_pods import is_placed, needed_pods, placed_pods, waiting_pods
 from ringwise.framework.job import Job
-from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods, waiting_pods
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.grammar import agrees, counted
 from ringwise.placement.racks.levels import Level

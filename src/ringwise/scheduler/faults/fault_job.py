@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import field
 
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
-from ringwise.framework.ranks import ranks_of
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.detection import HARDWARE, FaultType, PodFault

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
+from ringwise.framework.affinity.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.framework.job import BrokenChip, Job
-from ringwise.framework.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RecordJobEvent
 from ringwise.messages.containment import Containment

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import AwaitedNode, Job, PreviousNode, TerminatingPod
-from ringwise.framework.ranks import ranks_of
 from ringwise.messages import events as ev
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Trigger

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from ringwise.framework.affinity.placed_pods import is_placed, needed_pods
 from ringwise.framework.amounts import Amounts
+from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.kept_shares import KeptShare
-from ringwise.framework.placed_pods import is_placed, needed_pods
-from ringwise.framework.ranks import ranks_of
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages import events as ev
 from ringwise.reasons import Trigger

@@ -1,0 +1,127 @@
+"""`ringwise why`, `ringwise capacity`, `ringwise doctor`: queries that explain a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.ask.queries import ask, namespace_of, show, source_options
+from ringwise.cli.completion import LabName
+from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
+from ringwise.cli.output import complain, exit_code_option, output_option, spinner, stop
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.views.documents.explain import StoryDocument
+
+
+@click.command("why")
+@click.argument("job", type=LabName("job"), metavar="[NAMESPACE/]JOB")
+@click.option(
+    "--story",
+    is_flag=True,
+    help="Tell its life so far, from the journal of the lab or the Events of the cluster.",
+)
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="With --story: read this journal instead; may be repeated, oldest first.",
+)
+@source_options()
+@output_option
+@exit_code_option
+def why_command(
+    job: str, story: bool, journals: tuple[Path, ...], output: str, exit_code: bool, **options: Any
+) -> None:
+    """Explain why JOB waits or where it runs, and what would change that.
+
+    Every cure in the result was tried on the state of the cluster, and undone.
+    """
+    namespace = namespace_of(options)
+    if (story or journals) and options["files"]:
+        raise stop("ringwise: manifests hold no story: give --journal FILE, or query a lab")
+    if journals:
+        _show_story(_story_of_journals(job, namespace, journals, options), output)
+        return
+    if story:
+        _show_story(ask(options, lambda source: source.story(job, namespace)), output)
+        return
+    document = ask(options, lambda source: source.why(job, namespace, pictures=output == "table"))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_explanation
+
+        print_explanation(console, document)
+
+    show(document, output, draw, code_of_outcomes([document["outcome"]]) if exit_code else ExitCode.OK)
+
+
+def _story_of_journals(
+    job: str, namespace: str | None, journals: Sequence[Path], options: dict[str, Any]
+) -> StoryDocument:
+    from ringwise.apps.journal.format import JournalError
+    from ringwise.apps.sources.names import qualified
+    from ringwise.apps.story import story_of
+    from ringwise.views.story import story_document
+
+    if options["lab"] is not None:
+        raise stop("ringwise: --journal reads files and --lab queries a lab: give one of them")
+    try:
+        with spinner("reading the journal"):
+            told = story_of(qualified(job, namespace), journals)
+    except (JournalError, LookupError) as error:
+        raise stop(f"ringwise: {error}") from None
+    return story_document(told.story, told.until, told.notes)
+
+
+def _show_story(document: StoryDocument, output: str) -> None:
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.story import print_story
+
+        print_story(console, document)
+
+    complain(*(f"note: {note}" for note in document["notes"]))
+    show(document, output, draw)
+
+
+@click.command("capacity")
+@source_options()
+@click.option("--queue", help="Count only what this queue may still use.")
+@output_option
+def capacity_command(queue: str | None, output: str, **options: Any) -> None:
+    """Count how many more jobs of each shape would start now, and what fragmentation costs.
+
+    The jobs are placed on the state of the cluster, and undone.
+    """
+    document = ask(options, lambda source: source.capacity(queue))
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_capacity
+
+        print_capacity(console, document)
+
+    show(document, output, draw)
+
+
+@click.command("doctor")
+@source_options(keep_going=False)
+@output_option
+def doctor_command(output: str, **options: Any) -> None:
+    """Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.
+
+    Exit code 1 when errors were found. Objects that cannot be read are findings too.
+    """
+    document = ask(options, lambda source: source.doctor(), read_on=True)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.explain import print_diagnosis
+
+        print_diagnosis(console, document)
+
+    show(document, output, draw, ExitCode.FAILED if document["errors"] else ExitCode.OK)

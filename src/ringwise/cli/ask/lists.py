@@ -1,0 +1,130 @@
+"""Which rows `ringwise get` lists: filters, order, a limit for tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.ask.queries import FROM_CLUSTER, FROM_LAB, asking, source_of
+from ringwise.cli.completion import LabName
+from ringwise.cli.output import stop, until_ctrl_c, with_options
+
+if TYPE_CHECKING:
+    from ringwise.apps.sources.protocol import QuerySource
+    from ringwise.views.lists import Listing
+
+#: Rows of a table in a terminal, without `--limit`.
+ROWS = 100
+#: Between two looks at what is watched. States and reasons are computed from all objects for each.
+SECONDS = {FROM_LAB: 1.0, FROM_CLUSTER: 5.0}
+
+list_options = with_options(
+    (
+        click.option(
+            "-l",
+            "--selector",
+            default="",
+            help="Only objects with these labels, as kubectl has it; chips by node.",
+        ),
+        click.option("--queue", type=LabName("queue"), help="With jobs and pods: only those of this queue."),
+        click.option("--hurt", is_flag=True, help="With jobs: only those that a fault hurts now."),
+        click.option("--state", "states", multiple=True, help="Only those in this state; may be repeated."),
+        click.option(
+            "-w",
+            "--watch",
+            is_flag=True,
+            help="Then print each row that changes, until Ctrl-C; not with -f.",
+        ),
+        click.option("--sort-by", default="", help="Name, state, age, ...; -age is the other way round."),
+        click.option(
+            "--limit",
+            type=click.IntRange(min=0),
+            help=f"Rows of the table; 0: all.  [default: {ROWS} in a terminal, else all]",
+        ),
+    )
+)
+
+
+def take_listing(kind: str, output: str, options: dict[str, Any]) -> tuple[Listing, int | None]:
+    """What the options of a list ask for, taken out of them. What cannot be ends the command.
+
+    The second is the limit of a list that is watched: of its first table, not of what is compared.
+    """
+    from ringwise.views.lists import Choice, ListError, Listing
+
+    states = tuple(
+        word for state in options.pop("states") for part in state.split(",") if (word := part.strip())
+    )
+    limit: int | None = options.pop("limit")
+    if limit is not None and output != "table":
+        raise stop(f"ringwise: --limit goes with tables; {output} is never cut")
+    if limit is None:
+        limit = ROWS if output == "table" and _in_terminal() else 0
+    watch: bool = options.pop("watch")
+    if watch and output != "table":
+        raise stop(f"ringwise: --watch goes with tables; for {output} ask again")
+    if watch and options["files"]:
+        raise stop("ringwise: --watch goes with a lab or a cluster; files do not change")
+    chosen = options.pop("selector"), options.pop("queue"), states, options.pop("sort_by")
+    listing = Listing(*chosen, 0 if watch else limit, options.pop("hurt"))
+    try:
+        Choice(kind, listing)
+    except ListError as error:
+        raise stop(f"ringwise: {error}") from None
+    return listing, limit if watch else None
+
+
+def watch_list(
+    kind: str,
+    options: dict[str, Any],
+    question: Callable[[QuerySource], Any],
+    document: Any,
+    draw: Callable[..., None],
+    *,
+    limit: int,
+) -> None:
+    """Draw the list, then each row that changes, as `kubectl get --watch` does, until Ctrl-C.
+
+    What is not in the list any more is told in a line: it has no row that would say so.
+    """
+    rows = document[kind]
+    more = {"more": len(rows) - limit} if 0 < limit < len(rows) else {}
+    draw({**document, kind: rows[: limit or None], **more})
+    headed, known = bool(rows), _by_key(rows)
+    seconds = SECONDS[source_of(options)]
+    with until_ctrl_c(), asking(options, follows=True) as source:
+        while True:
+            # A pipe gets them now.
+            sys.stdout.flush()
+            _wait(seconds)
+            document = question(source())
+            found = _by_key(document[kind])
+            for key in known.keys() - found.keys():
+                click.echo(f"{kind[:-1]} {'/'.join(key)} is not in the list any more")
+            changed = [n for n, (key, row) in enumerate(found.items()) if known.get(key) != row]
+            if changed:
+                draw(document, changed if headed else None)
+                headed = True
+            known = found
+
+
+def _by_key(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[str, Any]]:
+    """Chips by node and chip, all others by namespace, where they have one, and name."""
+    return {_key(row): row for row in rows}
+
+
+def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
+    names = ("node", "chip") if "chip" in row else ("namespace", "name")
+    return tuple(row[name] for name in names if name in row)
+
+
+def _wait(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def _in_terminal() -> bool:
+    return sys.stdout.isatty()

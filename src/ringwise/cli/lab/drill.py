@@ -1,0 +1,104 @@
+"""`ringwise drill`: run scripted faults in virtual time, and say whether the expectations hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ringwise.cli.ask.queries import show
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import output_option, spinner, stop
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.drill.run import DrillResult
+    from ringwise.views.documents.maintenance import DrillDocument, DrillFields
+
+
+@click.command("drill")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.option("-q", "--quiet", is_flag=True, help="Only the verdicts, without timelines.")
+@output_option
+def drill_command(files: tuple[Path, ...], quiet: bool, output: str) -> None:
+    """Run the drills of FILE in virtual time: submits, faults and time steps with expectations.
+
+    Every drill has an embedded cluster of its own. A folder stands for the drills in it.
+
+    Exit code 1 when an expectation does not hold.
+    """
+    from ringwise.apps.drill.file import DrillFileError, read_drill
+    from ringwise.apps.drill.run import DrillStepError, run_drill
+
+    try:
+        drills = [read_drill(path) for path in _found(files)]
+    except DrillFileError as error:
+        raise stop(*error.errors) from None
+    results: list[DrillResult] = []
+    with spinner("running drills") as show_text:
+        for drill in drills:
+            show_text(f"running {drill.path}")
+            try:
+                results.append(run_drill(drill))
+            except DrillStepError as error:
+                raise stop(*str(error).splitlines()) from None
+    passed = all(result.passed for result in results)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.drill import print_drills
+
+        print_drills(console, document, quiet)
+
+    document = _document(results, passed)
+    show(document, output, draw, ExitCode.OK if passed else ExitCode.FAILED)
+
+
+def _found(files: tuple[Path, ...]) -> list[Path]:
+    from ringwise.topology.natural import natural_key
+
+    found: list[Path] = []
+    for path in files:
+        if path.is_dir():
+            inside = [one for one in path.iterdir() if one.suffix in (".yaml", ".yml")]
+            if not inside:
+                raise stop(f"{path}: folder has no .yaml or .yml file")
+            found += sorted(inside, key=lambda one: natural_key(one.name))
+        else:
+            found.append(path)
+    return found
+
+
+def _document(results: list[DrillResult], passed: bool) -> DrillDocument:
+    return {
+        "schema": "ringwise.io/drill/v1",
+        "passed": passed,
+        "drills": [_fields(result) for result in results],
+    }
+
+
+def _fields(result: DrillResult) -> DrillFields:
+    from ringwise.apps.drill.run import START
+    from ringwise.durations import time_text
+    from ringwise.views.drill import timeline_fields
+    from ringwise.views.story import seconds
+
+    return {
+        "file": str(result.drill.path),
+        "title": result.drill.title,
+        "passed": result.passed,
+        "virtual_seconds": seconds(result.end - START),
+        "steps": [
+            {
+                "number": step.number,
+                "kind": step.kind,
+                "text": step.text,
+                "time": time_text(step.at),
+                "holds": step.holds,
+                "problems": step.problems,
+            }
+            for step in result.steps
+        ],
+        "timeline": timeline_fields(START, ((one.job, one.entry) for one in result.timeline)),
+    }

@@ -1,0 +1,71 @@
+"""`ringwise replay`: decide a journal again, and compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ringwise.apps.journal.format import JournalError, open_journal
+from ringwise.apps.lab.folder import LabFolder, default_folder
+from ringwise.apps.replay import Replay, replay
+from ringwise.cli.ask.queries import lab_option
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.inputs import load_catalog
+from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
+from ringwise.durations import time_text
+from ringwise.grammar import counted
+
+_SHOWN = 400
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@lab_option
+@board_option
+@output_option
+def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
+    """Decide the events of journal FILE again and compare with the recorded decisions.
+
+    Without FILE, the journal of the lab. Rotated files (FILE.1, ...) are read first.
+
+    Exit code 1 when they differ.
+    """
+    file = file or LabFolder(lab or default_folder()).journal
+    try:
+        with spinner("deciding again"):
+            answer = replay(open_journal(file), load_catalog(boards))
+    except JournalError as error:
+        raise stop(f"ringwise: {error}") from None
+    complain(*(f"note: {note}" for note in answer.notes))
+    if output == "table":
+        _print(answer)
+    else:
+        print_document(answer.as_json(), output)
+    if answer.difference is not None:
+        raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+def _print(answer: Replay) -> None:
+    words = (
+        f"{counted(answer.batches, 'batch')}, {counted(answer.events, 'event')}, "
+        f"{counted(answer.commands, 'command')}"
+    )
+    difference = answer.difference
+    if difference is None:
+        click.echo(f"identical: {words}")
+        return
+    click.echo(f"different after {words}")
+    click.echo(
+        f"  {difference.path}: line {difference.line}, {time_text(difference.now)}, "
+        f"command {difference.position}"
+    )
+    click.echo(f"  recorded: {_text(difference.recorded)}")
+    click.echo(f"  decided:  {_text(difference.decided)}")
+
+
+def _text(command: Any) -> str:
+    text = "nothing" if command is None else json.dumps(command, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,0 +1,398 @@
+"""The components on a Kubernetes cluster: `ringwise scheduler`, `ringwise controller`, `ringwise admission`.
+
+Each imports its component when it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ringwise.cli.ask.web_options import WEB, web_options
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.listening import default_address, shown_default
+from ringwise.cli.output import board_option, stop, with_options
+from ringwise.log import configure
+from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
+from ringwise.wellknown import (
+    CONTROLLER_LEASE,
+    SCHEDULER_CONFIG_MAP,
+    SCHEDULER_LEASE,
+    SCHEDULER_NAMES,
+    VOLCANO_SYSTEM,
+)
+
+if TYPE_CHECKING:
+    from ringwise.apps.kube_scheduler import ComponentOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+# -- options -------------------------------------------------------------------------------------
+
+
+def _not_empty(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(name.strip() for name in names):
+        raise click.BadParameter("a schedulerName is never empty; leave the option out for the usual ones")
+    return names
+
+
+def _namespaced_name(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, str] | None:
+    """`NAMESPACE/NAME` in two parts; None for an empty text."""
+    if not text:
+        return None
+    namespace, _, name = text.partition("/")
+    if not (namespace and name) or "/" in name:
+        raise stop(f"--scheduler-configmap: must be NAMESPACE/NAME, got {text!r}")
+    return namespace, name
+
+
+def _namespaces(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if name != ANY_NAMESPACE and not _NAMESPACE.fullmatch(name):
+            raise click.BadParameter(f"no namespace: {name!r}; {ANY_NAMESPACE} for all")
+    return names
+
+
+def _own_namespace() -> str:
+    """The namespace the pod runs in, as the chart passes it."""
+    return os.environ.get("POD_NAMESPACE") or VOLCANO_SYSTEM
+
+
+def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
+    return click.option(name, type=click.IntRange(1, 3600), default=usual, show_default=True, help=what)
+
+
+def _scheduler_names(what: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--scheduler-name",
+        "names",
+        multiple=True,
+        default=SCHEDULER_NAMES,
+        show_default=True,
+        callback=_not_empty,
+        help=what,
+    )
+
+
+def _configuration_map(what: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--scheduler-configmap",
+        default=f"{VOLCANO_SYSTEM}/{SCHEDULER_CONFIG_MAP}",
+        show_default=True,
+        callback=_namespaced_name,
+        help=what,
+    )
+
+
+_API_SERVER = (
+    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+    click.option("--context", help="A context of the kubeconfig."),
+)
+_HEALTH = click.option(
+    "--healthz-address",
+    default=default_address(11251),
+    show_default=shown_default(11251),
+    help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty for none.",
+)
+_POD_GROUPS = click.option(
+    "--pod-groups/--no-pod-groups",
+    default=True,
+    show_default=True,
+    help="The controller creates PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on "
+    "their own, and the scheduler waits for them; the same for both. A scheduler without any controller "
+    "needs --no-pod-groups.",
+)
+#: Of scheduler, controller and `ringwise install`.
+queue_command_option = click.option(
+    "--queue-command-namespace",
+    "queue_command_namespaces",
+    multiple=True,
+    default=QUEUE_COMMAND_NAMESPACES,
+    show_default=", ".join(QUEUE_COMMAND_NAMESPACES),
+    metavar="NAMESPACE",
+    callback=_namespaces,
+    help="The controller obeys Commands for queues (`vcctl queue operate`) of this namespace; may be "
+    "repeated. '*' for all: only where an admission policy asks whether the user may update the queue.",
+)
+_cluster_options = with_options(
+    (
+        *_API_SERVER,
+        click.option(
+            "--leader-elect/--no-leader-elect",
+            default=True,
+            show_default=True,
+            help="Of several replicas only the leader works.",
+        ),
+        click.option(
+            "--lease-namespace",
+            default=_own_namespace,
+            show_default="$POD_NAMESPACE or volcano-system",
+            help="Namespace of the Lease.",
+        ),
+        _seconds("--lease-duration", 15, "Seconds that other replicas wait after the leader's last renewal."),
+        _seconds(
+            "--renew-deadline", 10, "Seconds after which a leader that cannot renew its Lease binds nothing."
+        ),
+        _seconds("--retry-period", 2, "Seconds between two attempts to acquire or renew the Lease."),
+        _seconds(
+            "--core-stall-timeout",
+            15,
+            "Seconds without progress of the deciding thread after which /healthz fails and the Lease is "
+            "given up; after twice as many the process ends.",
+        ),
+        click.option(
+            "--metrics-address",
+            default=default_address(8080),
+            show_default=shown_default(8080),
+            help="Listen address of /metrics, `:PORT` for all addresses; empty for none.",
+        ),
+        _HEALTH,
+        click.option(
+            "--kube-api-qps",
+            type=click.FloatRange(0, 100_000),
+            default=0.0,
+            show_default=True,
+            help="Requests per second to the API server, on average; 0 for no limit.",
+        ),
+        click.option(
+            "--kube-api-burst",
+            type=click.IntRange(0, 100_000),
+            default=0,
+            show_default=True,
+            help="Requests at once where they are limited; 0 for as many as in one second.",
+        ),
+    )
+)
+
+
+# -- commands ------------------------------------------------------------------------------------
+
+
+@click.command()
+@_cluster_options
+@click.option("--lease-name", default=SCHEDULER_LEASE, show_default=True, help="Name of the Lease.")
+@_scheduler_names("Schedule pods with this schedulerName; may be repeated.")
+@click.option(
+    "--scheduler-conf",
+    type=click.Path(path_type=Path),
+    help="A volcano-scheduler.conf. It is read again when it changes; a wrong one is logged and not used.",
+)
+@_configuration_map("Without --scheduler-conf: NAMESPACE/NAME of the ConfigMap; empty for the defaults.")
+@board_option
+@click.option(
+    "--with-controller/--no-controller",
+    default=True,
+    show_default=True,
+    help="Run the vcjob controller, too; not where Volcano's own runs.",
+)
+@_POD_GROUPS
+@queue_command_option
+@click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
+@click.option(
+    "--binds-in-flight",
+    type=click.IntRange(1, 1000),
+    default=64,
+    show_default=True,
+    help="Concurrent Binding requests.",
+)
+@click.option(
+    "--journal",
+    type=click.Path(path_type=Path),
+    help="Record every turn in this file, for `ringwise replay` and `ringwise why --story`.",
+)
+@click.option(
+    "--journal-size",
+    type=click.IntRange(1, 1 << 20),
+    default=64,
+    show_default=True,
+    metavar="MEGABYTES",
+    help="With --journal: size after which a new file begins; the full one becomes FILE.1.",
+)
+@click.option(
+    "--journal-files",
+    type=click.IntRange(1, 1000),
+    default=8,
+    show_default=True,
+    help="With --journal: how many files are kept.",
+)
+@with_options(WEB)
+def scheduler(
+    names: tuple[str, ...],
+    scheduler_conf: Path | None,
+    scheduler_configmap: tuple[str, str] | None,
+    boards: tuple[Path, ...],
+    with_controller: bool,
+    shadow: bool,
+    binds_in_flight: int,
+    web_address: str,
+    web_hosts: tuple[str, ...],
+    web_cert_file: Path | None,
+    web_key_file: Path | None,
+    web_replicas: str,
+    journal: Path | None,
+    journal_size: int,
+    journal_files: int,
+    **options: Any,
+) -> None:
+    """Run the scheduler on a Kubernetes cluster."""
+    from ringwise.apps.kube_scheduler import ComponentOptions
+
+    _run_component(
+        ComponentOptions(
+            **_common(**options),
+            scheduler_names=names,
+            scheduler_conf=scheduler_conf,
+            configuration_map=scheduler_configmap,
+            boards=boards,
+            with_controller=with_controller,
+            shadow=shadow,
+            in_flight=binds_in_flight,
+            web=web_options(web_address, web_hosts, web_cert_file, web_key_file, web_replicas),
+            journal=journal,
+            journal_bytes=journal_size << 20,
+            journal_files=journal_files,
+        )
+    )
+
+
+@click.command()
+@_cluster_options
+@click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
+@_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
+@_POD_GROUPS
+@queue_command_option
+def controller(names: tuple[str, ...], **options: Any) -> None:
+    """Run the vcjob controller on a Kubernetes cluster.
+
+    It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates the PodGroups
+    of pods whose owner creates none.
+    """
+    from ringwise.apps.kube_scheduler import ComponentOptions
+
+    _run_component(ComponentOptions(**_common(**options), scheduler_names=names, with_scheduler=False))
+
+
+def _common(healthz_address: str, kube_api_qps: float, kube_api_burst: int, **options: Any) -> dict[str, Any]:
+    """The options that scheduler and controller share, under the names of `ComponentOptions`."""
+    return {
+        **options,
+        "health_address": healthz_address,
+        "requests_per_second": kube_api_qps,
+        "burst": kube_api_burst,
+    }
+
+
+def _run_component(options: ComponentOptions) -> None:
+    """Run until a signal; what is wrong with the options is one line and exit code 2."""
+    from ringwise.apps.journal.format import JournalError
+    from ringwise.apps.kube_scheduler import run
+    from ringwise.kube.run.leader_election import LeaseSettingsError
+    from ringwise.kube.run.runner import CoreFailedError
+    from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.manifests.text.errors import ConfigurationError
+    from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.topology.board import BoardError
+
+    configure()
+    try:
+        for address in filter(None, (options.metrics_address, options.health_address)):
+            parse_address(address)
+        if options.web is not None:
+            options.web.check()
+        run(options)
+    except (
+        KubeConfigError,
+        LeaseSettingsError,
+        ConfigurationError,
+        BoardError,
+        AddressError,
+        JournalError,
+    ) as error:
+        raise stop(*str(error).splitlines()) from None
+    except OSError as error:
+        raise stop(f"{error.filename}: {error.strerror}" if error.filename else str(error)) from None
+    except CoreFailedError as error:
+        raise stop(f"the scheduler failed: {error}", code=ExitCode.INTERNAL_ERROR) from None
+
+
+@click.command("admission")
+@with_options(_API_SERVER)
+@click.option(
+    "--namespace",
+    default=_own_namespace,
+    show_default="$POD_NAMESPACE or volcano-system",
+    help="Namespace of the Service and of the Secret with the certificates.",
+)
+@_configuration_map("NAMESPACE/NAME of the scheduler's configuration; empty for the defaults.")
+@_scheduler_names("Check jobs and pods with this schedulerName; may be repeated.")
+@click.option(
+    "--address",
+    default=default_address(9443),
+    show_default=shown_default(9443),
+    help="Listen address for requests of the API server, `:PORT` for all addresses.",
+)
+@_HEALTH
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    help="Another host name for the certificate; may be repeated.",
+)
+@board_option
+@click.option(
+    "--enable-queue-allocated-pods-check",
+    "protect_used_queues",
+    is_flag=True,
+    help="Refuse to delete a queue that has pods, also when it is Closed.",
+)
+def admission_command(
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    scheduler_configmap: tuple[str, str] | None,
+    names: tuple[str, ...],
+    address: str,
+    healthz_address: str,
+    hosts: tuple[str, ...],
+    boards: tuple[Path, ...],
+    protect_used_queues: bool,
+) -> None:
+    """Refuse impossible jobs at submit, with the reason and the cures.
+
+    The webhook issues and renews its certificates itself; replicas share them.
+    """
+    from ringwise.apps.admission.webhook import Options, run
+    from ringwise.kubeclient.credentials import KubeConfigError
+    from ringwise.metrics.endpoints import AddressError, parse_address
+    from ringwise.topology.board import BoardError
+
+    configure()
+    try:
+        for given in filter(None, (address, healthz_address)):
+            parse_address(given)
+        run(
+            Options(
+                kubeconfig,
+                context,
+                namespace,
+                scheduler_configmap,
+                address,
+                healthz_address,
+                hosts,
+                names,
+                boards,
+                protect_used_queues,
+            )
+        )
+    except (KubeConfigError, AddressError, BoardError) as error:
+        raise stop(*str(error).splitlines()) from None
+    except OSError as error:
+        raise stop(error.strerror or str(error)) from None

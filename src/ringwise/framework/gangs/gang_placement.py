@@ -1,0 +1,263 @@
+"""Places the pods of one job in a statement: as a whole by a plan, or pod by pod."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.framework.amounts import request_text
+from ringwise.framework.extension_points import (
+    JOB_PLAN,
+    NODE_FILTER,
+    NODE_PREFERENCE,
+    TASK_ORDER,
+    JobPlan,
+    NodeFilter,
+)
+from ringwise.framework.gangs.previous_node import (
+    UsedNodes,
+    pods_with_previous_node_first,
+    prefers_previous_node,
+    select_again,
+    wait_for_previous_nodes,
+)
+from ringwise.framework.job import Job, gated_pods
+from ringwise.framework.node_selection import NodeSelection, SelectedNode
+from ringwise.framework.preferred_nodes import PreferredNodes
+from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Allocation, Statement
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+
+
+def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
+    """The job's pods that wait for a node, in the order in which they are placed.
+
+    Pods that request nothing (best effort) are placed separately, by backfill. Backup pods (hot switch) come
+    last, when the gang runs: they must not keep a pod of it waiting.
+    """
+    pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
+    if job.backups:
+        members = [pod for pod in pods if pod.uid not in job.backups]
+        pods = members if members or missing_pods(session, job) else pods
+    if len(pods) > 1 and session.registered(TASK_ORDER):
+        pods.sort(key=session.pod_key)
+    return pods
+
+
+def started_pods(session: Session, job: Job) -> int:
+    """Pods that count for the gang: they have a node and are not being deleted, or have succeeded."""
+    placements, backups = session.state.pods, job.backups
+    count = 0
+    for uid, pod in job.pods.items():
+        if uid in backups:
+            continue
+        if pod.phase == "Succeeded" or (placements[uid].node >= 0 and not pod.deleting):
+            count += 1
+    return count
+
+
+def missing_pods(session: Session, job: Job) -> int:
+    """How many pods must still get a node before the gang may start; best-effort pods come later."""
+    missing = job.min_available - started_pods(session, job)
+    if missing > 0:
+        for pod in job.pods.values():
+            if pod.cls.best_effort and session.is_pending(pod):
+                missing -= 1
+    return max(0, missing)
+
+
+def too_few_pods(job: Job, pods: int) -> Reason:
+    """Why so many pods of a gang are not enough: the others do not exist, or have scheduling gates."""
+    gated = gated_pods(job)
+    if gated:
+        return PODS_GATED(gated=gated, pods=pods, needed=job.min_available)
+    return NO_PODS_YET(pods=pods, needed=job.min_available)
+
+
+def place_gang(
+    session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False
+) -> Reason | None:
+    """Place the job's pods until its gang is complete; None when it is.
+
+    `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
+    """
+    pods = pending_pods(session, job)
+    awaited = wait_for_previous_nodes(session, job, pods)
+    if awaited is not None:
+        return awaited
+    missing = missing_pods(session, job)
+    if beyond_gang:
+        missing = 1
+        if job.policy is None or job.policy.block_nodes is None:
+            return _place_one_more(session, job, statement, pods)
+        # Jobs with blocks go on with whole blocks (P8).
+    if len(pods) < missing:
+        return too_few_pods(job, job.min_available - missing + len(pods))
+    return _place_pods(session, job, statement, pods, missing)
+
+
+def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
+    """Place the first pod that finds a node; of equal pods one is tried."""
+    failed: Reason | None = None
+    tried: set[NodeSelection] = set()
+    for pod in pods:
+        selection = session.node_selection(job, pod)
+        if selection not in tried:
+            tried.add(selection)
+            reason = _place_pods(session, job, statement, [pod], 1)
+            if reason is None:
+                return None
+            failed = failed or reason
+    return failed or too_few_pods(job, started_pods(session, job))
+
+
+def _place_pods(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int
+) -> Reason | None:
+    plan = _plan(session, job, pods)
+    if isinstance(plan, Reason):
+        return plan
+    if plan is not None:
+        return _place_by_plan(session, job, statement, plan, pods)
+    pods_in_order = pods_with_previous_node_first(session, job, pods)
+    return _place_one_by_one(session, job, statement, pods_in_order, missing)
+
+
+def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
+    """Place as many pods that request nothing as find a node."""
+    return _place_one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
+
+
+def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
+    for plan in session.registered(JOB_PLAN):
+        answer = plan(job, pods)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _place_by_plan(
+    session: Session, job: Job, statement: Statement, plan: JobPlan, pods: Sequence[Pod]
+) -> Reason | None:
+    """Carry out a plan. Pods it does not name (they request no chips) are placed one by one."""
+    rest: list[Pod] = []
+    queue = session.queues.get(job.queue)
+    for pod in pods:
+        node = plan.nodes.get(pod.uid)
+        if node is None:
+            if not pod.cls.chips:
+                rest.append(pod)
+            continue
+        if queue is not None:
+            denied = session.allocatable(queue, pod)
+            if denied is not None:
+                return denied
+        selection = session.node_selection(job, pod)
+        chips = selection.chips_on(node)
+        if len(chips) != selection.chips or not selection.fits(node):
+            return selection.verdict(node)[1] or _no_node(session, job, statement, pod, selection, {})
+        statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
+    session.plans[job.key] = plan
+    return _place_one_by_one(session, job, statement, rest, missing_pods(session, job))
+
+
+def _place_one_by_one(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int | None
+) -> Reason | None:
+    """Give each pod the best node there is; stop when `missing` have one (None: try all of them)."""
+    queue = session.queues.get(job.queue)
+    failed: Reason | None = None
+    failed_classes: set[NodeSelection] = set()
+    placed = 0
+    # Nodes that a filter refused are hidden from a view that all pods of a board share,
+    # so they come back as soon as a pod of another class is placed.
+    current: NodeSelection | None = None
+    hidden: dict[int, Reason] = {}
+    used = UsedNodes(session, job)
+    try:
+        for pod in pods:
+            selection = session.node_selection(job, pod)
+            if selection in failed_classes:
+                continue
+            denied = session.allocatable(queue, pod) if queue is not None else None
+            if denied is not None and failed is not None:
+                continue
+            if hidden and current is not None and selection is not current:
+                current.unhide(hidden)
+            current = selection
+            selected = _select_node(session, job, pod, selection, hidden, used)
+            if selected is None:
+                failed_classes.add(selection)
+                failed = failed or _no_node(session, job, statement, pod, selection, hidden)
+                continue
+            if denied is not None:
+                # A node fits, so it really is the queue that keeps the pod waiting.
+                failed = denied
+                continue
+            chips = selection.chips_of_chosen(selected.node)
+            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score))
+            used.add(selected.node)
+            placed += 1
+            if missing is not None and placed >= missing and session.job_ready(job):
+                return None
+    finally:
+        if hidden and current is not None:
+            current.unhide(hidden)
+    if placed >= (missing or 0) and session.job_ready(job):
+        return None
+    return failed or too_few_pods(job, started_pods(session, job))
+
+
+def _select_node(
+    session: Session,
+    job: Job,
+    pod: Pod,
+    selection: NodeSelection,
+    hidden: dict[int, Reason],
+    used: UsedNodes,
+) -> SelectedNode | None:
+    filters = node_filters(session, job, pod)
+    preferred = node_preferences(session, job, pod)
+    if prefers_previous_node(session, job, pod):
+        selected = select_again(session, job, pod, selection, hidden, filters, preferred, used)
+        if selected is not None:
+            return selected
+    return selection.choose(hidden, filters, preferred)
+
+
+def node_filters(session: Session, job: Job, pod: Pod) -> list[NodeFilter]:
+    """The plugins' filters of single nodes for this pod; most pods have none."""
+    factories = session.registered(NODE_FILTER)
+    return [accepts for make in factories if (accepts := make(job, pod)) is not None]
+
+
+def node_preferences(session: Session, job: Job, pod: Pod) -> PreferredNodes | None:
+    """The extra scores of nodes for this pod; most pods have none."""
+    parts = [part for prefer in session.registered(NODE_PREFERENCE) for part in prefer(job, pod)]
+    return PreferredNodes(parts, session.state.labels.known, session.budget) if parts else None
+
+
+def _no_node(
+    session: Session,
+    job: Job,
+    statement: Statement,
+    pod: Pod,
+    selection: NodeSelection,
+    hidden: dict[int, Reason],
+) -> Reason:
+    """Why no node fits this pod, in numbers."""
+    statement.refused = pod, len(statement.allocations)
+    details = {
+        "job": job.name,
+        "pod": pod.name,
+        "asks": request_text(pod.cls),
+        "nodes": session.state.node_count,
+        "refusals": selection.refusals(hidden),
+    }
+    if job.min_available <= 1:
+        return NO_NODE_FITS(**details)
+    started = started_pods(session, job)
+    return GANG_INCOMPLETE(
+        **details, fit=started, needed=job.min_available, missing=job.min_available - started
+    )

@@ -1,0 +1,302 @@
+"""ConfigMaps of device plugins: free, faulty and recovering chips of each node (N7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from ringwise.manifests.objects.chips import chip_of, chips_in
+from ringwise.manifests.objects.metadata import identity
+from ringwise.manifests.text.checking import decoded, keyed, read_entries
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.quantities import NANOSECONDS
+from ringwise.manifests.text.wire import ConfigMapWire, Texts, WireStruct
+from ringwise.records import dataclass
+from ringwise.state.model import DeviceReport, ReportedFault
+from ringwise.state.ranges import MAX_NODE_CHIPS
+from ringwise.topology.chips import chip_prefix, mask_of
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import (
+    CHIP_RESOURCE_PREFIX,
+    CLUSTER_INFO_PREFIX,
+    CLUSTER_NODE_INFO,
+    CLUSTER_SWITCH_INFO_PREFIX,
+    DEVICE_INFO_KEY,
+    DEVICE_INFO_PREFIX,
+    DOUBTFUL_CHIPS_KEY,
+    FAULT_SUFFIX,
+    KUBE_SYSTEM,
+    KUBELET_LISTING_KEY,
+    MINDX_DL,
+    MOUNTED_CHIPS_KEY,
+    NETWORK_UNHEALTHY_SUFFIX,
+    NODE_INFO_PREFIX,
+    RECOVERING_SUFFIX,
+    SCHEDULER_CONFIG_MAP,
+    SWITCH_INFO_PREFIX,
+    UNHEALTHY_SUFFIX,
+)
+
+#: `fault_type` of faults of a network port.
+NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
+#: Entries of one list of faults that are read.
+MAX_FAULTS = 10_000
+#: Resources of chips of one node: most have one.
+MAX_RESOURCES = 16
+_AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
+_NODE_PREFIXES = (DEVICE_INFO_PREFIX, NODE_INFO_PREFIX, SWITCH_INFO_PREFIX)
+_SUFFIXES = (UNHEALTHY_SUFFIX, NETWORK_UNHEALTHY_SUFFIX, RECOVERING_SUFFIX, FAULT_SUFFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class RawConfigMap:
+    """A ConfigMap for another reader."""
+
+    namespace: str
+    name: str
+    data: dict[str, str]
+    origin: str = ""
+
+
+class _Listed(WireStruct, rename=None):
+    DeviceList: Texts | None = None
+    UpdateTime: int | None = None
+
+
+class _CodeLevel(WireStruct, rename=None):
+    fault_level: str | None = None
+
+
+class _FaultEntry(WireStruct, rename=None):
+    fault_type: str | None = None
+    npu_name: str | None = None
+    fault_level: str | None = None
+    fault_handling: str | None = None
+    #: One code, or several with commas.
+    fault_code: str | None = None
+    fault_time_and_level_map: dict[str, _CodeLevel] | None = None
+
+
+class _Info(WireStruct, rename=None):
+    """Both forms: the device plugin nests the list in `DeviceInfo`, the aggregate does not."""
+
+    DeviceInfo: _Listed | None = None
+    DeviceList: Texts | None = None
+    UpdateTime: int | None = None
+    SuperPodID: int | None = None
+    ServerIndex: int | str | None = None
+    RackID: int | None = None
+
+
+#: What the entries of aggregates said last: name of the ConfigMap -> entry -> its text, and its reports.
+KnownEntries = dict[str, dict[str, tuple[bytes, list[DeviceReport]]]]
+
+
+def config_map_from_wire(
+    wire: ConfigMapWire, found: Findings, known: KnownEntries | None = None
+) -> tuple[list[DeviceReport], RawConfigMap | None] | None:
+    """Its device reports, or the ConfigMap itself for other readers; None when it is not used.
+
+    An aggregate is written every few seconds, and few of its nodes change: the reports of the others are
+    taken from `known`, which is kept up to date.
+    """
+    given = wire.metadata.namespace if wire.metadata else None
+    who = identity(wire.metadata, "ConfigMap", found)
+    data = {key: value or "" for key, value in (wire.data or {}).items()}
+    if who.name == SCHEDULER_CONFIG_MAP:
+        return [], RawConfigMap(who.namespace, who.name, data, found.origin)
+    if who.name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
+        return _of_node(who.name, data, found), None
+    if who.name.startswith(CLUSTER_INFO_PREFIX) and given in (None, "", MINDX_DL):
+        return _of_cluster(who.name, data, found, {} if known is None else known), None
+    return None
+
+
+def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceReport]:
+    path = keyed("data", DEVICE_INFO_KEY)
+    if DEVICE_INFO_KEY not in data:
+        found.wrong(path, "is missing")
+        return []
+    info = decoded(data[DEVICE_INFO_KEY], _Info, path, found)
+    if info is None:
+        return []
+    reports = list(_reports(name.removeprefix(DEVICE_INFO_PREFIX), info, False, path, found))
+    mounted = _chips_of_pods(data, MOUNTED_CHIPS_KEY, found)
+    doubtful = _chips_of_pods(data, DOUBTFUL_CHIPS_KEY, found)
+    if mounted or doubtful:
+        reports = [
+            replace(
+                report,
+                mounted=_of_resource(mounted, report.resource, MOUNTED_CHIPS_KEY, found),
+                doubtful=_of_resource(doubtful, report.resource, DOUBTFUL_CHIPS_KEY, found),
+            )
+            for report in reports
+        ]
+    if KUBELET_LISTING_KEY in data:
+        text = data[KUBELET_LISTING_KEY]
+        reports = [
+            replace(
+                report,
+                kubelet_ids=_kubelet_ids(text, report.resource) if text else None,
+                kubelet_silent=not text,
+            )
+            for report in reports
+        ]
+    return reports
+
+
+def _chips_of_pods(data: Mapping[str, str], key: str, found: Findings) -> Mapping[str, str]:
+    written = data.get(key)
+    return decoded(written, dict[str, str], keyed("data", key), found) or {} if written else {}
+
+
+def _of_resource(written: Mapping[str, str], resource: str, key: str, found: Findings) -> Mapping[str, int]:
+    """N8: pod uid to its chips of this resource, as our device plugin reports them."""
+    prefix = chip_prefix(resource)
+    path = keyed("data", key)
+    return {
+        uid: mask_of(chips_in(names, resource, keyed(path, uid), found))
+        for uid, names in written.items()
+        if names.strip().startswith(prefix)
+    }
+
+
+def _kubelet_ids(text: str, resource: str) -> Mapping[str, int] | None:
+    """What kubelet lists. No decision depends on it, so what cannot be read counts as not reported."""
+    try:
+        listed = msgspec.json.decode(text, type=dict[str, str])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    ids = {pod: [chip_of(name, resource) for name in names.split(",")] for pod, names in listed.items()}
+    return {pod: mask_of(one for one in found if one is not None) for pod, found in ids.items()}
+
+
+def _of_cluster(name: str, data: dict[str, str], found: Findings, known: KnownEntries) -> list[DeviceReport]:
+    path = keyed("data", name)
+    before, entries = known.pop(name, {}), known.setdefault(name, {})
+    # Chunks of the aggregate that are not used any more are empty.
+    if not data.get(name, "").strip():
+        return []
+    raws = decoded(data[name], dict[str, msgspec.Raw], path, found) or {}
+    texts = {key: bytes(raw) for key, raw in raws.items()}
+    reports: list[DeviceReport] = []
+    changed: dict[str, msgspec.Raw] = {}
+    for key, text in texts.items():
+        if key in before and before[key][0] == text:
+            entries[key] = before[key]
+            reports += before[key][1]
+        else:
+            changed[key] = raws[key]
+    for key, info in read_entries(changed, _Info, path, found).items():
+        if not key.startswith(DEVICE_INFO_PREFIX) or key == DEVICE_INFO_PREFIX:
+            found.wrong(keyed(path, key), f"must be {DEVICE_INFO_PREFIX}<node>")
+            continue
+        wrong = len(found.errors)
+        read = list(_reports(key.removeprefix(DEVICE_INFO_PREFIX), info, True, keyed(path, key), found))
+        if len(found.errors) == wrong:
+            reports += read
+            entries[key] = texts[key], read
+    return reports
+
+
+def aggregated_nodes(wire: ConfigMapWire) -> frozenset[str] | None:
+    """The nodes that an aggregate names; None for another ConfigMap, and for one that cannot be read."""
+    name = (wire.metadata.name if wire.metadata else None) or ""
+    text = (wire.data or {}).get(name)
+    if not name.startswith(_AGGREGATES) or text is None:
+        return None
+    try:
+        keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return frozenset(key.removeprefix(prefix) for key in keys for prefix in _NODE_PREFIXES)
+
+
+def _reports(node: str, info: _Info, aggregated: bool, path: str, found: Findings) -> Iterator[DeviceReport]:
+    def number(name: str, value: int | None) -> int | None:
+        return None if value is None else found.count(f"{top}.{name}", value, -1, -INT32, INT32)
+
+    top, listed = path, info.DeviceInfo
+    given = info.DeviceList
+    updated = info.UpdateTime
+    if listed is not None:
+        path += ".DeviceInfo"
+        given, updated = listed.DeviceList, listed.UpdateTime
+    if given is None:
+        found.wrong(f"{path}.DeviceList", "is missing")
+        return
+    lists = {key: value or "" for key, value in given.items() if key.startswith(CHIP_RESOURCE_PREFIX)}
+    server_index = info.ServerIndex
+    if isinstance(server_index, str):
+        server_index = whole_number(server_index, -INT32, INT32)
+    else:
+        server_index = number("ServerIndex", server_index)
+    superpod, rack = number("SuperPodID", info.SuperPodID), number("RackID", info.RackID)
+    resources = _resources(lists)
+    if len(resources) > MAX_RESOURCES:
+        allowed = f"must list the chips of at most {MAX_RESOURCES} resources"
+        found.wrong(f"{path}.DeviceList", f"{allowed}, got {len(resources)}")
+        return
+
+    def chips(key: str, resource: str) -> int:
+        return mask_of(chips_in(lists.get(key, ""), resource, keyed(f"{path}.DeviceList", key), found))
+
+    for resource in resources:
+        network = f"{resource}{NETWORK_UNHEALTHY_SUFFIX}"
+        yield DeviceReport(
+            node=node,
+            resource=resource,
+            free=chips(resource, resource),
+            unhealthy=chips(f"{resource}{UNHEALTHY_SUFFIX}", resource),
+            network_unhealthy=chips(network, resource) if network in lists else None,
+            recovering=chips(f"{resource}{RECOVERING_SUFFIX}", resource),
+            superpod=superpod,
+            server_index=server_index,
+            update_time=found.count(f"{path}.UpdateTime", updated, 0, most=2**53) * NANOSECONDS,
+            aggregated=aggregated,
+            origin=found.origin,
+            rack=rack,
+            faults=_chip_faults(lists.get(f"{resource}{FAULT_SUFFIX}", ""), resource),
+        )
+
+
+def _chip_faults(text: str, resource: str) -> tuple[ReportedFault, ...]:
+    """The codes of the list `<resource>-Fault`, each with its own level where that is known.
+
+    The list explains; which chips are unhealthy is in the other lists. So a list that cannot be read is as
+    none, and does not cost the report.
+    """
+    if len(text) <= len("[]"):
+        return ()
+    try:
+        entries = msgspec.json.decode(text, type=list[_FaultEntry])
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+    prefix = chip_prefix(resource)
+    found: dict[ReportedFault, None] = {}
+    for entry in entries[:MAX_FAULTS]:
+        name = entry.npu_name or ""
+        chip = whole_number(name.removeprefix(prefix), 0, MAX_NODE_CHIPS - 1)
+        if chip is None or not name.startswith(prefix):
+            continue
+        network = entry.fault_type == NETWORK_FAULT_TYPE
+        levels = entry.fault_time_and_level_map or {}
+        for code in (part.strip() for part in (entry.fault_code or "").split(",")):
+            own = levels.get(code)
+            level = own.fault_level if own is not None and own.fault_level else None
+            level = level or entry.fault_handling or entry.fault_level or ""
+            found[ReportedFault(chip, code, level, network)] = None
+    return tuple(found)
+
+
+def _resources(lists: dict[str, str]) -> list[str]:
+    """Whole chips only: `huawei.com/Ascend910`, not its list of unhealthy ones nor vNPUs (`Ascend910-2c`)."""
+    found: dict[str, None] = {}
+    for key in lists:
+        suffix = next((one for one in _SUFFIXES if key.endswith(one)), "")
+        resource = key.removesuffix(suffix)
+        if suffix != FAULT_SUFFIX and "-" not in resource:
+            found[resource] = None
+    return sorted(found)

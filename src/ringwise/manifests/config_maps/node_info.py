@@ -1,0 +1,122 @@
+"""ConfigMaps about the health of nodes beside their chips: from NodeD, and of the nodes' own switches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from ringwise.manifests.objects.metadata import identity
+from ringwise.manifests.text.checking import decoded, decoded_entries, keyed
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConfigMapWire, WireStruct
+from ringwise.state.model import NodeReport
+from ringwise.wellknown import (
+    CLUSTER_NODE_INFO,
+    CLUSTER_SWITCH_INFO_PREFIX,
+    DEVICE_INFO_PREFIX,
+    KUBE_SYSTEM,
+    MINDX_DL,
+    NODE_INFO_KEY,
+    NODE_INFO_PREFIX,
+    SWITCH_INFO_KEY,
+    SWITCH_INFO_PREFIX,
+)
+
+#: The sources of `NodeReport`.
+NODE, SWITCH = "node", "switch"
+
+
+#: NodeD's levels of a node's own hardware, and what the worst of them makes of the node.
+_STATUS_OF_LEVEL = {
+    "NotHandleFault": "Healthy",
+    "PreSeparateFault": "PreSeparate",
+    "SeparateFault": "UnHealthy",
+}
+
+
+class _Status(WireStruct, rename=None):
+    NodeStatus: str | None = None
+    FaultDevList: Any = None
+
+
+class _NodeInfo(WireStruct, rename=None):
+    """Both forms: NodeD nests the status beside a check code, the aggregate does not."""
+
+    NodeInfo: _Status | None = None
+    NodeStatus: str | None = None
+    FaultDevList: Any = None
+
+
+def node_reports_of(wire: ConfigMapWire, found: Findings) -> list[NodeReport] | None:
+    """The health of the nodes that it reports on; None when it reports on none."""
+    given = wire.metadata.namespace if wire.metadata else None
+    name = identity(wire.metadata, "ConfigMap", found).name
+    data = {key: value or "" for key, value in (wire.data or {}).items()}
+    if name.startswith(DEVICE_INFO_PREFIX) and given in (None, "", KUBE_SYSTEM):
+        return _of_own_switches(name.removeprefix(DEVICE_INFO_PREFIX), data, found)
+    if given not in (None, "", MINDX_DL):
+        return None
+    if name.startswith(NODE_INFO_PREFIX):
+        return _of_node(name.removeprefix(NODE_INFO_PREFIX), data, found)
+    if name == CLUSTER_NODE_INFO:
+        return _of_cluster(name, data, NODE_INFO_PREFIX, NODE, found)
+    if name.startswith(CLUSTER_SWITCH_INFO_PREFIX):
+        return _of_cluster(name, data, SWITCH_INFO_PREFIX, SWITCH, found)
+    return None
+
+
+def _of_own_switches(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+    """One that cannot be read is as none: it must not cost the chips that the same ConfigMap reports."""
+    text = data.get(SWITCH_INFO_KEY, "")
+    if not text.strip():
+        return []
+    try:
+        info = msgspec.json.decode(text, type=_Status)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return []
+    return [NodeReport(node, SWITCH, info.NodeStatus or "", origin=found.origin)]
+
+
+def _of_node(node: str, data: dict[str, str], found: Findings) -> list[NodeReport]:
+    path = keyed("data", NODE_INFO_KEY)
+    if NODE_INFO_KEY not in data:
+        found.wrong(path, "is missing")
+        return []
+    info = decoded(data[NODE_INFO_KEY], _NodeInfo, path, found)
+    return [] if info is None else [NodeReport(node, NODE, _status(info), origin=found.origin)]
+
+
+def _of_cluster(
+    name: str, data: dict[str, str], prefix: str, source: str, found: Findings
+) -> list[NodeReport]:
+    path = keyed("data", name)
+    if not data.get(name, "").strip():
+        return []
+    infos = decoded_entries(data[name], _NodeInfo, path, found)
+    reports: list[NodeReport] = []
+    for key, info in infos.items():
+        node = key.removeprefix(prefix)
+        if node == key or not node:
+            found.wrong(keyed(path, key), f"must be {prefix}<node>")
+            continue
+        reports.append(NodeReport(node, source, _status(info), aggregated=True, origin=found.origin))
+    return reports
+
+
+def _status(info: _NodeInfo) -> str:
+    """NodeD's own word; without one, what follows from the worst of its faults."""
+    stated, faults = info.NodeStatus, info.FaultDevList
+    if info.NodeInfo is not None:
+        stated, faults = info.NodeInfo.NodeStatus, info.NodeInfo.FaultDevList
+    if stated or not isinstance(faults, list):
+        return stated or ""
+    return status_of_levels(str(one.get("FaultLevel")) for one in faults if isinstance(one, dict))
+
+
+def status_of_levels(levels: Iterable[str]) -> str:
+    """The state of a node with faults of these levels; levels that are not known count as none."""
+    order = list(_STATUS_OF_LEVEL.values())
+    found = [_STATUS_OF_LEVEL[level] for level in levels if level in _STATUS_OF_LEVEL]
+    return max(found, key=order.index, default="")

@@ -1,0 +1,49 @@
+"""`reset.json` of `reset-config-<job>`, as Huawei's components read it, with a change made."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ringwise.manifests.text.go_json import compact, digest
+from ringwise.messages.commands import SetResetConfig
+from ringwise.topology.numbers import INT32
+from ringwise.wellknown import CHECK_CODE_KEY, POD_RESCHEDULE, RESET_KEY, RESTART_TYPE_KEY
+
+
+def changed(text: str, command: SetResetConfig) -> dict[str, str] | None:
+    """The data keys with the change made; None where the text is no JSON object.
+
+    The fields are those that Huawei's components know, in their order: the checksum is over them.
+    """
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    ranks = found.get("RankList")
+    reset: dict[str, Any] = {
+        "RankList": ranks if isinstance(ranks, list) else None,
+        "UpdateTime": _number(found.get("UpdateTime"), 1 << 62),
+        "RetryTime": _number(found.get("RetryTime"), INT32 - 1),
+        "FaultFlushing": found.get("FaultFlushing") is True,
+        "GracefulExit": _number(found.get("GracefulExit"), INT32),
+        "RestartFaultProcess": found.get("RestartFaultProcess") is True,
+    }
+    written: dict[str, str] = {}
+    if command.graceful_exit is not None:
+        reset["GracefulExit"] = int(command.graceful_exit)
+    if command.whole_job_restarted is not None:
+        reset["RankList"] = []
+        reset["UpdateTime"] = command.seconds
+        reset["RetryTime"] = 0 if command.whole_job_restarted else reset["RetryTime"] + 1
+        written[RESTART_TYPE_KEY] = POD_RESCHEDULE
+    try:
+        return {RESET_KEY: compact(reset), CHECK_CODE_KEY: digest(reset), **written}
+    except (RecursionError, UnicodeEncodeError):
+        return None
+
+
+def _number(given: Any, most: int) -> int:
+    return given if type(given) is int and 0 <= given <= most else 0

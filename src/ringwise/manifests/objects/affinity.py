@@ -1,0 +1,163 @@
+"""Node selectors, affinities and tolerations of a pod, validated like the API server does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import (
+    ExpressionWire,
+    LabelSelectorWire,
+    NodeAffinityWire,
+    NodeSelectorTermWire,
+    PodAffinityTermWire,
+    PodAffinityWire,
+    TolerationWire,
+)
+from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration
+from ringwise.wellknown import NAMESPACE_NAME
+
+#: In `PodTerm.namespaces`: every namespace.
+ALL_NAMESPACES = "*"
+
+#: A requirement that no object meets, for selectors that Kubernetes defines to match nothing.
+_NOTHING = Requirement("metadata.name", "In", ())
+
+_NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_POD_OPERATORS = _NODE_OPERATORS[:4]
+_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def requirement(
+    wire: ExpressionWire, path: str, found: Findings, operators: Sequence[str] = _NODE_OPERATORS
+) -> Requirement:
+    values = tuple(shared(value) for value in wire.values or ())
+    if not wire.key:
+        found.wrong(f"{path}.key", "is missing")
+    if wire.operator not in operators:
+        found.wrong(f"{path}.operator", f"must be one of {', '.join(operators)}, got {shown(wire.operator)}")
+    elif wire.operator in ("In", "NotIn") and not values:
+        found.wrong(f"{path}.values", f"must not be empty for {wire.operator}")
+    elif wire.operator in ("Exists", "DoesNotExist") and values:
+        found.wrong(f"{path}.values", f"must be empty for {wire.operator}")
+    elif wire.operator in ("Gt", "Lt") and not (len(values) == 1 and _is_integer(values[0])):
+        found.wrong(f"{path}.values", f"must be one whole number for {wire.operator}")
+    return Requirement(shared(wire.key), shared(wire.operator), values)
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 20
+
+
+def node_rules(
+    affinity: NodeAffinityWire, path: str, found: Findings
+) -> tuple[tuple[NodeTerm, ...], tuple[tuple[int, NodeTerm], ...]]:
+    """The required terms (any of them must hold) and the preferred ones with their weights."""
+    required: tuple[NodeTerm, ...] = ()
+    if affinity.required is not None:
+        where = f"{path}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+        terms = affinity.required.node_selector_terms or ()
+        if not terms:
+            found.wrong(where, "must have at least one term")
+        required = tuple(
+            _node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
+        )
+    preferred = []
+    for position, wire in enumerate(affinity.preferred or ()):
+        where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
+        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        if wire.preference is None:
+            found.wrong(f"{where}.preference", "is missing")
+        elif wire.preference.match_expressions or wire.preference.match_fields:
+            preferred.append((weight, _node_term(wire.preference, f"{where}.preference", found)))
+    return required, tuple(preferred)
+
+
+def _node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTerm:
+    labels = tuple(
+        requirement(one, f"{path}.matchExpressions[{position}]", found)
+        for position, one in enumerate(wire.match_expressions or ())
+    )
+    fields = tuple(
+        requirement(one, f"{path}.matchFields[{position}]", found, ("In", "NotIn"))
+        for position, one in enumerate(wire.match_fields or ())
+    )
+    for position, one in enumerate(fields):
+        if one.key != "metadata.name":
+            found.wrong(f"{path}.matchFields[{position}].key", f"must be metadata.name, got {shown(one.key)}")
+    return NodeTerm(labels, fields) if labels or fields else NodeTerm(fields=(_NOTHING,))
+
+
+def pod_rules(
+    affinity: PodAffinityWire, path: str, found: Findings
+) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
+    """The required terms (all must hold) and the preferred ones, which carry their weights."""
+    required = tuple(
+        _pod_term(term, 0, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", found)
+        for position, term in enumerate(affinity.required or ())
+    )
+    preferred = []
+    for position, wire in enumerate(affinity.preferred or ()):
+        where = f"{path}.preferredDuringSchedulingIgnoredDuringExecution[{position}]"
+        weight = found.count(f"{where}.weight", wire.weight, 1, least=1, most=100)
+        if wire.pod_affinity_term is None:
+            found.wrong(f"{where}.podAffinityTerm", "is missing")
+        else:
+            preferred.append(_pod_term(wire.pod_affinity_term, weight, f"{where}.podAffinityTerm", found))
+    return required, tuple(preferred)
+
+
+def _pod_term(wire: PodAffinityTermWire, weight: int, path: str, found: Findings) -> PodTerm:
+    if not wire.topology_key:
+        found.wrong(f"{path}.topologyKey", "is missing")
+    selector: tuple[Requirement, ...] = (_NOTHING,)
+    if wire.label_selector is not None:
+        selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
+    namespaces = set(wire.namespaces or ())
+    if wire.namespace_selector is not None:
+        namespaces |= _namespaces(wire.namespace_selector)
+    return PodTerm(shared(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
+
+
+def _namespaces(selector: LabelSelectorWire) -> set[str]:
+    """Labels of namespaces are not read; only the label with the name is known for every namespace."""
+    labels = selector.match_labels or {}
+    if set(labels) == {NAMESPACE_NAME} and not selector.match_expressions:
+        return {labels[NAMESPACE_NAME] or ""}
+    return {ALL_NAMESPACES}
+
+
+def label_selector(wire: LabelSelectorWire, path: str, found: Findings) -> tuple[Requirement, ...]:
+    """All requirements must hold; an empty selector matches every pod."""
+    matches = [
+        Requirement(shared(key), "In", (shared(value or ""),))
+        for key, value in sorted((wire.match_labels or {}).items())
+    ]
+    matches += [
+        requirement(one, f"{path}.matchExpressions[{position}]", found, _POD_OPERATORS)
+        for position, one in enumerate(wire.match_expressions or ())
+    ]
+    return tuple(matches)
+
+
+def tolerations(wires: Sequence[TolerationWire] | None, path: str, found: Findings) -> tuple[Toleration, ...]:
+    return tuple(_toleration(wire, f"{path}[{position}]", found) for position, wire in enumerate(wires or ()))
+
+
+def _toleration(wire: TolerationWire, path: str, found: Findings) -> Toleration:
+    operator = wire.operator or "Equal"
+    if operator not in ("Equal", "Exists"):
+        found.wrong(f"{path}.operator", f"must be Equal or Exists, got {shown(wire.operator)}")
+    if not wire.key and operator != "Exists":
+        found.wrong(f"{path}.operator", "must be Exists when there is no key")
+    if (wire.effect or "") not in _EFFECTS:
+        allowed = ", ".join(_EFFECTS[1:])
+        found.wrong(f"{path}.effect", f"must be one of {allowed}, or empty, got {shown(wire.effect)}")
+    return Toleration(
+        shared(wire.key or ""),
+        shared(operator),
+        shared(wire.value or ""),
+        shared(wire.effect or ""),
+    )

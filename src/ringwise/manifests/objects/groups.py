@@ -1,0 +1,228 @@
+"""PodGroups, Queues, PriorityClasses, ResourceQuotas and Commands into values of state and messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ringwise.manifests.objects.metadata import identity, reference
+from ringwise.manifests.objects.pods import never_preempts
+from ringwise.manifests.objects.resources import amount, amounts
+from ringwise.manifests.text.checking import keyed
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import MIN_RESOURCES, TASKS, check
+from ringwise.manifests.text.quantities import NotReadableError
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import (
+    CommandTargetWire,
+    CommandWire,
+    MetaWire,
+    PhaseStatusWire,
+    PodGroupSpecWire,
+    PodGroupWire,
+    PriorityClassWire,
+    QueueAffinityWire,
+    QueueSpecWire,
+    QueueStatusWire,
+    QueueWire,
+    ResourceQuotaSpecWire,
+    ResourceQuotaStatusWire,
+    ResourceQuotaWire,
+    ScopeExpressionWire,
+    ScopeSelectorWire,
+)
+from ringwise.messages.events import JobCommand, QueueCommand
+from ringwise.state.model import (
+    DEFAULT_QUEUE,
+    ROOT_QUEUE,
+    ClassScope,
+    NodeGroupAffinity,
+    PodGroup,
+    PriorityClass,
+    Queue,
+    ResourceQuota,
+    ordinary_group_name,
+)
+from ringwise.state.queue_rules import DEFAULT_NAMESPACE
+from ringwise.topology.numbers import INT32, whole_number
+from ringwise.wellknown import GROUP_REPLICAS, NODE_GROUP_LIMITS
+
+_GROUP_PHASES = ("", "Pending", "Running", "Unknown", "Inqueue", "Completed")
+_QUEUE_STATES = ("Open", "Closed", "Closing", "Unknown")
+_PRIORITIES = 2**31
+_CLASS_SCOPE = "PriorityClass"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
+    who = identity(wire.metadata, "PodGroup", found)
+    spec = wire.spec or PodGroupSpecWire()
+    phase = (wire.status or PhaseStatusWire()).phase or ""
+    if phase not in _GROUP_PHASES:
+        found.wrong("status.phase", f"must be one of {', '.join(_GROUP_PHASES[1:])}, got {shown(phase)}")
+    tasks = spec.min_task_member or {}
+    if not check(TASKS, tasks, "spec.minTaskMember", found):
+        tasks = {}
+    least = spec.min_resources
+    if not check(MIN_RESOURCES, least, "spec.minResources", found):
+        least = None
+    ordinary = who.owner is not None and who.name == ordinary_group_name(who.owner.uid)
+    # Written by the controller; what cannot be read announces nothing.
+    replicas = whole_number(who.annotations.get(GROUP_REPLICAS, ""), 1, INT32) if ordinary else None
+    return PodGroup(
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        ordinary=ordinary,
+        replicas=replicas or 0,
+        min_member=found.count("spec.minMember", spec.min_member, 1),
+        min_task_member={
+            shared(task): found.count(keyed("spec.minTaskMember", task), count, 0)
+            for task, count in tasks.items()
+        },
+        queue=reference(spec.queue, "spec.queue", found, DEFAULT_QUEUE),
+        priority_class=reference(spec.priority_class_name, "spec.priorityClassName", found),
+        min_resources=amounts(least, "spec.minResources", found),
+        phase=shared(phase),
+        created=who.created,
+        labels=who.labels,
+        annotations=who.annotations,
+        owner=who.owner,
+        origin=found.origin,
+    )
+
+
+def queue_from_wire(wire: QueueWire, found: Findings) -> Queue:
+    who = identity(wire.metadata, "Queue", found, namespaced=False)
+    spec = wire.spec or QueueSpecWire()
+    state = (wire.status or QueueStatusWire()).state or "Open"
+    if state not in _QUEUE_STATES:
+        found.wrong("status.state", f"must be one of {', '.join(_QUEUE_STATES)}, got {shown(state)}")
+    guarantee = spec.guarantee.resource if spec.guarantee else None
+    limits, problem = _node_group_limits(who.annotations.get(NODE_GROUP_LIMITS))
+    return Queue(
+        name=who.name,
+        weight=found.count("spec.weight", spec.weight, 1, least=1, most=65535),
+        capability=amounts(spec.capability, "spec.capability", found),
+        guarantee=amounts(guarantee, "spec.guarantee.resource", found),
+        reclaimable=spec.reclaimable is not False,
+        state=state,
+        priority=found.count("spec.priority", spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
+        parent=spec.parent or ("" if who.name == ROOT_QUEUE else ROOT_QUEUE),
+        created=who.created,
+        uid=who.uid,
+        annotations=who.annotations,
+        origin=found.origin,
+        deserved=amounts(spec.deserved, "spec.deserved", found),
+        node_groups=_node_groups(spec.affinity),
+        node_group_limits=limits,
+        node_group_problem=problem,
+    )
+
+
+def _node_groups(wire: QueueAffinityWire | None) -> NodeGroupAffinity | None:
+    """The rules of a queue about node groups; None where it has none."""
+    if wire is None:
+        return None
+    near, far = wire.node_group_affinity, wire.node_group_anti_affinity
+    if near is None and far is None:
+        return None
+    return NodeGroupAffinity(
+        required=tuple(near.required or ()) if near is not None else (),
+        preferred=tuple(near.preferred or ()) if near is not None else (),
+        anti_required=tuple(far.required or ()) if far is not None else (),
+        anti_preferred=tuple(far.preferred or ()) if far is not None else (),
+    )
+
+
+def _node_group_limits(text: str | None) -> tuple[Mapping[str, Mapping[str, int]], str]:
+    """What a queue may use on each node group, or why that cannot be read.
+
+    It is no error of the Queue: only the plugin nodegroup reads it, and jobs then wait with the reason.
+    """
+    if text is None:
+        return {}, ""
+    found = Findings("")
+    limits: dict[str, dict[str, int]] = {}
+    try:
+        groups = json.loads(text)
+        if not isinstance(groups, dict):
+            raise ValueError("it is no object of node groups")
+        for group, resources in groups.items():
+            if not isinstance(resources, dict):
+                raise ValueError(f"{shown(group)} is no object of resources")
+            limits[group] = {}
+            for name, value in resources.items():
+                if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+                    raise ValueError(f"{shown(name)} of {shown(group)} is no quantity")
+                limits[group][name] = amount(name, value, shown(group), found)
+    except (ValueError, NotReadableError, RecursionError) as problem:
+        return {}, str(problem) or type(problem).__name__
+    if found.errors:
+        return {}, str(found.errors[0])
+    return limits, ""
+
+
+def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueCommand:
+    """A Command object. It exists until it is carried out."""
+    target = wire.target or CommandTargetWire()
+    name, action = target.name or "", wire.action or ""
+    if target.kind not in ("Job", "Queue"):
+        found.wrong("target.kind", f"must be Job or Queue, got {shown(target.kind)}")
+    if not name:
+        found.wrong("target.name", "is missing")
+    if not action:
+        found.wrong("action", "is missing")
+    meta = wire.metadata or MetaWire()
+    namespace = meta.namespace or DEFAULT_NAMESPACE
+    if target.kind == "Queue":
+        return QueueCommand(name, action, namespace, meta.name or "", meta.uid or "")
+    return JobCommand(f"{namespace}/{name}", action)
+
+
+def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> ResourceQuota:
+    who = identity(wire.metadata, "ResourceQuota", found)
+    spec = wire.spec or ResourceQuotaSpecWire()
+    status = wire.status or ResourceQuotaStatusWire()
+    class_scopes, other_scopes = _scopes(spec, found)
+    return ResourceQuota(
+        namespace=who.namespace,
+        name=who.name,
+        hard=amounts(spec.hard, "spec.hard", found),
+        used=amounts(status.used, "status.used", found),
+        origin=found.origin,
+        class_scopes=class_scopes,
+        other_scopes=other_scopes,
+    )
+
+
+def _scopes(spec: ResourceQuotaSpecWire, found: Findings) -> tuple[tuple[ClassScope, ...], bool]:
+    """What a quota says about priority classes, and whether it has other scopes.
+
+    A scope in the short list means that the pod has it: any priority class, for one.
+    """
+    selector = spec.scope_selector or ScopeSelectorWire()
+    wires = [
+        *(ScopeExpressionWire(scope, "Exists") for scope in spec.scopes or ()),
+        *(selector.match_expressions or ()),
+    ]
+    classes: list[ClassScope] = []
+    for position, wire in enumerate(wires):
+        if wire.scope_name != _CLASS_SCOPE:
+            continue
+        if wire.operator not in _OPERATORS:
+            path = f"spec.scopeSelector.matchExpressions[{position - len(spec.scopes or ())}].operator"
+            found.wrong(path, f"must be one of {', '.join(_OPERATORS)}, got {shown(wire.operator)}")
+        classes.append(ClassScope(shared(wire.operator or ""), tuple(map(shared, wire.values or ()))))
+    return tuple(classes), len(classes) < len(wires)
+
+
+def priority_class_from_wire(wire: PriorityClassWire, found: Findings) -> PriorityClass:
+    who = identity(wire.metadata, "PriorityClass", found, namespaced=False)
+    return PriorityClass(
+        name=who.name,
+        value=found.count("value", wire.value, 0, least=-_PRIORITIES, most=_PRIORITIES - 1),
+        default=bool(wire.global_default),
+        never_preempts=bool(never_preempts(wire.preemption_policy, "preemptionPolicy", found)),
+        origin=found.origin,
+    )

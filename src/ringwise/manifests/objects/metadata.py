@@ -1,0 +1,239 @@
+"""Metadata of objects: name, labels, annotations, timestamps, owner."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+
+from ringwise.manifests.text.checking import keyed
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import LABELS, NAME, check
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import MetaWire, OwnerReferenceWire, Texts
+from ringwise.records import dataclass
+from ringwise.state.model import EMPTY, Owner
+from ringwise.wellknown import (
+    BACKUP_NEW_POD,
+    BACKUP_SOURCE_POD,
+    CHIP_RESOURCE_PREFIX,
+    DISTRIBUTED_JOB,
+    HCCL_PREFIX,
+    IN_HOT_SWITCH,
+    IS_HEALTHY,
+    IS_SHARED_TOR,
+    KUBERNETES_SCHEDULING_PREFIX,
+    NEED_VOLCANO_OPERATION,
+    NODE_HEALTHY_STATUS,
+    POD_TYPE,
+    PREDICATE_TIME,
+    PROCESS_RECOVER_STRATEGY,
+    RACK_ANNOTATION,
+    RACK_REQUEST_PREFIX,
+    RANK_TABLE_PREFIX,
+    RECOVER_STRATEGY,
+    RESCHEDULE_IN_PLACE,
+    RESET_INFO,
+    RINGWISE_PREFIX,
+    SERVER_INDEX,
+    SERVER_TYPE,
+    SHARED_TOR_IP,
+    SLA_WAITING_TIME_OLD,
+    SUPER_POD_PREFIX,
+    SUPERPOD_ANNOTATION,
+    SUPERPOD_REQUEST_PREFIX,
+    TOR_AFFINITY,
+    VOLCANO_PREFIX,
+    VOLCANO_SCHEDULING_PREFIX,
+    WAIT_RESCHEDULE_TIMEOUT,
+)
+
+#: Annotations that are kept: those that Ringwise reads or writes. All others are dropped to save memory; a
+#: dump contains the last applied manifest of every pod.
+_KEPT_PREFIXES = (
+    CHIP_RESOURCE_PREFIX,
+    VOLCANO_PREFIX,
+    VOLCANO_SCHEDULING_PREFIX,
+    KUBERNETES_SCHEDULING_PREFIX,
+    RINGWISE_PREFIX,
+    RANK_TABLE_PREFIX,
+    HCCL_PREFIX,
+    SUPERPOD_REQUEST_PREFIX,
+    RACK_REQUEST_PREFIX,
+    SUPER_POD_PREFIX,
+    TOR_AFFINITY,
+)
+_KEPT = frozenset(
+    {
+        PREDICATE_TIME,
+        SUPERPOD_ANNOTATION,
+        SERVER_INDEX,
+        SERVER_TYPE,
+        RACK_ANNOTATION,
+        IS_SHARED_TOR,
+        IS_HEALTHY,
+        SHARED_TOR_IP,
+        DISTRIBUTED_JOB,
+        RESCHEDULE_IN_PLACE,
+        RECOVER_STRATEGY,
+        WAIT_RESCHEDULE_TIMEOUT,
+        PROCESS_RECOVER_STRATEGY,
+        NEED_VOLCANO_OPERATION,
+        BACKUP_NEW_POD,
+        BACKUP_SOURCE_POD,
+        IN_HOT_SWITCH,
+        POD_TYPE,
+        RESET_INFO,
+        NODE_HEALTHY_STATUS,
+        SLA_WAITING_TIME_OLD,
+    }
+)
+#: Limit of the API server for all annotations of one object.
+MAX_ANNOTATION_CHARACTERS = 256 * 1024
+#: Namespace of the uids of objects without one, which are derived from their names.
+_UIDS = uuid.UUID("6f1e7a52-2f0c-5a39-9a0e-6d2f8a1c4b77")
+
+
+@dataclass(slots=True)
+class Identity:
+    """The checked metadata of one object."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: int
+    deleting: bool
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    owner: Owner | None
+
+
+_NO_META = MetaWire()
+
+
+def identity(meta: MetaWire | None, kind: str, found: Findings, *, namespaced: bool = True) -> Identity:
+    """Checked metadata. A missing namespace is `default`, a missing uid is derived from kind and name."""
+    meta = meta or _NO_META
+    name = name_of(given_name(meta), "metadata.name", found)
+    namespace = ""
+    if namespaced:
+        namespace = name_of(meta.namespace or "default", "metadata.namespace", found)
+    time_of(meta.deletion_timestamp, "metadata.deletionTimestamp", found)
+    if namespaced:
+        # Nodes and Queues are the operator's.
+        check(LABELS, meta.labels, "metadata.labels", found)
+    return Identity(
+        namespace=namespace,
+        name=name,
+        uid=meta.uid or derived_uid(kind, namespace, name),
+        created=time_of(meta.creation_timestamp, "metadata.creationTimestamp", found),
+        deleting=meta.deletion_timestamp is not None,
+        labels=texts(meta.labels),
+        annotations=kept_annotations(meta.annotations, "metadata.annotations", found),
+        owner=owner_of(meta.owner_references),
+    )
+
+
+def given_name(meta: MetaWire) -> str | None:
+    """A name that the API server makes from `generateName` ends with 0: equal inputs have equal answers."""
+    return meta.name or (f"{meta.generate_name}0" if meta.generate_name else None)
+
+
+def derived_uid(kind: str, namespace: str, name: str) -> str:
+    """The same name has the same uid in every run."""
+    return str(uuid.uuid5(_UIDS, f"{kind}/{namespace}/{name}"))
+
+
+def name_of(name: str | None, field: str, found: Findings) -> str:
+    if not name:
+        found.wrong(field, "is missing")
+        return ""
+    if len(name) > NAME.most or "/" in name or " " in name or not name.isprintable():
+        found.wrong(
+            field,
+            f"must be a name of at most {NAME.most} letters, digits, '-' and '.', got {shown(name)}",
+        )
+    return shared(name)
+
+
+def reference(name: str | None, field: str, found: Findings, default: str = "") -> str:
+    """The name of another object, which may be missing."""
+    if name and len(name) > NAME.most:
+        found.too_large(field, f"must be a name of at most {NAME.most} characters, got {shown(name)}")
+        return default
+    return shared(name or default)
+
+
+def time_of(text: str | None, field: str, found: Findings) -> int:
+    if text is None:
+        return 0
+    try:
+        return nanoseconds(text)
+    except NotReadableError as problem:
+        found.wrong(field, f"{problem}, got {shown(text)}")
+        return 0
+
+
+def texts(given: Texts | None) -> Mapping[str, str]:
+    """A map of strings, each kept once. Null is the empty string, as for the API server."""
+    if not given:
+        return EMPTY
+    return {shared(key): shared(value or "") for key, value in given.items()}
+
+
+def kept_annotations(given: Texts | None, field: str, found: Findings) -> Mapping[str, str]:
+    if not given:
+        return EMPTY
+    size = 0
+    kept: dict[str, str] = {}
+    for key, value in given.items():
+        value = value or ""
+        size += len(key) + len(value)
+        if key.startswith(_KEPT_PREFIXES) or key in _KEPT:
+            kept[shared(key)] = value
+    if size > MAX_ANNOTATION_CHARACTERS:
+        longest = max(given, key=lambda key: len(given[key] or ""))
+        found.wrong(
+            keyed(field, longest),
+            f"annotations of one object may have {MAX_ANNOTATION_CHARACTERS} characters, got {size}",
+        )
+        return EMPTY
+    return kept or EMPTY
+
+
+def owner_of(references: list[OwnerReferenceWire] | None) -> Owner | None:
+    """The controller, else the first owner."""
+    if not references:
+        return None
+    reference = next((one for one in references if one.controller), references[0])
+    return Owner(
+        shared(reference.kind),
+        shared(reference.name),
+        reference.uid,
+        shared(reference.api_version),
+        not reference.controller,
+    )
+
+
+def boolean_in(text: str, field: str, found: Findings) -> bool:
+    """A boolean as text, in the spellings that Volcano accepts."""
+    if text in ("1", "t", "T", "true", "True", "TRUE"):
+        return True
+    if text not in ("", "0", "f", "F", "false", "False", "FALSE"):
+        found.wrong(field, f'must be "true" or "false", got {shown(text)}')
+    return False
+
+
+def number_in(text: str, field: str, found: Findings, *, least: int | None = None) -> int | None:
+    """A whole number as text in a label or annotation."""
+    stripped = text.strip()
+    digits = stripped.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+        allowed = "a whole number" if least is None else f"a whole number of {least} or more"
+        found.wrong(field, f"must be {allowed}, got {shown(text)}")
+        return None
+    number = int(stripped)
+    if least is not None and number < least:
+        found.wrong(field, f"must be a whole number of {least} or more, got {shown(text)}")
+        return None
+    return number

@@ -1,0 +1,317 @@
+"""Pods and pod templates into the objects of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from weakref import ReferenceType, WeakValueDictionary
+
+import msgspec
+
+from ringwise.manifests.objects.affinity import node_rules, pod_rules, tolerations
+from ringwise.manifests.objects.chips import chips_in
+from ringwise.manifests.objects.metadata import Identity, boolean_in, identity, name_of, number_in, texts
+from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
+from ringwise.manifests.objects.visible_devices import visible_devices
+from ringwise.manifests.text.checking import keyed
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import check, drop_labels, drop_oversized, oversized
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
+from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    CHIP_RESOURCE_PREFIX,
+    GROUP_NAME,
+    JOB_COMPLETION_INDEX,
+    PREEMPTABLE,
+    QUEUE_GATE,
+    RANK_INDEX,
+    TASK_INDEX_VARIABLE,
+    TASK_SPEC,
+    VOLCANO_GROUP_NAME,
+    VOLCANO_SCHEDULER,
+)
+
+GROUP_ANNOTATIONS = (GROUP_NAME, VOLCANO_GROUP_NAME)
+
+_ENCODER = msgspec.msgpack.Encoder()
+_PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+_PRIORITIES = 2**31
+_NEVER = "Never"
+_PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
+
+
+class _Checked(ReferenceType[PodClass]):
+    """A pod class as long as a pod has it, and the number of containers that request chips."""
+
+    __slots__ = ("chip_containers", "key")
+
+    key: bytes
+    chip_containers: int
+
+
+class PodClassCache:
+    """Every distinct pod class once: thousands of pods share a template.
+
+    The key is the encoding of the fields that matter, so a template is checked once and not for every pod.
+    A class is kept as long as a pod has it, so the cache is never larger than what is live.
+    """
+
+    def __init__(self) -> None:
+        self._known: WeakValueDictionary[tuple[object, ...], PodClass] = WeakValueDictionary()
+        checked: dict[bytes, _Checked] = {}
+        self._checked = checked
+
+        def forget(entry: ReferenceType[PodClass]) -> None:
+            # Not a method: it would keep the cache alive with its classes.
+            if isinstance(entry, _Checked) and checked.get(entry.key) is entry:
+                del checked[entry.key]
+
+        self._forget = forget
+
+    def __len__(self) -> int:
+        return len(self._checked)
+
+    def of(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
+        """The class of a pod spec, and the number of containers that request chips (D4)."""
+        try:
+            seen = _ENCODER.encode(
+                (
+                    [(container.resources, container.ports) for container in spec.containers or ()],
+                    [(one.resources, one.restart_policy, one.ports) for one in spec.init_containers or ()],
+                    spec.overhead,
+                    spec.resources,
+                    spec.node_selector,
+                    spec.affinity,
+                    spec.tolerations,
+                    spec.host_network,
+                )
+            )
+        except OverflowError:
+            # A number beyond 64 bits: the check reports its field, and there is no key to find it by.
+            return self._check(spec, path, found)
+        entry = self._checked.get(seen)
+        known = entry() if entry is not None else None
+        if entry is not None and known is not None:
+            return known, entry.chip_containers
+        before = len(found.errors)
+        known, chip_containers = self._check(spec, path, found)
+        if len(found.errors) == before:
+            entry = _Checked(known, self._forget)
+            entry.key, entry.chip_containers = seen, chip_containers
+            self._checked[seen] = entry
+        return known, chip_containers
+
+    def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
+        requests = pod_requests(spec, path, found)
+        chips = requests.chips
+        too_large = list(oversized(spec))
+        if too_large:
+            for field, limit, count in too_large:
+                check(limit, count, f"{path}.{field}", found)
+            return PodClass(), requests.chip_containers
+        node_terms: tuple[NodeTerm, ...] = ()
+        preferred_nodes: tuple[tuple[int, NodeTerm], ...] = ()
+        nothing: tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]] = ((), ())
+        together = apart = nothing
+        if spec.affinity is not None:
+            where = f"{path}.affinity"
+            if spec.affinity.node_affinity is not None:
+                node_terms, preferred_nodes = node_rules(
+                    spec.affinity.node_affinity, f"{where}.nodeAffinity", found
+                )
+            if spec.affinity.pod_affinity is not None:
+                together = pod_rules(spec.affinity.pod_affinity, f"{where}.podAffinity", found)
+            if spec.affinity.pod_anti_affinity is not None:
+                apart = pod_rules(spec.affinity.pod_anti_affinity, f"{where}.podAntiAffinity", found)
+        meaning = (
+            # Two chip resources in one pod are valid input but cannot be placed: no board has the joined
+            # name.
+            "+".join(sorted(chips or requests.chips_declined)) or None,
+            sum(chips.values()),
+            requests.amounts.get(CPU, 0),
+            requests.amounts.get(MEMORY, 0),
+            tuple(
+                sorted(
+                    (name, count)
+                    for name, count in requests.amounts.items()
+                    if count and name not in (CPU, MEMORY, PODS) and not name.startswith(CHIP_RESOURCE_PREFIX)
+                )
+            ),
+            tuple(sorted(texts(spec.node_selector).items())),
+            node_terms,
+            preferred_nodes,
+            tolerations(spec.tolerations, f"{path}.tolerations", found),
+            together[0],
+            apart[0],
+            together[1],
+            apart[1],
+            _host_ports(spec, path, found),
+            requests.chips_before_start,
+        )
+        known = self._known.get(meaning)
+        if known is None:
+            known = self._known[meaning] = PodClass(*meaning)
+        return known, requests.chip_containers
+
+
+def _host_ports(spec: PodSpecWire, path: str, found: Findings) -> tuple[tuple[str, str, int], ...]:
+    """(address, protocol, port) of containers and sidecars; other init containers end before they start.
+
+    With hostNetwork every port of a container is a port of the host.
+    """
+    ports = set()
+    staying = [(f"containers[{position}]", one) for position, one in enumerate(spec.containers or ())]
+    for position, one in enumerate(spec.init_containers or ()):
+        if is_sidecar(one):
+            staying.append((f"initContainers[{position}]", one))
+    for name, container in staying:
+        for index, port in enumerate(container.ports or ()):
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                where = f"{path}.{name}.ports[{index}].hostPort"
+                number = found.count(where, number, 0, least=1, most=65535)
+                ports.add((port.host_ip or "0.0.0.0", port.protocol or "TCP", number))
+    return tuple(sorted(ports))
+
+
+_NO_SPEC = PodSpecWire()
+_NO_STATUS = PodStatusWire()
+
+
+def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod:
+    """The pod. It must not be used when there are errors in `found`."""
+    if wire.metadata is not None and wire.spec is not None and wire.spec.node_name:
+        drop_labels(wire.metadata)
+    who = identity(wire.metadata, "Pod", found)
+    spec = wire.spec or _NO_SPEC
+    if spec.node_name:
+        drop_oversized(spec)
+    if not spec.containers:
+        found.wrong("spec.containers", "must have at least one container")
+    cls, chip_containers = classes.of(spec, "spec", found)
+    phase = (wire.status or _NO_STATUS).phase or "Pending"
+    if phase not in _PHASES:
+        found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")
+    node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
+    nominated = (wire.status or _NO_STATUS).nominated_node_name
+    annotations = who.annotations
+    return Pod(
+        uid=who.uid,
+        namespace=who.namespace,
+        name=who.name,
+        cls=cls,
+        phase=shared(phase),
+        node=node,
+        deleting=who.deleting,
+        created=who.created,
+        labels=who.labels,
+        annotations=annotations,
+        group=group_of(annotations),
+        task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
+        rank=_rank(who, spec, phase, found),
+        owner=who.owner,
+        scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
+        priority=priority_of(spec, "spec.priority", found),
+        priority_class=shared(spec.priority_class_name or ""),
+        preemptable=preemptable(annotations, who.labels, "metadata", found),
+        gated=bool(spec.scheduling_gates),
+        chip_containers=chip_containers,
+        holds=_named(cls, annotations, cls.resource, phase, found) if node else (),
+        mounted=_named(cls, annotations, ASCEND_REAL, phase, found) if node else (),
+        origin=found.origin,
+        never_preempts=never_preempts(spec.preemption_policy, "spec.preemptionPolicy", found),
+        nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
+        queue_gated=_is_queue_gated(spec, annotations),
+        visible_devices=visible_devices(spec, "spec"),
+    )
+
+
+def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:
+    """Without the annotation somebody else added the gate, and removes it."""
+    gates = [gate.name for gate in spec.scheduling_gates or ()]
+    return gates == [QUEUE_GATE] and annotations.get(QUEUE_GATE) == "true"
+
+
+def group_of(annotations: Mapping[str, str]) -> str | None:
+    for key in GROUP_ANNOTATIONS:
+        if annotations.get(key):
+            return shared(annotations[key])
+    return None
+
+
+def priority_of(spec: PodSpecWire, path: str, found: Findings) -> int:
+    """The pod's own, which the API server checks. Volcano's task annotation only orders the pods of a job."""
+    return found.count(path, spec.priority, 0, least=-_PRIORITIES, most=_PRIORITIES - 1)
+
+
+def never_preempts(policy: str | None, path: str, found: Findings) -> bool | None:
+    """None where no policy is given."""
+    if policy and policy not in _PREEMPTION_POLICIES:
+        found.wrong(path, f"must be one of {', '.join(_PREEMPTION_POLICIES)}, got {shown(policy)}")
+    return policy == _NEVER if policy else None
+
+
+def preemptable(
+    annotations: Mapping[str, str], labels: Mapping[str, str], path: str, found: Findings
+) -> bool:
+    if PREEMPTABLE in annotations:
+        return boolean_in(annotations[PREEMPTABLE], keyed(f"{path}.annotations", PREEMPTABLE), found)
+    if PREEMPTABLE in labels:
+        return boolean_in(labels[PREEMPTABLE], keyed(f"{path}.labels", PREEMPTABLE), found)
+    return False
+
+
+def _rank(who: Identity, spec: PodSpecWire, phase: str, found: Findings) -> int | None:
+    """The rank annotation (not of failed pods), else the number that the owner gives, else the task index.
+
+    StatefulSets number by name, Indexed Jobs of Kubernetes by label.
+    """
+    written = who.annotations.get(RANK_INDEX)
+    if written and phase != "Failed":
+        return number_in(written, keyed("metadata.annotations", RANK_INDEX), found, least=0)
+    ordinal = who.labels.get(JOB_COMPLETION_INDEX)
+    if ordinal is None and who.owner is not None and who.owner.kind == "StatefulSet":
+        ordinal = who.name.rpartition("-")[2]
+    if ordinal is not None and ordinal.isascii() and ordinal.isdigit() and len(ordinal) <= 9:
+        return int(ordinal)
+    return rank_variable(spec, "spec", found)
+
+
+def rank_variable(spec: PodSpecWire, path: str, found: Findings) -> int | None:
+    for position, container in enumerate(spec.containers or ()):
+        value, index = _variable(container)
+        if value:
+            return number_in(value, f"{path}.containers[{position}].env[{index}].value", found, least=0)
+    return None
+
+
+def _variable(container: ContainerWire) -> tuple[str, int]:
+    for index, variable in enumerate(container.env or ()):
+        if variable.name == TASK_INDEX_VARIABLE:
+            return variable.value or "", index
+    return "", 0
+
+
+def _named(
+    cls: PodClass, annotations: Mapping[str, str], key: str | None, phase: str, found: Findings
+) -> tuple[int, ...]:
+    """N8: the chips that one list of a bound pod names, up to the pod's limit. No limit: none."""
+    if phase in ENDED:
+        # It holds no chips any more, so errors in the list do not matter.
+        found = Findings(found.origin)
+    if not cls.chips or cls.resource is None or key is None or "+" in cls.resource:
+        return ()
+    written = annotations.get(key)
+    if not written or "-" in cls.resource:
+        # A resource with a dash is a vNPU; its names are not those of physical chips.
+        return ()
+    path = keyed("metadata.annotations", key)
+    before = len(found.errors)
+    chips = chips_in(written, cls.resource, path, found)
+    if len(chips) < cls.chips and len(found.errors) == before:
+        found.wrong(
+            path, f"must name as many chips as the limit {cls.chips} of {cls.resource}, got {len(chips)}"
+        )
+        return ()
+    return chips[: cls.chips]

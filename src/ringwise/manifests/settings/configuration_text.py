@@ -1,0 +1,256 @@
+"""From the bytes of a configuration file to YAML nodes with their line numbers.
+
+A scheduler reads this file while it runs, so a hostile one must not cost it time or
+memory: size, depth and what aliases expand to are limited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from ringwise.framework.arguments import Value, quoted
+from ringwise.grammar import counted
+from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
+from ringwise.records import dataclass
+from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
+
+MAX_BYTES = 1024 * 1024
+MAX_DEPTH = 32
+MAX_NODES = 50_000
+#: The keys under which a ConfigMap carries the file.
+CONFIGMAP_KEYS = (SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI)
+
+_SCALARS = yaml.SafeLoader("")
+_PLAIN_SCALARS: Mapping[str, Callable[[Any], Value]] = {
+    "tag:yaml.org,2002:bool": _SCALARS.construct_yaml_bool,
+    "tag:yaml.org,2002:int": _SCALARS.construct_yaml_int,
+    "tag:yaml.org,2002:float": _SCALARS.construct_yaml_float,
+    "tag:yaml.org,2002:null": _SCALARS.construct_yaml_null,
+}
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The root node of a configuration, and what turns its lines into lines of the file."""
+
+    origin: str
+    root: yaml.MappingNode
+    first_line: int = 1
+
+    def line_of(self, node: yaml.Node) -> int:
+        return self.first_line + int(node.start_mark.line)
+
+
+def open_configuration(text: bytes | str, origin: str) -> Document:
+    """The configuration in `text`: a bare file, or manifests with one ConfigMap that carries it."""
+    roots = _compose(_decoded(text, origin), origin, first_line=1)
+    if not roots:
+        raise _error(origin, None, "the file is empty; allowed: a scheduler configuration")
+    manifests = [manifest for root in roots for manifest in _manifests(root)]
+    if not manifests and len(roots) == 1:
+        return Document(origin, _mapping(roots[0], origin, first_line=1))
+    if not manifests:
+        raise _error(
+            origin, None, f"holds {counted(roots, 'document')}; allowed: one scheduler configuration"
+        )
+    return _from_config_map(manifests, origin)
+
+
+def _decoded(text: bytes | str, origin: str) -> str:
+    if len(text) > MAX_BYTES:
+        raise _error(origin, None, f"is larger than a configuration can be; allowed: up to {MAX_BYTES} bytes")
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start) + 1
+        raise _error(origin, line, "is not text; allowed: UTF-8") from None
+
+
+def _compose(text: str, origin: str, first_line: int) -> list[yaml.Node]:
+    try:
+        _check_depth(text, origin, first_line)
+        roots = [root for root in yaml.compose_all(text, Loader=_LOADER) if root is not None]
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = first_line + int(mark.line) if mark is not None else None
+        what = error.problem or error.context or "it cannot be read"
+        raise _error(
+            origin,
+            line,
+            f"is not valid YAML ({what}); allowed: keys of one map and items of one list in one column",
+        ) from None
+    except yaml.YAMLError as error:
+        position = getattr(error, "position", 0)
+        line = first_line + text.count("\n", 0, position)
+        raise _error(
+            origin, line, "is not valid YAML (a character that no text has); allowed: text"
+        ) from None
+    for root in roots:
+        _check_expansion(root, origin, first_line)
+    return [root for root in roots if not _is_null(root)]
+
+
+def _check_depth(text: str, origin: str, first_line: int) -> None:
+    """Runs ahead of composing, which recurses."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                mark = event.start_mark
+                line = first_line + int(mark.line) if mark is not None else None
+                raise _error(origin, line, f"is nested too deeply; allowed: {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _check_expansion(root: yaml.Node, origin: str, first_line: int) -> None:
+    """Counts nodes as if every alias were expanded, without expanding it."""
+    sizes: dict[int, int] = {}
+    open_nodes: set[int] = set()
+
+    def size(node: yaml.Node) -> int:
+        if isinstance(node, yaml.ScalarNode):
+            return 1
+        known = sizes.get(id(node))
+        if known is not None:
+            return known
+        line = first_line + int(node.start_mark.line)
+        if id(node) in open_nodes:
+            raise _error(origin, line, "an alias contains itself; allowed: aliases of finished values")
+        open_nodes.add(id(node))
+        total = 1
+        for child in _children(node):
+            total += size(child)
+        open_nodes.discard(id(node))
+        if total > MAX_NODES:
+            raise _error(origin, line, f"holds or expands to too much; allowed: {MAX_NODES} values")
+        sizes[id(node)] = total
+        return total
+
+    size(root)
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    for item in node.value:
+        if isinstance(item, tuple):
+            yield from item
+        else:
+            yield item
+
+
+def _is_null(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
+
+
+def _mapping(root: yaml.Node, origin: str, first_line: int) -> yaml.MappingNode:
+    if isinstance(root, yaml.MappingNode):
+        return root
+    line = first_line + int(root.start_mark.line)
+    raise _error(origin, line, "is not a map; allowed: the keys actions, tiers, configurations and metrics")
+
+
+def _entry(node: yaml.Node, key: str) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        entries: list[tuple[yaml.Node, yaml.Node]] = node.value
+        for key_node, value in entries:
+            if key_node.value == key:
+                return value
+    return None
+
+
+def _manifests(root: yaml.Node) -> Iterator[yaml.MappingNode]:
+    """Kubernetes objects in a document: itself, or the items of a List."""
+    kind = _entry(root, "kind")
+    if kind is None or not isinstance(root, yaml.MappingNode):
+        return
+    items = _entry(root, "items")
+    if isinstance(items, yaml.SequenceNode):
+        for item in items.value:
+            yield from _manifests(item)
+    else:
+        yield root
+
+
+def _from_config_map(manifests: list[yaml.MappingNode], origin: str) -> Document:
+    found: list[tuple[str, yaml.Node]] = []
+    keys_seen: list[str] = []
+    for manifest in manifests:
+        data = _entry(manifest, "data")
+        if not isinstance(data, yaml.MappingNode) or _kind(manifest) != "ConfigMap":
+            continue
+        for key_node, value in data.value:
+            keys_seen.append(str(key_node.value))
+            if key_node.value in CONFIGMAP_KEYS:
+                found.append((str(key_node.value), value))
+    if not found:
+        guess = next((hint for key in keys_seen if (hint := did_you_mean(key, CONFIGMAP_KEYS))), "")
+        kinds = ", ".join(sorted({quoted(_kind(manifest)) for manifest in manifests}))
+        raise _error(
+            origin,
+            1 + int(manifests[0].start_mark.line),
+            f"no ConfigMap with the key {SCHEDULER_CONFIG_KEY} among the objects of kind {kinds}; "
+            f"allowed: a ConfigMap with that key{guess}",
+        )
+    if len(found) > 1:
+        lines = ", ".join(str(1 + int(value.start_mark.line)) for _, value in found)
+        raise _error(origin, None, f"holds {len(found)} configurations (lines {lines}); allowed: one")
+    key, value = found[0]
+    return _embedded(key, value, origin)
+
+
+def _kind(manifest: yaml.MappingNode) -> str:
+    kind = _entry(manifest, "kind")
+    return str(kind.value) if isinstance(kind, yaml.ScalarNode) else ""
+
+
+def _embedded(key: str, value: yaml.Node, origin: str) -> Document:
+    """The text under a ConfigMap's key as a document of its own."""
+    line = 1 + int(value.start_mark.line)
+    if not isinstance(value, yaml.ScalarNode):
+        raise _error(origin, line, f"data[{key}] is not text; allowed: the configuration as one string")
+    first_line = 1
+    if value.style == "|":
+        # Every line of a literal block is a line of the file; the block starts below its mark.
+        first_line = line + 1
+    else:
+        origin = f"{origin}: {key}"
+    roots = _compose(str(value.value), origin, first_line)
+    if len(roots) != 1:
+        raise _error(
+            origin, line, f"holds {counted(roots, 'document')}; allowed: one scheduler configuration"
+        )
+    return Document(origin, _mapping(roots[0], origin, first_line), first_line)
+
+
+def plain_value(node: yaml.Node) -> Value:
+    """A node as a plain value, for arguments that their plugin does not declare."""
+    if isinstance(node, yaml.SequenceNode):
+        return tuple(plain_value(item) for item in node.value)
+    if isinstance(node, yaml.MappingNode):
+        return {str(key.value): plain_value(value) for key, value in node.value}
+    convert = _PLAIN_SCALARS.get(node.tag)
+    try:
+        return convert(node) if convert is not None else str(node.value)
+    except (ValueError, KeyError):
+        raise ValueError(f"{quoted(str(node.value))} does not match its tag") from None
+
+
+def noun(node: yaml.Node) -> str:
+    """What a node is, for messages."""
+    if isinstance(node, yaml.MappingNode):
+        return "a map"
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    return "empty" if not node.value else f"the text {quoted(str(node.value))}"
+
+
+def _error(origin: str, line: int | None, message: str) -> ConfigurationError:
+    return ConfigurationError([ConfigurationProblem(origin, line, "", message)])

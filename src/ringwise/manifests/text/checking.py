@@ -1,0 +1,264 @@
+"""Decoding with complete errors: every field of a value that does not fit its struct.
+
+The decoder of msgspec is fast, but stops at the first error and does not show the value. When it fails, the
+value is compared with the types of the struct here, to report every wrong field with its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import GenericAlias
+from typing import Any, TypeVar
+
+import msgspec
+import msgspec.inspect as shapes
+
+from ringwise.grammar import agrees
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.json_stream import TOO_DEEP
+from ringwise.topology.nearest import did_you_mean
+
+Kind = TypeVar("Kind")
+#: A value of a type that msgspec does not know, from what was written. Raises ValueError: what it must be.
+Hook = Callable[[type, object], object]
+
+#: Wrong entries of one map that are named: to explain one takes much longer than to read one.
+MAX_EXPLAINED = 100
+
+_TYPE_NAMES: dict[type, str] = {
+    shapes.StrType: "text",
+    shapes.IntType: "a whole number",
+    shapes.FloatType: "a number",
+    shapes.BoolType: "true or false",
+    shapes.DictType: "an object",
+    shapes.StructType: "an object",
+}
+
+
+def misfits(value: object, kind: object) -> Iterator[tuple[str, str]]:
+    """Field path and message of every part of `value` that does not fit the type `kind`."""
+    return _misfits(value, shapes.type_info(kind), "")
+
+
+def checked(value: object, kind: type[Kind], path: str, found: Findings, hook: Hook) -> Kind | None:
+    """A part of a file that people write, where a field that is null is as if it were not there.
+
+    None, with all errors, if it does not fit; fields that are missing or unknown are errors, too.
+    """
+    before = len(found.errors)
+    for field, message in _misfits(value, shapes.type_info(kind), path, hook):
+        found.wrong(field, message)
+    if len(found.errors) > before:
+        return None
+    return msgspec.convert(without_misfits(value, kind), kind, dec_hook=hook, str_keys=True)
+
+
+def one_of(value: object, allowed: Sequence[str]) -> str:
+    """For a hook: one of a few words."""
+    if value not in allowed:
+        near = did_you_mean(value, allowed) if isinstance(value, str) else ""
+        raise ValueError(f"must be one of {', '.join(allowed)}{near}")
+    return str(value)
+
+
+def _misfits(
+    value: object, shape: shapes.Type, field: str, hook: Hook | None = None
+) -> Iterator[tuple[str, str]]:
+    """With a hook also what is missing, unknown or not accepted by the hook."""
+    if isinstance(shape, shapes.UnionType):
+        fitting = next((one for one in shape.types if _fits(value, one)), None)
+        if fitting is None:
+            yield field, _message(value, [one for one in shape.types if not isinstance(one, shapes.NoneType)])
+        else:
+            yield from _misfits(value, fitting, field, hook)
+    elif not _fits(value, shape):
+        yield field, _message(value, [shape])
+    elif isinstance(shape, shapes.StructType) and isinstance(value, dict):
+        known = {inner.encode_name: inner for inner in shape.fields}
+        if hook is not None:
+            for key in value:
+                if key not in known and shape.forbid_unknown_fields:
+                    near = did_you_mean(str(key), known)
+                    yield _inside(field, str(key)), f"is unknown{near}; allowed are {', '.join(known)}"
+        for name, inner in known.items():
+            path = _inside(field, name)
+            if hook is not None and value.get(name) is None:
+                if inner.required:
+                    yield path, "is missing"
+            elif name in value:
+                yield from _misfits(value[name], inner.type, path, hook)
+    elif isinstance(shape, shapes.DictType) and isinstance(value, dict):
+        for key, entry in value.items():
+            if isinstance(shape.key_type, shapes.IntType) and not str(key).isdecimal():
+                yield field, f"must have whole numbers as keys, got {shown(key)}"
+            yield from _misfits(entry, shape.value_type, keyed(field, str(key)), hook)
+    elif isinstance(shape, shapes.CollectionType) and isinstance(value, list):
+        for position, entry in enumerate(value):
+            yield from _misfits(entry, shape.item_type, f"{field}[{position}]", hook)
+    elif isinstance(shape, shapes.CustomType) and hook is not None:
+        try:
+            hook(shape.cls, value)
+        except ValueError as problem:
+            yield field, f"{problem}, got {shown(value)}"
+
+
+def _inside(field: str, name: str) -> str:
+    return f"{field}.{name}" if field else name
+
+
+def without_misfits(value: object, kind: object) -> Any:
+    """The value without the fields and entries of maps that do not fit; lists keep their places."""
+    return _without_misfits(value, shapes.type_info(kind))
+
+
+def _without_misfits(value: object, shape: shapes.Type) -> object:
+    if isinstance(shape, shapes.UnionType):
+        shape = next((one for one in shape.types if _fits(value, one)), shape)
+    if isinstance(shape, shapes.StructType) and isinstance(value, dict):
+        types = {inner.encode_name: inner.type for inner in shape.fields}
+        return {
+            key: _without_misfits(entry, types[key])
+            for key, entry in value.items()
+            if key in types and _may_fit(entry, types[key])
+        }
+    if isinstance(shape, shapes.DictType) and isinstance(value, dict):
+        return {
+            key: _without_misfits(entry, shape.value_type)
+            for key, entry in value.items()
+            if _may_fit(entry, shape.value_type)
+        }
+    if isinstance(shape, shapes.CollectionType) and isinstance(value, list):
+        return [_without_misfits(entry, shape.item_type) for entry in value]
+    return value
+
+
+def _may_fit(value: object, shape: shapes.Type) -> bool:
+    return any(
+        _fits(value, one) for one in (shape.types if isinstance(shape, shapes.UnionType) else (shape,))
+    )
+
+
+def follows_from(field: str, misfit: str) -> bool:
+    """Whether an error of `field` may only follow from a field that was left out."""
+    # What a container requests and its limits are compared.
+    resources, found, _ = misfit.rpartition(".resources.")
+    within = f"{resources}.resources" if found else misfit
+    return field.startswith(within) or misfit.startswith(field)
+
+
+def keyed(field: str, key: str) -> str:
+    """The path of a map entry. Keys with dots are written in brackets, or the path would be ambiguous."""
+    if key.replace("-", "").replace("_", "").isalnum():
+        return f"{field}.{key}"
+    return f"{field}[{key[:100]}]"
+
+
+def _fits(value: object, shape: shapes.Type) -> bool:
+    match shape:
+        case shapes.AnyType() | shapes.RawType() | shapes.CustomType():
+            return True
+        case shapes.LiteralType():
+            return value in shape.values
+        case shapes.NoneType():
+            return value is None
+        case shapes.BoolType():
+            return isinstance(value, bool)
+        case shapes.IntType():
+            return (
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and (shape.ge is None or value >= shape.ge)
+                and (shape.le is None or value <= shape.le)
+            )
+        case shapes.FloatType():
+            return isinstance(value, (int, float)) and not isinstance(value, bool)
+        case shapes.StrType():
+            return isinstance(value, str)
+        case shapes.CollectionType():
+            return isinstance(value, list) and (shape.max_length is None or len(value) <= shape.max_length)
+        case shapes.DictType() | shapes.StructType():
+            return isinstance(value, dict)
+    return False
+
+
+def _message(value: object, allowed: list[shapes.Type]) -> str:
+    words = list(dict.fromkeys(_type_name(shape, value) for shape in allowed))
+    if words == ["text", "a whole number", "a number"]:
+        words = ["a quantity"]
+    message = f"must be {' or '.join(words)}, got {shown(value)}"
+    if words == ["text"] and isinstance(value, (int, float, bool)):
+        message += "; put it in quotes"
+    return message
+
+
+def _type_name(shape: shapes.Type, value: object) -> str:
+    match shape:
+        case shapes.LiteralType():
+            return " or ".join(map(str, shape.values))
+        case shapes.IntType() if shape.ge is not None and shape.le is not None:
+            return f"a whole number of {shape.ge} to {shape.le}"
+        case shapes.CollectionType():
+            return f"a list of at most {shape.max_length} entries" if isinstance(value, list) else "a list"
+    return _TYPE_NAMES.get(type(shape), "something else")
+
+
+# -- JSON in annotations and ConfigMaps
+
+
+def decoded(text: str, kind: type[Kind], path: str, found: Findings) -> Kind | None:
+    """JSON in an annotation or ConfigMap as a value of that type; None, with errors, if it does not fit."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+        _explain(text, kind, path, found, problem)
+    return None
+
+
+def decoded_entries(text: str, kind: type[Kind], path: str, found: Findings) -> dict[str, Kind]:
+    """A JSON object with many entries of one type. One that does not fit is an error and costs no other."""
+    all_of_them: Any = GenericAlias(dict, (str, kind))
+    try:
+        fitting: dict[str, Kind] = msgspec.json.decode(text, type=all_of_them)
+        return fitting
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return read_entries(decoded(text, dict[str, msgspec.Raw], path, found) or {}, kind, path, found)
+
+
+def read_entries(
+    raws: Mapping[str, msgspec.Raw], kind: type[Kind], path: str, found: Findings
+) -> dict[str, Kind]:
+    """The same of entries that were told apart already."""
+    fitting: dict[str, Kind] = {}
+    unexplained = 0
+    for key, raw in raws.items():
+        try:
+            fitting[key] = msgspec.json.decode(raw, type=kind)
+        except (msgspec.DecodeError, ValueError, RecursionError) as problem:
+            if len(found.errors) < MAX_EXPLAINED:
+                _explain(bytes(raw).decode(), kind, keyed(path, key), found, problem)
+            else:
+                unexplained += 1
+    if unexplained:
+        found.wrong(
+            path, f"has {unexplained} more {agrees(unexplained, 'entry', 'entries')} that cannot be read"
+        )
+    return fitting
+
+
+def _explain(text: str, kind: type[Kind], path: str, found: Findings, problem: Exception) -> None:
+    try:
+        # Broken syntax is reported before fields that do not fit, wherever it is in the text.
+        plain = msgspec.json.decode(text)
+    except RecursionError:
+        found.wrong(path, TOO_DEEP)
+        return
+    except (msgspec.DecodeError, ValueError) as broken:
+        reason = str(broken).removeprefix("JSON is malformed: ")
+        found.wrong(path, f"must be valid JSON; {reason[:1].lower()}{reason[1:]}")
+        return
+    before = len(found.errors)
+    for field, message in misfits(plain, kind):
+        separator = "" if field.startswith((".", "[")) or not field else "."
+        found.wrong(f"{path}{separator}{field}", message)
+    if len(found.errors) == before:
+        found.wrong(path, f"cannot be read: {problem}")

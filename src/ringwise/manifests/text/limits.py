@@ -1,0 +1,191 @@
+"""Sizes that no real job has: an object that exceeds one is refused where it is read.
+
+Every one of them is far above what jobs use, and low enough that to read and to place an object stays cheap.
+A pod that is bound already is not refused, or its owner could close its node: the field is dropped, and its
+chips are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sized
+
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import (
+    MetaWire,
+    NodeAffinityWire,
+    PodAffinityWire,
+    PodSpecWire,
+    Quantities,
+    ResourcesWire,
+)
+from ringwise.records import dataclass
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES
+
+_OF_ALL_PODS = ("cpu", "memory", "ephemeral-storage")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectLimit:
+    """One limit: of which objects, what is counted, and how many there may be."""
+
+    object: str
+    counted: str
+    most: int
+
+
+TERMS = ObjectLimit("pod", "terms of one kind of node or pod affinity", 256)
+REQUIREMENTS = ObjectLimit("pod", "expressions of one affinity term", 64)
+VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms", 8_192)
+SELECTOR = ObjectLimit("pod", "labels of its nodeSelector", 256)
+TOLERATIONS = ObjectLimit("pod", "tolerations", 256)
+PORTS = ObjectLimit("pod", "ports of all its containers", 1_024)
+RESOURCES = ObjectLimit("pod, vcjob", "resources that it asks for", 128)
+MIN_RESOURCES = ObjectLimit("PodGroup", "resources in minResources", 1_024)
+LABELS = ObjectLimit("pod, PodGroup, vcjob", "labels", 1_024)
+TASKS = ObjectLimit("vcjob, PodGroup", "tasks", 1_024)
+DEPENDENCIES = ObjectLimit("vcjob", "tasks that all tasks together depend on", 8_192)
+POLICIES = ObjectLimit("vcjob", "policies of the job or of one task", 64)
+EVENTS = ObjectLimit("vcjob", "events of one policy", 64)
+PLUGINS = ObjectLimit("vcjob", "job plugins and their arguments", 256)
+NAME = ObjectLimit("any", "characters of a name", 253)
+
+LIMITS = (
+    TERMS,
+    REQUIREMENTS,
+    VALUES,
+    SELECTOR,
+    TOLERATIONS,
+    PORTS,
+    RESOURCES,
+    MIN_RESOURCES,
+    LABELS,
+    TASKS,
+    DEPENDENCIES,
+    POLICIES,
+    EVENTS,
+    PLUGINS,
+    NAME,
+)
+
+
+def check(limit: ObjectLimit, items: Sized | int | None, path: str, found: Findings) -> bool:
+    """Whether there are at most so many; else an error says how many there are."""
+    count = items if isinstance(items, int) else len(items or ())
+    if count <= limit.most:
+        return True
+    found.too_large(path, f"has {count:,} {limit.counted}; at most {limit.most:,} are allowed")
+    return False
+
+
+def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
+    """The fields of a pod spec that decide on its placement and exceed a limit, with what they have."""
+    if len(spec.node_selector or ()) > SELECTOR.most:
+        yield "nodeSelector", SELECTOR, len(spec.node_selector or ())
+    if len(spec.tolerations or ()) > TOLERATIONS.most:
+        yield "tolerations", TOLERATIONS, len(spec.tolerations or ())
+    ports = sum(len(one.ports or ()) for one in (*(spec.containers or ()), *(spec.init_containers or ())))
+    if ports > PORTS.most:
+        yield "containers", PORTS, ports
+    asked = _resources(spec)
+    if asked > RESOURCES.most:
+        yield "containers", RESOURCES, asked
+    if spec.affinity is not None:
+        values = 0
+        for path, terms in _terms(spec):
+            if len(terms) > TERMS.most:
+                yield path, TERMS, len(terms)
+                continue
+            for expressions, more in terms:
+                if expressions > REQUIREMENTS.most:
+                    yield path, REQUIREMENTS, expressions
+                    break
+                values += more
+        if values > VALUES.most:
+            yield "affinity", VALUES, values
+
+
+def drop_oversized(spec: PodSpecWire) -> None:
+    """Remove the fields that exceed a limit from the spec of a bound pod: its place is decided already."""
+    for _, limit, _ in list(oversized(spec)):
+        if limit is SELECTOR:
+            spec.node_selector = None
+        elif limit is TOLERATIONS:
+            spec.tolerations = None
+        elif limit is PORTS:
+            for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+                container.ports = None
+        elif limit is RESOURCES:
+            for resources in _asking(spec):
+                resources.limits = _needed(resources.limits)
+                resources.requests = _needed(resources.requests)
+        else:
+            spec.affinity = None
+
+
+def _asking(spec: PodSpecWire) -> list[ResourcesWire]:
+    asking = (one.resources for one in (*(spec.containers or ()), *(spec.init_containers or ())))
+    return [one for one in (*asking, spec.resources) if one is not None]
+
+
+def _resources(spec: PodSpecWire) -> int:
+    """How many resources a pod asks for; none where it has too few entries for the limit."""
+    lists = [one for resources in _asking(spec) for one in (resources.limits, resources.requests) if one]
+    if sum(map(len, lists)) <= RESOURCES.most:
+        return 0
+    return len({name for one in lists for name in one})
+
+
+def _needed(amounts: Quantities | None) -> Quantities | None:
+    """What counts of a bound pod: its chips, and what all pods use."""
+    if amounts is None:
+        return None
+    chips = sorted(name for name in amounts if name.startswith(CHIP_RESOURCE_FAMILIES))[: RESOURCES.most]
+    return {name: amounts[name] for name in (*_OF_ALL_PODS, *chips) if name in amounts}
+
+
+def drop_labels(meta: MetaWire) -> None:
+    """The same for the labels of a bound pod."""
+    if len(meta.labels or ()) > LABELS.most:
+        meta.labels = None
+
+
+#: What counts of a term: its expressions, and the values in them.
+_Sizes = list[tuple[int, int]]
+
+
+def _terms(spec: PodSpecWire) -> Iterator[tuple[str, _Sizes]]:
+    affinity = spec.affinity
+    if affinity is None:
+        return
+    if affinity.node_affinity is not None:
+        yield from _node_terms(affinity.node_affinity)
+    if affinity.pod_affinity is not None:
+        yield from _pod_terms(affinity.pod_affinity, "affinity.podAffinity")
+    if affinity.pod_anti_affinity is not None:
+        yield from _pod_terms(affinity.pod_anti_affinity, "affinity.podAntiAffinity")
+
+
+def _node_terms(wire: NodeAffinityWire) -> Iterator[tuple[str, _Sizes]]:
+    required = (wire.required.node_selector_terms if wire.required is not None else None) or ()
+    preferred = [one.preference for one in wire.preferred or () if one.preference is not None]
+    for kind, terms in (("required", required), ("preferred", preferred)):
+        sizes = []
+        for term in terms:
+            expressions = [*(term.match_expressions or ()), *(term.match_fields or ())]
+            sizes.append((len(expressions), sum(len(one.values or ()) for one in expressions)))
+        yield f"affinity.nodeAffinity.{kind}DuringSchedulingIgnoredDuringExecution", sizes
+
+
+def _pod_terms(wire: PodAffinityWire, path: str) -> Iterator[tuple[str, _Sizes]]:
+    preferred = [one.pod_affinity_term for one in wire.preferred or () if one.pod_affinity_term is not None]
+    for kind, terms in (("required", wire.required or ()), ("preferred", preferred)):
+        sizes = []
+        for term in terms:
+            count = values = 0
+            for selector in (term.label_selector, term.namespace_selector):
+                if selector is not None:
+                    expressions = selector.match_expressions or ()
+                    count += len(expressions) + len(selector.match_labels or ())
+                    values += sum(len(one.values or ()) for one in expressions)
+            sizes.append((count, values + len(term.namespaces or ())))
+        yield f"{path}.{kind}DuringSchedulingIgnoredDuringExecution", sizes

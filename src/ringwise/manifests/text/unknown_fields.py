@@ -1,0 +1,225 @@
+"""What of a manifest has no effect or another one than its author may expect, and names that the API server
+would refuse: unknown fields, arguments of job plugins that are ignored, tasks without `replicas`.
+
+Only objects without a uid are looked at: a person wrote them. The API server drops unknown fields of others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ringwise.manifests.text.errors import shown
+from ringwise.manifests.text.limits import PLUGINS
+from ringwise.state.job_plugins import ignored_arguments
+from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import KUBERNETES_JOB_API
+
+#: A name as RFC 1123 has it.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_TEMPLATE = ("metadata", "spec")
+_META = (
+    *("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "uid"),
+    *(
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ),
+    *("managedFields", "selfLink"),
+)
+_POLICY = ("action", "event", "events", "exitCode", "timeout")
+#: Struct -> fields that Kubernetes and Volcano know, also those that scheduling does not need.
+_KNOWN: Mapping[str, tuple[str, ...]] = {
+    "object": ("apiVersion", "kind", "metadata", "spec", "status"),
+    "metadata": _META,
+    "Job": (
+        *("schedulerName", "minAvailable", "minSuccess", "volumes", "tasks", "policies", "plugins", "queue"),
+        *("maxRetry", "ttlSecondsAfterFinished", "priorityClassName", "runningEstimate", "networkTopology"),
+    ),
+    "task": (
+        *("name", "replicas", "minAvailable", "template", "policies", "topologyPolicy", "maxRetry"),
+        *("dependsOn", "partitionPolicy"),
+    ),
+    "policy": _POLICY,
+    "template": _TEMPLATE,
+    "PodGroup": (
+        *("minMember", "minTaskMember", "queue", "priorityClassName", "minResources", "networkTopology"),
+        "subGroupPolicy",
+    ),
+    "Queue": (
+        *("weight", "capability", "reclaimable", "extendClusters", "guarantee", "affinity", "type", "parent"),
+        *("deserved", "priority", "dequeueStrategy"),
+    ),
+    "Pod": (
+        *("activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig"),
+        *("dnsPolicy", "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork"),
+        *("hostPID", "hostUsers", "hostname", "hostnameOverride", "imagePullSecrets", "initContainers"),
+        *("nodeName", "nodeSelector", "os", "overhead", "preemptionPolicy", "priority", "priorityClassName"),
+        *("readinessGates", "resourceClaims", "resources", "restartPolicy", "runtimeClassName"),
+        *("schedulerName", "schedulingGates", "securityContext", "serviceAccount", "serviceAccountName"),
+        *("setHostnameAsFQDN", "shareProcessNamespace", "subdomain", "terminationGracePeriodSeconds"),
+        *("tolerations", "topologySpreadConstraints", "volumes", "workloadRef"),
+    ),
+    "container": (
+        *("args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe"),
+        *("name", "ports", "readinessProbe", "resizePolicy", "resources", "restartPolicy"),
+        *(
+            "restartPolicyRules",
+            "securityContext",
+            "startupProbe",
+            "stdin",
+            "stdinOnce",
+            "terminationMessagePath",
+        ),
+        *("terminationMessagePolicy", "tty", "volumeDevices", "volumeMounts", "workingDir"),
+    ),
+    "resources": ("limits", "requests", "claims"),
+    "Deployment": (
+        *("replicas", "selector", "template", "strategy", "minReadySeconds", "revisionHistoryLimit"),
+        *("paused", "progressDeadlineSeconds"),
+    ),
+    "ReplicaSet": ("replicas", "selector", "template", "minReadySeconds"),
+    "ReplicationController": ("replicas", "selector", "template", "minReadySeconds"),
+    "StatefulSet": (
+        *("replicas", "selector", "template", "serviceName", "podManagementPolicy", "updateStrategy"),
+        *("revisionHistoryLimit", "minReadySeconds", "volumeClaimTemplates", "ordinals"),
+        "persistentVolumeClaimRetentionPolicy",
+    ),
+    "Kubernetes Job": (
+        *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "selector"),
+        *("manualSelector", "template", "ttlSecondsAfterFinished", "completionMode", "suspend"),
+        *("podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes"),
+        *("podReplacementPolicy", "managedBy"),
+    ),
+    "AscendJob": ("schedulerName", "runPolicy", "successPolicy", "replicaSpecs"),
+    "PyTorchJob": ("runPolicy", "pytorchReplicaSpecs", "elasticPolicy", "nprocPerNode"),
+    "TFJob": ("runPolicy", "tfReplicaSpecs", "successPolicy", "enableDynamicWorker"),
+    "MPIJob": (
+        *("runPolicy", "mpiReplicaSpecs", "slotsPerWorker", "cleanPodPolicy", "mainContainer"),
+        *("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "runLauncherAsWorker"),
+    ),
+    "PaddleJob": ("runPolicy", "paddleReplicaSpecs", "elasticPolicy"),
+    "XGBoostJob": ("runPolicy", "xgbReplicaSpecs"),
+    "JAXJob": ("runPolicy", "jaxReplicaSpecs"),
+    "runPolicy": (
+        *("cleanPodPolicy", "ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit"),
+        *("schedulingPolicy", "suspend", "managedBy"),
+    ),
+    "schedulingPolicy": ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"),
+    "role": ("replicas", "template", "restartPolicy"),
+}
+_SPECS = frozenset(
+    {
+        *("Job", "PodGroup", "Queue", "Pod", "Deployment", "ReplicaSet", "ReplicationController"),
+        *("StatefulSet", "AscendJob", "PyTorchJob", "TFJob", "MPIJob", "PaddleJob", "XGBoostJob", "JAXJob"),
+    }
+)
+
+
+def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
+    """One line for each unknown field, with the nearest known one, for a name that is none, and so on.
+
+    The lines begin with the origin, where it is given.
+    """
+    origin = f"{origin}: " if origin else ""
+    meta = _map(document.get("metadata"))
+    if kind not in _SPECS or meta.get("uid"):
+        return
+    name = meta.get("name")
+    if isinstance(name, str) and name and not _NAME.fullmatch(name):
+        valid = re.sub(r"[^-a-z0-9.]+", "-", name.lower()).strip("-.")
+        hint = f'; for example "{valid[:60]}"' if valid else ""
+        yield (
+            f"{origin}metadata.name: the API server refuses {shown(name)}: lower-case letters, digits, '-' "
+            f"and '.' are allowed{hint}"
+        )
+    for path, key, known in _unknown(kind, document):
+        where = f"{path}.{key}" if path else key
+        yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, known)}"
+    if kind == "Job" and document.get("apiVersion") != KUBERNETES_JOB_API:
+        for note in _of_vcjob(_map(document.get("spec"))):
+            yield f"{origin}{note}"
+
+
+def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
+    for place, task in _items(spec, "tasks", "spec"):
+        if isinstance(task, dict) and task.get("replicas") is None:
+            yield f"{place}.replicas: it is missing, which means 0: the task gets no pods"
+    plugins = {
+        name: [one for one in arguments if isinstance(one, str)]
+        for name, arguments in _map(spec.get("plugins")).items()
+        if isinstance(arguments, list)
+    }
+    if sum(1 + len(arguments) for arguments in plugins.values()) > PLUGINS.most:
+        # The job is refused for that.
+        return
+    for ignored in ignored_arguments(plugins):
+        yield f"spec.plugins: {ignored}"
+
+
+def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    spec = _map(document.get("spec"))
+    if kind == "Job" and document.get("apiVersion") == KUBERNETES_JOB_API:
+        kind = "Kubernetes Job"
+    yield from _of("object", document, "")
+    yield from _of("metadata", document.get("metadata"), "metadata")
+    yield from _of(kind, spec, "spec")
+    if kind == "Pod":
+        yield from _of_containers(spec, "spec")
+    if "template" in _KNOWN[kind]:
+        yield from _of_template(spec.get("template"), "spec.template")
+    if "runPolicy" in _KNOWN[kind]:
+        yield from _of_operator_job(spec, kind)
+    for place, policy in _items(spec, "policies", "spec"):
+        yield from _of("policy", policy, place)
+    for place, task in _items(spec, "tasks", "spec"):
+        yield from _of("task", task, place)
+        for policy_place, policy in _items(task, "policies", place):
+            yield from _of("policy", policy, policy_place)
+        yield from _of_template(_map(task).get("template"), f"{place}.template")
+
+
+def _of_operator_job(spec: Mapping[Any, Any], kind: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    policy = _map(spec.get("runPolicy"))
+    yield from _of("runPolicy", policy, "spec.runPolicy")
+    yield from _of("schedulingPolicy", policy.get("schedulingPolicy"), "spec.runPolicy.schedulingPolicy")
+    roles = next(name for name in _KNOWN[kind] if name.lower().endswith("replicaspecs"))
+    for name, role in _map(spec.get(roles)).items():
+        place = f"spec.{roles}.{name}"
+        yield from _of("role", role, place)
+        yield from _of_template(_map(role).get("template"), f"{place}.template")
+
+
+def _of_template(value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    template = _map(value)
+    yield from _of("template", template, path)
+    yield from _of("metadata", template.get("metadata"), f"{path}.metadata")
+    yield from _of("Pod", template.get("spec"), f"{path}.spec")
+    yield from _of_containers(template.get("spec"), f"{path}.spec")
+
+
+def _of_containers(spec: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for group in ("initContainers", "containers"):
+        for place, container in _items(spec, group, path):
+            yield from _of("container", container, place)
+            yield from _of("resources", _map(container).get("resources"), f"{place}.resources")
+
+
+def _of(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    known = _KNOWN[struct]
+    for key in _map(value):
+        if isinstance(key, str) and key not in known:
+            yield path, key, known
+
+
+def _items(value: object, key: str, path: str) -> Iterator[tuple[str, object]]:
+    found = _map(value).get(key)
+    for position, item in enumerate(found if isinstance(found, list) else ()):
+        yield f"{path}.{key}[{position}]", item
+
+
+def _map(value: object) -> Mapping[Any, Any]:
+    return value if isinstance(value, dict) else {}
