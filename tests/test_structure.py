@@ -377,8 +377,6 @@ SHOWING = (
 OTHER_MEANINGS = {
     ("apps/demo.py", "reports"): "objects that are submitted",
     ("apps/lab/faults.py", "ready"): "the faults that the lab makes are read from its own objects",
-    ("apps/lab/submission.py", "reports"): "objects that are submitted",
-    ("apps/lab/submission.py", "node_reports"): "objects that are submitted",
     ("apps/lab/lab.py", "reports"): "objects that are submitted",
     ("apps/web/kube.py", "ready"): "of the process",
     ("kube/run/runner.py", "ready"): "of the process",

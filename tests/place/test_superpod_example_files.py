@@ -77,6 +77,11 @@ def run(nodes: str, jobs: str) -> tuple[list[SuperPodId], str]:
     return chosen, picture.plain
 
 
+def in_page(picture: str) -> bool:
+    """The page shows it folded."""
+    return " ".join(picture.split()) in " ".join(PAGE.split())
+
+
 def test_the_files_are_what_their_maker_makes() -> None:
     for name, content in maker().files().items():
         assert (EXAMPLES / name).read_text() == content, name
@@ -85,7 +90,7 @@ def test_the_files_are_what_their_maker_makes() -> None:
 def test_four_jobs_follow_the_documents_sequence_P2() -> None:
     chosen, picture = run("sequence-nodes.json", "sequence-jobs.yaml")
     assert chosen == [18, 26, 19, 27]
-    assert picture in PAGE
+    assert in_page(picture)
 
 
 @pytest.mark.parametrize(("counts", "first"), [([33, 34], 33), ([34, 35, 48], 34), ([19, 26], 26)])
@@ -106,7 +111,7 @@ def test_too_few_blocks_give_the_reason_on_the_page_P4() -> None:
 def test_a_soft_job_uses_fragments_P4() -> None:
     chosen, picture = run("fragments-nodes.json", "fragments-soft.yaml")
     assert chosen == [10, 7, 6]
-    assert picture in PAGE
+    assert in_page(picture)
 
 
 def test_the_page_about_17_and_10_free_nodes_P4() -> None:

@@ -356,3 +356,11 @@ Command = (
     | RecordQueueEvent
     | DeleteJob
 )
+
+#: Commands that journals and documents of earlier versions call otherwise.
+FORMER_NAMES = {
+    SetPodCondition.__name__: "TellPod",
+    RecordJobEvent.__name__: "TellJob",
+    RecordQueueEvent.__name__: "TellQueue",
+    RecordVcJobEvent.__name__: "TellVcJob",
+}

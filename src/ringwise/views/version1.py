@@ -10,6 +10,7 @@ from typing import Any
 
 from ringwise.durations import time_text
 from ringwise.manifests.text.quantities import rfc3339
+from ringwise.messages.commands import FORMER_NAMES
 
 Document = dict[str, Any]
 
@@ -93,13 +94,14 @@ def _chips_of_node(chips: Document, closed: str | None) -> Document:
 def _top(document: Document) -> Document:
     status = document["status"]
     kept = {name: value for name, value in status.items() if name != "resources"}
+    commands = {FORMER_NAMES.get(name, name): count for name, count in status["commands"].items()}
     # Version 1 adds the chips of all resources.
     chips, held = (sum(one[name] for one in status["resources"].values()) for name in ("chips", "used"))
     # A faulty chip that a pod holds was counted as both.
     faulty = sum(len(chips["marks"]["faulty"]) for node in document["nodes"] for chips in node["chips"])
     return {
         **_nodes(document),
-        "status": kept | {"chips": chips, "held": held, "faulty": faulty},
+        "status": kept | {"commands": commands, "chips": chips, "held": held, "faulty": faulty},
         "queues": [
             {name: value for name, value in queue.items() if name != "share"} for queue in document["queues"]
         ],

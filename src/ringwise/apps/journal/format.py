@@ -27,7 +27,7 @@ from ringwise.framework.configuration import Configuration, PluginOption, Settin
 from ringwise.manifests.kinds import events_of
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command
+from ringwise.messages.commands import FORMER_NAMES, Command
 from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -223,13 +223,8 @@ class JournalWriter:
         self._file.flush()
 
 
-#: Commands that have another name in journals of earlier versions.
-_RENAMED = {
-    "TellPod": "SetPodCondition",
-    "TellJob": "RecordJobEvent",
-    "TellQueue": "RecordQueueEvent",
-    "TellVcJob": "RecordVcJobEvent",
-}
+#: What commands are called in journals of earlier versions, and today.
+_RENAMED = {former: name for name, former in FORMER_NAMES.items()}
 
 #: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
 _ABSENT_WHEN_EMPTY = frozenset({"mounted", "nominated", "remove", "stray"})

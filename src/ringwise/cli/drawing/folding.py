@@ -6,7 +6,10 @@ import itertools
 import re
 
 #: A number stays with the word that it counts: `8 chips`, and the `node-unhealthy 3` of a reason.
-_WORD = re.compile(r"(?:[a-z]+(?:-[a-z]+)+ \d+(?=[,;)]|$)\S*|(?:[(]?\d(?:[\d,.]*\d)? (?=[A-Za-z]))?\S+)\s*")
+_COUNTED = r"(?!(?:is|are|was|were|has|have|of|to|and|or|in|on|at|by|from|for)\b)[A-Za-z]"
+_WORD = re.compile(
+    rf"(?:[a-z]+(?:-[a-z]+)+ \d+(?=[,;)]|$)\S*|(?:[(]?\d(?:[\d,.]*\d)? (?={_COUNTED}))?\S+)\s*"
+)
 _PART = re.compile(r"[/,;:._-]")
 
 #: Begin, end, and whether it is a whole word, not a part of one that is longer than a line.
