@@ -44,6 +44,7 @@ class Trigger(enum.Enum):
     JOB_ENDED = "another job ended"
     CLAIM_FELL = "another job asks for less or gave up what it was promised"
     QUEUE_CHANGED = "queue changed"
+    QUEUE_MOVED = "a job ahead in the queue started, changed or is gone"
     QUOTA_CHANGED = "ResourceQuota changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"
     CONFIGURATION_CHANGED = "configuration changed"

@@ -315,3 +315,24 @@ def test_a_single_chip_breaks_no_whole_card_on_a3_but_follows_the_free_count_in_
         rule = chip_rule(shipped_boards()[name])
         scores[name] = [rule.score(rule.signature(usable, 16, 0), 1, False) for usable in (broken, whole)]
     assert scores == {"a3-x16": [480, 240], "a3-x16-superpod": [480, 496]}
+
+
+def test_tight_node_scores_put_the_fewest_free_chips_before_the_group_K() -> None:
+    rule = chip_rule(EIGHT, "tight-node")
+    for request in (1, 2, 4, 8):
+        for usable in range(256):
+            for allocatable in range(max(1, usable.bit_count()), 9):
+                signature = rule.signature(usable, allocatable, 8 - allocatable)
+                key = documents_order(usable, allocatable, request)
+                score = rule.score(signature, request, False)
+                if key is None:
+                    assert score is None
+                    continue
+                _, group, free = key
+                assert score == 36 * allocatable + 4 * (8 - free) + (3 - group)
+                assert rule.chips(usable, request, False) == chip_rule(EIGHT).chips(usable, request, False)
+
+
+@ANY_BOARD
+def test_tight_node_is_for_boards_with_groups_K(board: Board) -> None:
+    assert (chip_rule(board, "tight-node") is chip_rule(board)) == (board.rule != "ring-groups")

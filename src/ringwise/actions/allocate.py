@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
-from itertools import chain
 from typing import Any
 
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.queue_discipline import note_attempt, waits_behind
 from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
@@ -52,9 +52,6 @@ class PriorityQueue:
         if self._again and not (self._first and self._first[-1] < self._again[0]):
             return heappop(self._again)
         return self._first.pop()
-
-    def __iter__(self) -> Iterator[Entry]:
-        return chain(self._first, self._again)
 
 
 def allocate(session: Session) -> None:
@@ -116,6 +113,10 @@ def _jobs_by_queue(session: Session) -> dict[str, PriorityQueue]:
 
 def _serve(session: Session, job: Job, complete: bool) -> bool:
     """Try one job; True when it starts and has more pods to place."""
+    behind = waits_behind(session, job)
+    if behind is not None:
+        job.reason = behind
+        return False
     if not complete and session.observed:
         with session.reservations.open_to(job.key):
             session.observe(session, job)
@@ -129,9 +130,12 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
             statement, reason = _attempt(session, job, complete, owners)
     except Exception as error:
         session.fail_job(job, error, "allocate")
+        note_attempt(session, job)
         return False
     if reason is not None:
         job.reason = reason
+    note_attempt(session, job)
+    if reason is not None:
         return False
     placed = len(statement.allocations)
     return 0 < placed < len(job.pods) and bool(pending_pods(session, job))
@@ -200,10 +204,12 @@ def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement
 
 
 def _set_overused(session: Session, queue: Queue, jobs: PriorityQueue) -> None:
-    for _, _, job, complete in jobs:
+    while jobs:
+        _, _, job, complete = jobs.pop()
         if not complete:
             session.observe(session, job)
-        job.reason = QUEUE_OVERUSED(queue=queue.name)
+        job.reason = waits_behind(session, job) or QUEUE_OVERUSED(queue=queue.name)
+        note_attempt(session, job)
 
 
 SPEC = ActionSpec(

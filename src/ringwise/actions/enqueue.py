@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.job import Job
+from ringwise.framework.queue_discipline import note_attempt, waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
 from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
@@ -30,12 +31,17 @@ def enqueue(session: Session) -> None:
         try:
             reason = session.job_valid(job)
             if reason is None:
+                reason = waits_behind(session, job)
+            if reason is None:
                 job.inqueue, reason = _is_enqueueable(session, job)
                 if job.inqueue:
                     session.job_enqueued(job)
             if not job.inqueue:
                 session.observe(session, job)
             job.reason = reason
+            if not job.inqueue:
+                # One that is admitted stays ahead of others until it was tried.
+                note_attempt(session, job)
         except Exception as error:
             session.fail_job(job, error, "enqueue")
 

@@ -148,6 +148,24 @@ class Settings:
             "SuperPoDs are chosen for all blocks of a job together or for one block after the other",
         )
     )
+    ring_packing: Literal["document", "tight-node"] = _setting(
+        choice(
+            "ring-packing",
+            "document",
+            ("document", "tight-node"),
+            "order of nodes on 910 x8: healthy capacity, group A to D, fewest free chips (document), or "
+            "capacity, fewest free chips, group (tight-node)",
+        )
+    )
+    queue_discipline: Literal["best-effort", "strict"] = _setting(
+        choice(
+            "queue-discipline",
+            "best-effort",
+            ("best-effort", "strict"),
+            "a job that does not fit lets jobs behind it pass (best-effort), or blocks those of its queue "
+            "that ask for the same resource (strict)",
+        )
+    )
     owned_annotations: Literal["open", "guarded"] = _setting(
         choice(
             "owned-annotations",

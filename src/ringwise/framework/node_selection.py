@@ -83,7 +83,7 @@ class NodeSelection:
         self.view: View = (
             state.view(
                 policy.resource,
-                policy.board.name,
+                policy.rule.name,
                 policy.rule,
                 policy.multi_pod,
                 policy.withholds_network,

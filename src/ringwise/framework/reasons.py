@@ -102,6 +102,17 @@ QUEUE_OVERUSED = ReasonKind(
     ("raise the weight of {queue}",),
     CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.CLAIM_FELL},
 )
+WAITS_BEHIND = ReasonKind(
+    "waits-behind",
+    Stage.ENQUEUE,
+    "jobs ahead of it in queue {queue} that ask for {resource} do not fit yet (queue-discipline: strict)",
+    (
+        "nothing to do: it is tried when the jobs ahead of it have started",
+        "use another queue",
+        "write queue-discipline: best-effort into init-params, if jobs that fit may pass those that do not",
+    ),
+    frozenset({Trigger.QUEUE_MOVED, Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED}),
+)
 MALFORMED_QUEUE = ReasonKind(
     "malformed-queue",
     Stage.VALIDATE,

@@ -44,6 +44,7 @@ from ringwise.framework.extension_points import (
 )
 from ringwise.framework.job import Job, job_key
 from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.statement import Allocation, Eviction, Statement
@@ -91,8 +92,11 @@ class Session:
         pending: Iterable[Job] = (),
         ours: Callable[[Pod], bool] = lambda pod: True,
         observer: Callable[[Session, Job], None] | None = None,
+        heads: QueueHeads | None = None,
     ) -> None:
         self.state = state
+        #: The jobs that others of their queue wait behind, where the queue discipline is strict.
+        self.heads = QueueHeads() if heads is None else heads
         self.reservations = reservations
         #: How far from its own places the job is tried that is placed now.
         self.reach = Reach.ANY
@@ -330,6 +334,11 @@ class Session:
                     self.node_selection(job, pod)
         except Exception as error:
             self.contain(error, job, "prepare")
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether jobs of a queue may not pass one that does not fit."""
+        return self.settings.queue_discipline == "strict"
 
     def is_admitted(self, job: Job) -> bool:
         """Whether its pods may be placed: it is enqueued, or no action enqueues jobs."""

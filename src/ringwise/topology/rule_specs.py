@@ -53,7 +53,8 @@ _SPECS = (
     RuleSpec(
         "ring-groups",
         fits="one ring has the chips, or, for a whole-node request, all chips are free",
-        score="chips x (groups x allocatable - group) + (chips - free), group from the table, A = 0",
+        score="chips x (groups x allocatable - group) + (chips - free), group from the table, A = 0; with "
+        "ring-packing: tight-node groups x ((chips + 1) x allocatable + chips - free) + groups - 1 - group",
         chooses="the ring whose free count is first in the table's order, the left one on a tie; lowest ids",
         rings=RingShape.SOME,
         parameters={"table": ParameterSpec(ParameterKind.TABLE)},

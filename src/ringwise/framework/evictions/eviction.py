@@ -16,7 +16,7 @@ from typing import Any
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.node_selection import NodeSelection
-from ringwise.framework.reasons import WAITING_FOR_EVICTIONS
+from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Reason
@@ -54,11 +54,13 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     """Valid jobs that lack pods, best queue first, best job first.
 
     Left out: jobs for which others are evicted already, or whose resources are reserved for another
-    reason, and jobs that evict no other pods.
+    reason, jobs that evict no other pods, and those that wait behind others of their queue.
     """
     by_queue: dict[str, list[Job]] = {}
     for job in session.pending:
         if _never_preempts(session, job) or _waits_for_release(session, job):
+            continue
+        if job.reason is not None and job.reason.code == WAITS_BEHIND.code:
             continue
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)

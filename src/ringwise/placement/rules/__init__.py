@@ -31,7 +31,14 @@ RULES: Mapping[str, Callable[[Board], ChipRule]] = {
 }
 
 
+def chip_rule(board: Board, ring_packing: str = "document") -> ChipRule:
+    """The rule of a board; one instance for each board and order of nodes, so that its caches are shared.
+
+    `ring_packing` (K) changes the order on boards with groups, and on no other.
+    """
+    return _rule(board, ring_packing if board.rule == "ring-groups" else "document")
+
+
 @cache
-def chip_rule(board: Board) -> ChipRule:
-    """The rule of a board; one instance for each board, so that its caches are shared."""
-    return RULES[board.rule](board)
+def _rule(board: Board, ring_packing: str) -> ChipRule:
+    return RULES[board.rule](board) if ring_packing == "document" else RingGroups(board, ring_packing)

@@ -42,6 +42,8 @@ class ChipRule(Protocol):
     """
 
     board: Board
+    #: What its order of nodes is called; the rules of a board that order them differently have other names.
+    name: str
 
     def signature(self, usable: int, allocatable: int, faulty: int) -> Hashable:
         """Everything a score may depend on. Nodes with equal signatures score equally for every request."""
@@ -70,6 +72,7 @@ class CachingRule(ABC, Generic[S]):
 
     def __init__(self, board: Board) -> None:
         self.board = board
+        self.name = board.name
         self.capacity = board.chips_per_node
         self.ring_masks = board.ring_masks
         self._signatures: dict[tuple[int, int, int], Hashable] = {}

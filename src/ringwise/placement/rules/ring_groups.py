@@ -24,12 +24,16 @@ class RingsAndHealth(NamedTuple):
 class RingGroups(CachingRule[RingsAndHealth]):
     """Rule N3: healthy capacity first, then the group, then the fewest free chips.
 
-    The two lower terms together stay below one step of the term above, so the score
-    orders nodes exactly as the three terms do one after the other.
+    `tight-node` (K): the fewest free chips before the group. Either way the two lower terms together stay
+    below one step of the term above, so the score orders nodes exactly as the three terms do one after the
+    other.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, packing: str = "document") -> None:
         super().__init__(board)
+        self._tight_node = packing == "tight-node"
+        if self._tight_node:
+            self.name = f"{board.name} {packing}"
         self._preference = Preference(board)
         self._groups = self._preference.unfit
 
@@ -45,6 +49,10 @@ class RingGroups(CachingRule[RingsAndHealth]):
         place = self._preference_of(signature, request)
         if place is None:
             return None
+        if self._tight_node:
+            fuller = self.capacity - signature.free
+            health = (self.capacity + 1) * signature.allocatable + fuller
+            return self._groups * health + self._groups - 1 - place
         health = self._groups * signature.allocatable - place
         return self.capacity * health + self.capacity - signature.free
 

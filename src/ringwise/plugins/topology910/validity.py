@@ -113,7 +113,7 @@ def policy_of(job: Job, session: Session) -> ChipPolicy | Reason | None:
     return ChipPolicy(
         resource=resources[0],
         board=board,
-        rule=chip_rule(board),
+        rule=chip_rule(board, session.settings.ring_packing),
         multi_pod=multi_pod,
         withholds_network=withholds,
         switch_class=None if job_class is None else job_class.value,
@@ -135,7 +135,14 @@ def _independent_policy(
             problem = check_requests(board, [chips], multi_pod_requests=requests, exempt=[exempt])
             if problem is not None:
                 return problem
-    return ChipPolicy(resource, board, chip_rule(board), False, False, distributed=job.is_distributed)
+    return ChipPolicy(
+        resource,
+        board,
+        chip_rule(board, session.settings.ring_packing),
+        False,
+        False,
+        distributed=job.is_distributed,
+    )
 
 
 def _rack_policy(job: Job, board: Board, pods: list[Pod], session: Session) -> RackPolicy | Reason:
@@ -177,7 +184,13 @@ def board_policy(job: Job, session: Session) -> ChipPolicy | None:
         return None
     resource, board = found
     multi_pod = len(asking) > 1
-    return ChipPolicy(resource, board, chip_rule(board), multi_pod, board.watches_network and multi_pod)
+    return ChipPolicy(
+        resource,
+        board,
+        chip_rule(board, session.settings.ring_packing),
+        multi_pod,
+        board.watches_network and multi_pod,
+    )
 
 
 def _board_of(job: Job, pods: list[Pod], session: Session) -> tuple[str, Board] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ringwise.durations import plain_duration
 from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job, differs_for_job, job_key, pod_order
+from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.containment import Containment, describe
@@ -47,6 +48,8 @@ class JobBook:
         self._state = state
         #: Of what is in use, by job and queue; it follows the pods of the book.
         self.usage = ResourceUsage()
+        #: The jobs that others of their queue wait behind.
+        self.heads = QueueHeads()
         self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}

@@ -74,6 +74,7 @@ class SessionFactory:
             pending=pending,
             ours=self._book.is_ours,
             observer=observer,
+            heads=self._book.heads,
         )
         return self.registry.open_plugins(session)
 

@@ -39,6 +39,7 @@ from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.pod_events import PodEvents
+from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
 from ringwise.scheduler.core.status_reporter import StatusReporter
@@ -102,6 +103,7 @@ class Scheduler:
         notify = self._notify = self._components.notify
         self._backoff = JobBackoff(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending, self._triggers)
+        self._discipline = QueueDiscipline(self._book, self._pending, self._triggers)
         gangs = PartialGangs(state, self._book, self._configuration, self._assumed)
         fault_jobs = FaultJobs(self._book, gangs)
         self._previous = PreviousPlacements(
@@ -191,6 +193,7 @@ class Scheduler:
                 self._claims,
                 self._reporter,
                 self._guard,
+                self._discipline,
                 DrainEvents(state, notify),
                 LinkDownNodes(state, self._triggers),
                 self._faults,
@@ -297,6 +300,7 @@ class Scheduler:
             self._containment.failed("job", job.key, error)
 
     def _wake(self) -> None:
+        self._discipline.wake()
         self._pending.wake(self._triggers)
         self._triggers.clear()
 
@@ -335,6 +339,7 @@ class Scheduler:
             if action is not None:
                 self._run(action, session)
         lifted = reserve and self._guard.reserve(session)
+        self._discipline.end_cycle(session)
         session.budget.end()
         self._steps.forget_idle(now)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
@@ -413,8 +418,12 @@ class Scheduler:
             if job is None:
                 continue
             try:
+                if self._limits.comes_later(job):
+                    continue
                 if self._is_to_decide(job):
                     found.append(job)
+                else:
+                    self._discipline.drop(key)
             except Exception as error:
                 self._containment.failed("job", key, error)
                 job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
@@ -423,8 +432,6 @@ class Scheduler:
         return found
 
     def _is_to_decide(self, job: Job) -> bool:
-        if self._limits.comes_later(job):
-            return False
         pending = self._book.has_pending(job)
         # A job with a pending pod is ours; of the others, whose it is has to be found out.
         if not (pending and job.pods) and not self._book.serves(job):

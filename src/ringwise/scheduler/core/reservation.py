@@ -36,7 +36,7 @@ from ringwise.state.reservations import Reservation, Reservations
 WHY = "waited long"
 _SECOND = 1_000_000_000
 #: Triggers that change which resources exist, and so whether a job fits into the empty cluster.
-_INVENTORY = frozenset(
+INVENTORY = frozenset(
     {
         Trigger.NODE_ADDED,
         Trigger.NODE_CHANGED,
@@ -147,7 +147,7 @@ class StarvationGuard(Component):
 
     def review(self, now: int) -> None:
         """Activate jobs whose wait has reached the limit."""
-        if self._triggers & _INVENTORY:
+        if self._triggers & INVENTORY:
             self._too_large.clear()
             self._recheck = True
         while (first := self._first()) is not None and first[0] + self._limit <= now:

@@ -16,6 +16,7 @@ from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import node_filters, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction, Statement
@@ -148,7 +149,9 @@ class WhatIf:
             admitted, reason = session.job_enqueueable(job)
             if not admitted:
                 return reason
-        return QUEUE_OVERUSED(queue=queue.name) if session.overused(queue) else None
+        if session.overused(queue):
+            return QUEUE_OVERUSED(queue=queue.name)
+        return waits_behind(session, job)
 
     def node_verdicts(
         self, uid: str, nodes: Sequence[str], now: int

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
+from ringwise.framework.queue_discipline import job_ahead
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
@@ -214,7 +215,29 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
                 statement.discard()
     if reason is None or _evicting(view, job):
         reason = job.reason
-    return None if reason is None else reason.with_only(())
+    if reason is None:
+        return None
+    first = _first_ahead(session, job, reason)
+    if first is not None:
+        reason = _naming(reason, first, first.reason)
+    return reason.with_only(())
+
+
+def _first_ahead(session: Session, job: Job, reason: Reason | None) -> Job | None:
+    """The job that it waits behind (queue-discipline: strict), where that is its reason."""
+    return job_ahead(session, job) if reason is not None and reason.code == WAITS_BEHIND.code else None
+
+
+def _naming(reason: Reason, first: Job, its_reason: Reason | None) -> Reason:
+    """The reason with the job that it waits behind, and why that one does not start."""
+    name = _full_name(first)
+    why = f": {its_reason.message}" if its_reason is not None else ""
+    named = reason.with_details({**reason.details, "job": name})
+    return named.with_hints([f"the first of them is {name}{why}"])
+
+
+def _full_name(job: Job) -> str:
+    return f"{job.namespace}/{job.name}"
 
 
 def _evicting(view: SchedulerView, job: Job) -> bool:
@@ -231,11 +254,19 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     evicting = _evicting(view, job)
     if evicting or reason is None:
         reason = job.reason
+    first = _first_ahead(session, job, reason)
     cures: list[Cure] = []
     cut_short = False
     if reason is not None:
         if not evicting:
             cures, cut_short = find_cures(view, job, now, refusals, ahead, budget)
+        if first is not None:
+            with view.what_if.with_pods(first):
+                of_first = _present(view, first, now, budget)
+            reason = _naming(reason, first, of_first.reason)
+            start = f"let {_full_name(first)} start"
+            cures += [replace(cure, text=f"{start}: {cure.text}") for cure in of_first.cures]
+            cut_short = cut_short or of_first.cut_short
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
         reason = reason.with_only([cure.sentence for cure in cures])
     return _Present(reason, refusals, line, ahead, cures, cut_short)

@@ -1,0 +1,162 @@
+"""`queue-discipline: strict`: a job that does not fit blocks those of its resource behind it in its queue.
+
+It blocks them only while time alone can help it. So jobs block nobody that are refused, lack pods or wait
+behind scheduling gates, were too costly, run with `minAvailable` pods, or would not fit into the empty
+cluster either.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+from ringwise.framework.backfill_reservations import reserved_free
+from ringwise.framework.budget import TooCostly
+from ringwise.framework.gang_placement import missing_pods, place_gang
+from ringwise.framework.job import Job
+from ringwise.framework.queue_heads import Head, Line
+from ringwise.framework.reasons import INTERNAL_ERROR, WAITS_BEHIND
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason, Trigger
+from ringwise.state.fleet import HOSTS
+
+
+def job_ahead(session: Session, job: Job) -> Job | None:
+    """The job that this one has to wait behind, whether or not it would fit."""
+    heads = session.heads
+    if not heads or not session.is_strict:
+        return None
+    order = None
+    for key, place in heads.in_order(_line(session, job)):
+        ahead = session.jobs.get(key)
+        if key == job.key:
+            return None
+        if ahead is None or not _waits(session, ahead):
+            continue
+        order = session.job_key(job) if order is None else order
+        return ahead if place < order else None
+    return None
+
+
+def waits_behind(session: Session, job: Job) -> Reason | None:
+    """The reason of a job that has to wait behind another one.
+
+    It does not name that one: hundreds of jobs would get another reason, and their PodGroups be written,
+    whenever the first of them starts. `why` names it.
+    """
+    if not session.is_strict:
+        return None
+    line = _line(session, job)
+    if line not in session.heads.moved and job_ahead(session, job) is None:
+        return None
+    return WAITS_BEHIND(queue=line.queue, resource=line.resource or "no chips")
+
+
+def note_attempt(session: Session, job: Job) -> None:
+    """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
+    if not session.is_strict:
+        return
+    if not _waits_for_room(session, job):
+        session.heads.drop(job.key)
+        return
+    if _is_unplaced(session, job):
+        shape = shape_of(job)
+        if not session.heads.is_tested(shape):
+            session.heads.to_test[job.key] = None
+        if session.heads.is_too_large(shape):
+            session.heads.drop(job.key)
+            return
+    session.heads.put(job.key, Head(_line(session, job), session.job_key(job)))
+
+
+def _waits_for_room(session: Session, job: Job) -> bool:
+    """Whether it does not fit now, and others that end or give way would help it."""
+    reason = job.reason
+    if reason is None or reason.code == INTERNAL_ERROR.code:
+        return False
+    if Trigger.CHIPS_FREED not in reason.kind.cured_by:
+        return False
+    if job.queue not in session.queues:
+        return False
+    if not job.pods:
+        return True
+    return len(job.pods) >= max(job.min_available, job.announced_pods) and missing_pods(session, job) > 0
+
+
+def _waits(session: Session, job: Job) -> bool:
+    """False where it was placed a moment ago, or a what-if supposes that."""
+    return not job.pods or any(session.state.pods[uid].node < 0 for uid in job.pods)
+
+
+def _is_unplaced(session: Session, job: Job) -> bool:
+    """Whether no pod of it has a node. A job of which a part runs has fitted before."""
+    return all(session.state.pods[uid].node < 0 for uid in job.pods)
+
+
+def _line(session: Session, job: Job) -> Line:
+    return Line(job.queue, _resource(session, job))
+
+
+def _resource(session: Session, job: Job) -> str:
+    if job.policy is not None:
+        return job.policy.resource
+    if not job.pods and not job.prospective and job.group is not None:
+        names = job.group.min_resources
+        return next((name for name in names if names[name] and session.topology.catalog.serving(name)), HOSTS)
+    return HOSTS
+
+
+# -- jobs that are too large ------------------------------------------------------------------
+
+
+def shape_of(job: Job) -> Hashable:
+    """All that decides whether the job fits into the empty cluster."""
+    classes = Counter(pod.cls for pod in job.in_order)
+    asked = frozenset(job.min_asked().items()) if not job.pods else None
+    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked
+
+
+def waiting_in_line(session: Session, line: Line) -> list[Job]:
+    """The unplaced jobs of the line that wait for room or behind others, as they are served."""
+    found = [
+        job
+        for job in session.jobs.values()
+        if job.queue == line.queue
+        and job.reason is not None
+        and (job.reason.code == WAITS_BEHIND.code or _waits_for_room(session, job))
+        and _resource(session, job) == line.resource
+        and _is_unplaced(session, job)
+    ]
+    return sorted(found, key=session.job_key)
+
+
+def lines_to_test(session: Session) -> dict[Line, None]:
+    """The lines with jobs of which it is not known whether they fit into the empty cluster."""
+    found: dict[Line, None] = {}
+    for key in session.heads.to_test:
+        job = session.jobs.get(key)
+        if job is not None and _waits_for_room(session, job) and _is_unplaced(session, job):
+            found[_line(session, job)] = None
+    return found
+
+
+def fits_empty_cluster(session: Session, job: Job) -> bool:
+    """Asked while all running jobs count as ended."""
+    owners = [reservation.owner for reservation in session.reservations]
+    plan = session.plans.get(job.key)
+    statement = session.statement()
+    try:
+        session.budget.begin(job.namespace, len(job.pods))
+        with reserved_free(session, job, owners):
+            if session.job_valid(job) is not None:
+                return False
+            if not job.pods:
+                return session.job_enqueueable(job)[0]
+            return place_gang(session, job, statement) is None
+    except TooCostly:
+        return False
+    finally:
+        statement.discard()
+        session.plans.pop(job.key, None)
+        if plan is not None:
+            session.plans[job.key] = plan

@@ -1,0 +1,112 @@
+"""`queue-discipline: strict`: the jobs that others of their queue wait behind."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, NamedTuple
+
+
+class Line(NamedTuple):
+    """Jobs that are served one after the other: those of one queue that ask for one resource."""
+
+    queue: str
+    resource: str
+
+
+class Head(NamedTuple):
+    """A job that does not fit and has to be served before those behind it."""
+
+    line: Line
+    #: Its sort key when it was last tried.
+    order: tuple[Any, ...]
+
+
+#: Verdicts that are remembered; with more of them all are found again.
+_MOST_SHAPES = 1_000
+
+
+class QueueHeads:
+    """The heads of all lines. Empty while jobs may pass others."""
+
+    __slots__ = ("_first", "_of_job", "_of_line", "_verdicts", "epoch", "moved", "to_test")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything: other settings are in force."""
+        self._of_job: dict[str, Head] = {}
+        self._of_line: dict[Line, dict[str, None]] = {}
+        #: Cache: the first head of a line.
+        self._first: dict[Line, str] = {}
+        #: Lines of which a head is gone, or comes later than before: the jobs behind it have to be tried,
+        #: all in one cycle. Until then none of them starts, so that none passes another.
+        self.moved: dict[Line, None] = {}
+        #: Counts changes of what the cluster offers.
+        self.epoch = 0
+        #: By the shape of a job: whether it fits into the empty cluster, and the epoch of the answer.
+        self._verdicts: dict[Hashable, tuple[bool, int]] = {}
+        #: Jobs whose shape has no verdict of this epoch.
+        self.to_test: dict[str, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._of_job)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._of_job
+
+    def in_order(self, line: Line) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """The heads of a line and their sort keys, the first to be served first."""
+        keys = self._of_line.get(line)
+        if not keys:
+            return
+        first = self._first.get(line)
+        if first is None:
+            first = self._first[line] = min(keys, key=lambda key: self._of_job[key].order)
+        yield first, self._of_job[first].order
+        if len(keys) > 1:
+            for key in sorted(keys, key=lambda key: self._of_job[key].order)[1:]:
+                yield key, self._of_job[key].order
+
+    def put(self, key: str, head: Head) -> None:
+        before = self._of_job.get(key)
+        if before == head:
+            return
+        if before is not None:
+            self._remove(key, before)
+            if before.line != head.line or before.order < head.order:
+                self.moved[before.line] = None
+        self._of_job[key] = head
+        self._of_line.setdefault(head.line, {})[key] = None
+        self._first.pop(head.line, None)
+
+    def drop(self, key: str) -> None:
+        """The job started, is gone, or waits for something else."""
+        before = self._of_job.pop(key, None)
+        if before is not None:
+            self._remove(key, before)
+            self.moved[before.line] = None
+
+    def _remove(self, key: str, head: Head) -> None:
+        keys = self._of_line[head.line]
+        del keys[key]
+        if not keys:
+            del self._of_line[head.line]
+        self._first.pop(head.line, None)
+
+    # -- jobs that are too large ------------------------------------------------------------
+
+    def is_too_large(self, shape: Hashable) -> bool:
+        """Whether such a job did not fit into the empty cluster when that was last tried."""
+        fits, _ = self._verdicts.get(shape, (True, 0))
+        return not fits
+
+    def is_tested(self, shape: Hashable) -> bool:
+        """Whether the cluster offers what it offered when the shape was tried."""
+        verdict = self._verdicts.get(shape)
+        return verdict is not None and verdict[1] == self.epoch
+
+    def judge(self, shape: Hashable, fits: bool) -> None:
+        if len(self._verdicts) >= _MOST_SHAPES:
+            self._verdicts.clear()
+        self._verdicts[shape] = fits, self.epoch

@@ -1,0 +1,113 @@
+"""`queue-discipline: strict` between the cycles: which jobs still block others, and which wake up.
+
+A job that does not fit is parked, and blocks jobs that come later all the same. Jobs behind it are not tried
+when chips become free: that could only help the first. They are tried when it starts, changes or is gone.
+
+Whether a job would fit into the empty cluster is tried at the end of a cycle, once for all jobs of the same
+shape until the cluster offers something else. To let all running jobs end, as a supposition, costs as much as
+there are pods: so there is some time between two such attempts, whatever jobs come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ringwise.framework.job import Job
+from ringwise.framework.queue_discipline import (
+    fits_empty_cluster,
+    lines_to_test,
+    note_attempt,
+    shape_of,
+    waiting_in_line,
+)
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Eviction
+from ringwise.messages.events import ConfigurationSeen
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.core.reservation import INVENTORY
+
+#: Time between two attempts with the empty cluster, in nanoseconds.
+_PAUSE = 30_000_000_000
+
+
+class QueueDiscipline(Component):
+    name = "queue discipline"
+
+    def __init__(self, book: JobBook, pending: PendingQueue, triggers: set[Trigger]) -> None:
+        self._heads = book.heads
+        self._pending = pending
+        self._triggers = triggers
+        #: The next attempt with the empty cluster is not before; or it is due in this turn.
+        self._not_before = 0
+        self._due = False
+
+    def hears(self) -> Handlers:
+        return {
+            ie.JobGone: lambda event, now: self.drop(event.job.key),
+            ConfigurationSeen: lambda event, now: self._heads.clear(),
+        }
+
+    def drop(self, key: str) -> None:
+        """The job is not tried in the next cycle: it blocks nobody."""
+        self._heads.to_test.pop(key, None)
+        self._heads.drop(key)
+
+    def deadline(self) -> int | None:
+        return self._not_before if self._heads.to_test else None
+
+    def review(self, now: int) -> None:
+        heads = self._heads
+        if self._triggers & INVENTORY:
+            heads.epoch += 1
+        if heads.to_test and now >= self._not_before:
+            # Jobs are tested at the end of a cycle.
+            self._due, self._not_before = True, now + _PAUSE
+            for key in heads.to_test:
+                self._pending.activate(key)
+
+    def end_cycle(self, session: Session) -> None:
+        if not session.is_strict:
+            return
+        for job in session.pending:
+            note_attempt(session, job)
+        if self._heads.to_test and (self._due or session.now >= self._not_before):
+            self._due = False
+            self._test(session)
+
+    def wake(self) -> None:
+        """Before jobs are woken: those behind a job that started or is gone are, too."""
+        if self._heads.moved:
+            self._heads.moved.clear()
+            self._triggers.add(Trigger.QUEUE_MOVED)
+
+    def _test(self, session: Session) -> None:
+        lines = [waiting_in_line(session, line) for line in lines_to_test(session)]
+        self._heads.to_test.clear()
+        if not lines:
+            return
+        self._not_before = session.now + _PAUSE
+        statement = session.statement()
+        try:
+            for job in session.jobs.values():
+                for uid, pod in job.pods.items():
+                    if session.state.pods[uid].node >= 0:
+                        statement.evict(Eviction(job, pod, "", job))
+            tested = [job for line in lines for job in self._test_line(session, line)]
+        finally:
+            statement.discard()
+        for job in tested:
+            note_attempt(session, job)
+
+    def _test_line(self, session: Session, line: Sequence[Job]) -> Iterator[Job]:
+        """All jobs up to the first that fits: that one blocks the others."""
+        for job in line:
+            shape = shape_of(job)
+            if not self._heads.is_tested(shape):
+                self._heads.judge(shape, fits_empty_cluster(session, job))
+            yield job
+            if not self._heads.is_too_large(shape):
+                return

@@ -1,0 +1,308 @@
+"""`queue-discipline: strict`: a job that does not fit blocks those of its resource behind it in its queue."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.framework.statement import Statement
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, SetGroupStatus
+from ringwise.scheduler.explain.why import explain
+from tests.scheduler.rig import Rig, configuration
+
+ALLOCATE = ("allocate",)
+
+
+def strict(nodes: int = 1, actions: Sequence[str] = ALLOCATE, **more: object) -> Rig:
+    return Rig(nodes, actions=actions, queue_discipline="strict", **more)
+
+
+def blocked(rig: Rig | None = None) -> Rig:
+    """One node with a job of one chip; `whole` waits for the whole node, `small` behind it."""
+    rig = rig or strict()
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("whole", chips=8)
+    rig.submit("small", chips=1)
+    rig.run()
+    return rig
+
+
+def test_by_default_a_job_that_fits_passes_one_that_does_not() -> None:
+    rig = blocked(Rig(1, actions=ALLOCATE))
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_does_not_fit_blocks_those_behind_it() -> None:
+    rig = blocked()
+    assert rig.nodes_of("whole") == []
+    assert rig.nodes_of("small") == []
+    assert rig.reason("small") == "waits-behind"
+
+
+def test_a_job_that_comes_later_is_blocked_by_one_that_was_tried_before() -> None:
+    rig = blocked()
+    rig.submit("later", chips=1)
+    rig.run()
+    assert rig.reason("later") == "waits-behind"
+
+
+def test_jobs_behind_start_once_the_first_has_started() -> None:
+    rig = blocked(strict(2))
+    # Two nodes: `whole` takes the second one; another whole node is what blocks now.
+    rig.submit("whole-2", chips=8)
+    rig.submit("small-2", chips=1)
+    rig.run()
+    assert rig.reason("small-2") == "waits-behind"
+    rig.end("whole")
+    rig.run()
+    assert rig.nodes_of("whole-2") == ["n2"]
+    assert rig.nodes_of("small-2") == ["n1"]
+
+
+def test_jobs_behind_start_once_the_first_is_deleted() -> None:
+    rig = blocked()
+    rig.end("whole")
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_jobs_of_another_queue_and_of_another_resource_pass() -> None:
+    rig = strict()
+    rig.queue("other")
+    rig = blocked(rig)
+    rig.submit("elsewhere", chips=1, queue="other")
+    rig.submit("no-chips", chips=0, cpu_milli=100)
+    rig.run()
+    assert rig.nodes_of("elsewhere") == ["n1"]
+    assert rig.nodes_of("no-chips") == ["n1"]
+    assert rig.reason("small") == "waits-behind"
+
+
+def test_a_more_important_job_is_ahead_of_one_that_came_before() -> None:
+    rig = blocked()
+    rig.priority("high", 1000)
+    rig.submit("urgent", chips=1, priority="high")
+    rig.run()
+    assert rig.nodes_of("urgent") == ["n1"]
+    assert rig.reason("small") == "waits-behind"
+
+
+def test_a_refused_job_blocks_nobody() -> None:
+    rig = strict()
+    rig.submit("three", chips=3)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_becomes_gated_blocks_nobody_any_more() -> None:
+    rig = blocked()
+    rig.change("whole-0", gated=True)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_lacks_pods_blocks_nobody() -> None:
+    rig = strict()
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("gang", pods=2, chips=8)
+    rig.gone("gang-1")
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_runs_with_min_available_blocks_nobody() -> None:
+    rig = strict(2)
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("elastic", pods=2, chips=8, min_available=1)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("elastic") == ["n2"]
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_jobs_too_large_for_the_empty_cluster_block_nobody() -> None:
+    rig = strict(2)
+    rig.submit("old", chips=1)
+    rig.run()
+    rig.submit("three-nodes", pods=3, chips=8)
+    rig.submit("five-nodes", pods=5, chips=8)
+    rig.submit("both-nodes", pods=2, chips=8)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.reason("small") == "waits-behind"
+    rig.end("both-nodes")
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_selector_that_no_node_has_blocks_nobody() -> None:
+    rig = strict()
+    rig.submit("nowhere", chips=1, node_selector=(("zone", "none"),))
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_was_too_large_blocks_once_the_cluster_has_grown() -> None:
+    rig = strict(1)
+    rig.submit("old", chips=1)
+    rig.submit("both-nodes", pods=2, chips=8)
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+    rig.node("n2")
+    rig.run()
+    # The next attempt with the empty cluster takes place some time after the first.
+    rig.step(30)
+    rig.run()
+    rig.submit("late", chips=1)
+    rig.run()
+    assert rig.reason("late") == "waits-behind"
+
+
+def test_whether_a_job_is_too_large_is_tried_once_for_a_shape_and_not_all_the_time() -> None:
+    rig = blocked(strict(2))
+    rig.submit("first", chips=8)
+    rig.run()
+    deadline = rig.machine.next_deadline()
+    made = Statement.made
+    for number in range(20):
+        rig.submit(f"more-{number}", chips=8)
+        rig.run()
+    # None is tried: they wait behind the first, whose shape was tested.
+    assert Statement.made == made
+    assert rig.machine.next_deadline() == deadline
+
+
+def test_chips_that_become_free_wake_the_first_job_only() -> None:
+    rig = Rig(2, actions=ALLOCATE, queue_discipline="strict", reservation_after=604800)
+    for name in ("a", "b", "c"):
+        rig.submit(name, chips=4)
+    rig.run()
+    rig.submit("whole", chips=8)
+    rig.submit("next", chips=8)
+    rig.run()
+    for number in range(50):
+        rig.submit(f"small-{number}", chips=1)
+    rig.run()
+    made = Statement.made
+    # One chip pod ends on the node that another job still uses: the first is tried in vain.
+    rig.submit("probe", chips=0, cpu_milli=10)
+    rig.run()
+    rig.end("probe")
+    rig.run()
+    assert Statement.made - made <= 4
+
+
+def test_a_blocked_job_is_not_enqueued_and_its_reason_does_not_change_with_the_first() -> None:
+    rig = strict(2, actions=("enqueue", "allocate"))
+    rig.submit("old", chips=8)
+    rig.submit("old-2", chips=8)
+    rig.run()
+    for name in ("first", "second", "third"):
+        rig.submit(name, chips=8)
+    rig.run()
+    assert rig.reason("third") == "waits-behind"
+    rig.commands.clear()
+    rig.end("old")
+    rig.run()
+    assert rig.nodes_of("first") != []
+    assert rig.reason("third") == "waits-behind"
+    # Its PodGroup is not written: with hundreds of waiting jobs that would be hundreds of requests.
+    written = {command.key for command in rig.commands if isinstance(command, SetGroupStatus)}
+    assert "default/third" not in written
+
+
+def test_a_blocked_job_evicts_nobody() -> None:
+    rig = strict(1, actions=("allocate", "preempt"))
+    rig.priority("high", 1000)
+    rig.submit("old", chips=4)
+    rig.submit("victim", chips=4, preemptable=True)
+    rig.run()
+    rig.submit("whole", chips=8, priority="high")
+    rig.submit("half", chips=4, priority="high")
+    rig.run()
+    assert rig.reason("half") == "waits-behind"
+    assert rig.evictions() == []
+
+
+def test_other_settings_end_the_discipline() -> None:
+    rig = blocked()
+    rig.tell(ev.ConfigurationSeen(configuration(ALLOCATE)))
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+
+
+def test_why_names_the_job_it_waits_behind_and_the_cure_of_that_one() -> None:
+    rig = blocked()
+    view = rig.machine.view
+    before = view.jobs["default/small"].reason
+    answer = explain(view, view.jobs["default/small"], rig.now)
+    assert answer.reason is not None
+    assert answer.reason.code == "waits-behind"
+    assert answer.reason.details["job"] == "default/whole"
+    assert "the first of them is default/whole: no node of 1 can take whole-0" in answer.sentence
+    assert "let default/whole start: if job default/old ended" in [cure.sentence for cure in answer.cures]
+    assert view.jobs["default/small"].reason == before
+
+
+def test_a_job_that_changes_as_the_first_starts_does_not_pass_the_one_before_it() -> None:
+    rig = blocked()
+    rig.submit("whole-2", chips=8)
+    rig.submit("late", chips=1)
+    rig.run()
+    rig.end("old")
+    rig.run()
+    assert rig.nodes_of("whole") == ["n1"]
+    # `late` is tried because it changes, `whole` goes, and `small` and `whole-2` come before it.
+    rig.end("whole")
+    rig.change("late-0", labels={"a": "b"})
+    rig.run()
+    assert rig.nodes_of("small") == ["n1"]
+    assert rig.nodes_of("late") == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 2, 4, 8, 16, 32]), st.integers(1, 40), st.integers(0, 10)),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_jobs_of_one_queue_start_in_its_order(jobs: list[tuple[int, int, int]]) -> None:
+    """Whatever comes and goes: nobody starts before one that came before and fits the empty cluster."""
+    rig = strict(3)
+    rig.step()
+    order = [f"job-{number}" for number in range(len(jobs))]
+    ends: dict[str, int] = {}
+    started: list[str] = []
+    time, submitted = 0, 0
+    arrivals = []
+    at = 0
+    for _, _, gap in jobs:
+        at += gap
+        arrivals.append(at)
+    while len(started) < sum(size <= 24 for size, _, _ in jobs):
+        while submitted < len(jobs) and arrivals[submitted] <= time:
+            size = jobs[submitted][0]
+            rig.submit(order[submitted], pods=max(1, size // 8), chips=min(8, size))
+            submitted += 1
+        for name in [name for name, end in ends.items() if end <= time]:
+            rig.end(name)
+            del ends[name]
+        for command in rig.step(1):
+            if isinstance(command, Bind) and (name := command.pod.rpartition("-")[0]) not in started:
+                started.append(name)
+                ends[name] = time + jobs[int(name[4:])][1]
+        time += 1
+        assert time < 10_000
+    fitting = [name for name, (size, _, _) in zip(order, jobs, strict=True) if size <= 24]
+    assert started == fitting
