@@ -51,6 +51,8 @@ from tests.framework.settings_by_name import value_of
         ("score-combination", "strict"),
         ("single-switch-first", False),
         ("superpod-packing", "whole-job"),
+        ("ring-packing", "document"),
+        ("queue-discipline", "best-effort"),
         ("owned-annotations", "open"),
         ("visible-devices", "refused"),
         ("reservation-after", 600),

@@ -99,12 +99,14 @@ def new_scheduler(
     scheduler_names: Iterable[str] = SCHEDULER_NAMES,
     *,
     awaits_groups: bool = False,
+    specs: Iterable[PluginSpec] = (),
 ) -> Scheduler:
-    """A scheduler with the plugins and actions of installed packages."""
+    """A scheduler with the plugins and actions of installed packages, and with those given."""
+    registry = installed_registry()
     made = Scheduler(
         configuration,
         catalog=catalog,
-        registry=installed_registry(),
+        registry=registry.with_specs(specs) if specs else registry,
         scheduler_names=scheduler_names,
         awaits_groups=awaits_groups,
     )

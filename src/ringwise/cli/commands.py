@@ -223,6 +223,11 @@ SECTIONS = {
             "drill_command",
             "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
         ),
+        "simulate": CommandEntry(
+            "ringwise.cli.simulate",
+            "simulate_command",
+            "Let the jobs of FILE come, run and end in virtual time, and show how long they waited.",
+        ),
         "demo": CommandEntry(
             "ringwise.cli.lab.demo",
             "demo",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field, fields, replace
 from typing import Any, Literal, TypeVar
 
 from ringwise.framework.arguments import (
@@ -19,6 +19,7 @@ from ringwise.framework.arguments import (
     Value,
     boolean,
     choice,
+    did_you_mean,
     integer,
     resource_levels,
 )
@@ -291,6 +292,19 @@ def settings_from(values: Mapping[str, Value]) -> Settings:
     """Settings with the given values, by their names in the file."""
     named: dict[str, Any] = {_FIELD_OF[name]: value for name, value in values.items()}
     return Settings(**named)
+
+
+def with_settings(settings: Settings, texts: Mapping[str, str]) -> Settings:
+    """Other values of some settings, by name and as they are written. Raises InvalidArgument."""
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name not in SETTINGS:
+            raise InvalidArgument(f"{name}: there is no such setting{did_you_mean(name, SETTINGS)}")
+        try:
+            values[_FIELD_OF[name]] = SETTINGS[name].read(text)
+        except InvalidArgument as error:
+            raise InvalidArgument(f"{name}: {error}") from None
+    return replace(settings, **values)
 
 
 # -- plugins ------------------------------------------------------------------------------

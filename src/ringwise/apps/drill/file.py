@@ -247,6 +247,8 @@ class _File(_Part, frozen=True):
     steps: Annotated[list[Any], Meta(max_length=MAX_STEPS)]
     cluster: DrillCluster = DrillCluster()
     settings: dict[str, Any] = {}
+    #: For `ringwise simulate`.
+    workload: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,7 @@ class Drill:
 def read_drill(path: Path) -> Drill:
     """Raises DrillFileError."""
     found = Findings(str(path))
-    value = _document(path, found)
+    value = read_document(path, found)
     top = checked(value, _File, "", found, _value)
     written = value.get("steps") if isinstance(value, dict) else None
     steps: list[DrillStep | None] = []
@@ -279,7 +281,7 @@ def read_drill(path: Path) -> Drill:
     return Drill(path, top.drill, top.cluster, top.settings, tuple(step for step in steps if step))
 
 
-def _document(path: Path, found: Findings) -> object:
+def read_document(path: Path, found: Findings) -> object:
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

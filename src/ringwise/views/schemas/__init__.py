@@ -16,6 +16,7 @@ from ringwise.views.documents import (
     maintenance,
     place,
     reference,
+    simulation,
     topology,
 )
 from ringwise.views.version1 import CHANGES, LIVE_SCHEMAS, old_schema
@@ -99,6 +100,7 @@ DOCUMENTS = (
     DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
+    DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(
         explain.StoryDocument, "ringwise why --story", requests=("GET /api/v1/jobs/{namespace}/{name}/story",)
     ),

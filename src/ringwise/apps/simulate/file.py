@@ -1,0 +1,223 @@
+"""The `workload:` part of a drill file: jobs, faults, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ringwise.apps.drill.file import DrillFileError, read_document
+from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
+from ringwise.apps.simulate.hardware import FaultRates, Part
+from ringwise.apps.simulate.mix import SIZES, JobMix
+from ringwise.apps.simulate.policies import POLICIES
+from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
+from ringwise.durations import go_duration, plain_duration
+from ringwise.framework.arguments import InvalidArgument, printed
+from ringwise.framework.configuration import Configuration, with_settings
+from ringwise.manifests.errors import Findings, ManifestError
+from ringwise.topology.nearest import did_you_mean
+
+MOST_VARIANTS = 20
+#: The name of the configuration that all others are compared with.
+GIVEN = "given"
+
+
+class Span(int):
+    """Nanoseconds, written as 90s, 12h or 30d."""
+
+
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
+Load = Annotated[float, Meta(gt=0, le=10)]
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class ClusterPart(_Part, frozen=True):
+    nodes: Count | None = None
+    board: str = "910-x8"
+    leaf_size: Count | None = None
+    superpod_size: Count | None = msgspec.field(default=None, name="superPodSize")
+
+
+class TracePart(_Part, frozen=True):
+    #: Relative to the drill file.
+    file: str
+    format: str | None = None
+    columns: dict[str, str] = {}
+    #: Only rows with these values.
+    only: dict[str, str] = {}
+
+
+class MixPart(_Part, frozen=True):
+    jobs: Annotated[int, Meta(ge=1, le=1_000_000)] = JobMix().jobs
+    #: Shares of jobs by their chips.
+    sizes: dict[int, Annotated[float, Meta(gt=0)]] = {}
+    median: Span = Span(JobMix().median)
+    p90: Span = Span(JobMix().p90)
+
+
+class RatePart(_Part, frozen=True):
+    #: Mean time between two failures of a piece, and to its repair.
+    mtbf: Span
+    mttr: Span
+
+
+class FaultsPart(_Part, frozen=True):
+    chip: RatePart | None = None
+    node: RatePart | None = None
+    switch: RatePart | None = None
+
+
+class ComparePart(_Part, frozen=True):
+    name: str | None = None
+    settings: dict[str, str | int | bool] = {}
+    policy: str | None = None
+
+
+class WorkloadPart(_Part, frozen=True):
+    trace: TracePart | None = None
+    mix: MixPart | None = None
+    load: Load = 0.85
+    seed: int | str = 0
+    #: Only the first so many.
+    jobs: Count | None = None
+    tor_affinity: Literal["normal-schema", "large-model-schema"] | None = None
+    faults: FaultsPart = FaultsPart()
+    compare: Annotated[list[ComparePart], Meta(max_length=MOST_VARIANTS)] = []
+
+
+class _File(_Part, frozen=True):
+    drill: str
+    workload: WorkloadPart
+    cluster: ClusterPart = ClusterPart()
+    settings: dict[str, str | int | bool] = {}
+    #: Those of `ringwise drill`.
+    steps: Any = None
+
+
+def _read_value(kind: type, value: object) -> object:
+    if kind is Span and isinstance(value, (str, int)) and not isinstance(value, bool):
+        found = go_duration(str(value)) or plain_duration(str(value))
+        if found:
+            return Span(found)
+    raise ValueError("must be a span of time like 90s, 12h or 30d")
+
+
+def read_plan(path: Path, configuration: Configuration, seed: str | None = None) -> Plan:
+    """The configuration is the one that the settings of the file change. Raises DrillFileError."""
+    found = Findings(str(path))
+    written = read_document(path, found)
+    try:
+        file = msgspec.convert(written, _File, dec_hook=_read_value, str_keys=True)
+    except msgspec.ValidationError as error:
+        text, _, where = str(error).partition(" - at `$")
+        found.wrong(where.rstrip("`").lstrip("."), text[:1].lower() + text[1:])
+        raise DrillFileError(found.errors) from None
+    work = file.workload
+    if (work.trace is None) == (work.mix is None):
+        found.wrong("workload", "must have a trace or a mix, one of them")
+    base = _changed(configuration, file.settings, "settings", found)
+    variants = [Variant(GIVEN, base)]
+    for place, one in enumerate(work.compare):
+        variants += _variant(base, one, f"workload.compare[{place}]", found)
+    plan = Plan(
+        file.drill,
+        Cluster(file.cluster.board, file.cluster.nodes, file.cluster.leaf_size, file.cluster.superpod_size),
+        named_apart(variants),
+        load=work.load,
+        seed=str(work.seed) if seed is None else seed,
+        tor_affinity=work.tor_affinity,
+        rates=_rates(work.faults),
+    )
+    if work.mix is not None:
+        mix = work.mix
+        count = mix.jobs if work.jobs is None else min(mix.jobs, work.jobs)
+        if any(size < 1 for size in mix.sizes):
+            found.wrong("workload.mix.sizes", "must name numbers of chips, 1 or more")
+        plan = replace(plan, mix=JobMix(count, mix.sizes or SIZES, mix.median, mix.p90))
+    elif work.trace is not None:
+        plan = _with_trace(plan, path.parent, work.trace, work.jobs, found)
+    if found.errors:
+        raise DrillFileError(found.errors)
+    return plan
+
+
+def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, found: Findings) -> Plan:
+    if part.format is not None and part.format not in FORMATS:
+        near = did_you_mean(part.format, FORMATS)
+        found.wrong("workload.trace.format", f"must be one of {', '.join(FORMATS)}, got {part.format}{near}")
+        return plan
+    try:
+        trace = read_trace(folder / part.file, part.format, part.columns, part.only)
+    except TraceError as error:
+        found.errors.append(ManifestError(str(error), "", ""))
+        return plan
+    return replace(plan, trace=tuple(trace.jobs[:most]), left_out=dict(trace.left_out))
+
+
+def _rates(part: FaultsPart) -> dict[Part, FaultRates]:
+    given = {Part.CHIP: part.chip, Part.NODE: part.node, Part.SWITCH: part.switch}
+    return {kind: FaultRates(rate.mtbf, rate.mttr) for kind, rate in given.items() if rate is not None}
+
+
+def _variant(base: Configuration, part: ComparePart, place: str, found: Findings) -> list[Variant]:
+    if part.policy is not None and part.policy not in POLICIES:
+        found.wrong(f"{place}.policy", f"must be one of {', '.join(POLICIES)}, got {part.policy}")
+        return []
+    if part.policy is None and not part.settings:
+        found.wrong(place, "must have settings or a policy")
+        return []
+    configuration = _changed(base, part.settings, f"{place}.settings", found)
+    texts = {name: printed(value) for name, value in part.settings.items()}
+    return [Variant(part.name or _name(part.policy, texts), configuration, part.policy, texts)]
+
+
+def _name(policy: str | None, settings: Mapping[str, str]) -> str:
+    return ", ".join(
+        [*([policy] if policy else []), *(f"{name}={value}" for name, value in settings.items())]
+    )
+
+
+def _changed(
+    configuration: Configuration, settings: Mapping[str, str | int | bool], place: str, found: Findings
+) -> Configuration:
+    try:
+        texts = {name: printed(value) for name, value in settings.items()}
+        return replace(configuration, settings=with_settings(configuration.settings, texts))
+    except InvalidArgument as error:
+        found.wrong(place, str(error))
+        return configuration
+
+
+def variant_from_text(base: Configuration, text: str) -> Variant:
+    """`first-fit`, or `ring-packing=tight-node,queue-discipline=strict`. Raises ValueError with one line."""
+    if text in POLICIES:
+        return Variant(text, base, text)
+    settings: dict[str, str] = {}
+    for part in text.split(","):
+        name, equals, value = part.strip().partition("=")
+        if not equals:
+            policies = ", ".join(POLICIES)
+            raise ValueError(
+                f"{text!r} is neither a policy ({policies}) nor settings like NAME=VALUE,NAME=VALUE"
+            )
+        settings[name.strip()] = value.strip()
+    changed = with_settings(base.settings, settings)
+    return Variant(_name(None, settings), replace(base, settings=changed), None, settings)
+
+
+def named_apart(variants: list[Variant]) -> tuple[Variant, ...]:
+    """No two have the same name."""
+    names: dict[str, int] = {}
+    found = []
+    for one in variants:
+        names[one.name] = names.get(one.name, 0) + 1
+        found.append(one if names[one.name] == 1 else replace(one, name=f"{one.name} ({names[one.name]})"))
+    return tuple(found)

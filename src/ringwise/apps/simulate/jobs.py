@@ -1,0 +1,88 @@
+"""The jobs of a simulation: when they come, how long they run, and the pods that a board allows for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from math import ceil
+
+from ringwise.records import dataclass
+from ringwise.topology.board import Board
+from ringwise.wellknown import SCHEDULE_POLICY, SP_BLOCK, TOR_AFFINITY
+
+SECOND = 1_000_000_000
+HOUR = 3600 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJob:
+    """A job as a trace has it. Times in nanoseconds, the first job comes at 0."""
+
+    number: int
+    submitted: int
+    duration: int
+    chips: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobShape:
+    """The pods that a job of so many chips has."""
+
+    pods: int
+    chips_per_pod: int
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def chips(self) -> int:
+        return self.pods * self.chips_per_pod
+
+
+@dataclass(frozen=True, slots=True)
+class Shaping:
+    """How the jobs of a trace, which only name chips, become jobs of a board."""
+
+    board: Board
+    multi_pod_requests: str = "document"
+    #: The label `tor-affinity` of jobs with several pods.
+    tor_affinity: str | None = None
+    #: Nodes of a SuperPoD, for the blocks of jobs on boards that have them.
+    superpod_size: int = 48
+
+    def shape(self, chips: int) -> JobShape | None:
+        """None where the board allows no such job (N2)."""
+        board = self.board
+        if chips in board.one_pod:
+            return self._made(1, chips)
+        for size in sorted(board.requests(2, self.multi_pod_requests), reverse=True):
+            if chips % size == 0 and chips // size > 1:
+                return self._made(chips // size, size)
+        return None
+
+    def _made(self, pods: int, chips: int) -> JobShape:
+        labels = dict(self.board.job_labels)
+        if self.tor_affinity and pods > 1:
+            labels[TOR_AFFINITY] = self.tor_affinity
+        annotations = {SCHEDULE_POLICY: self.board.policies[0]} if self.board.policies else {}
+        if self.board.superpod:
+            block = next(size for size in range(min(pods, self.superpod_size), 0, -1) if pods % size == 0)
+            annotations[SP_BLOCK] = str(block * chips)
+        return JobShape(pods, chips, labels, annotations)
+
+
+def in_order(jobs: Iterable[tuple[int, int, int]]) -> list[SimulatedJob]:
+    """Jobs from (submitted, duration, chips), the first to come first."""
+    rows = sorted(jobs, key=lambda row: row[0])
+    first = rows[0][0] if rows else 0
+    return [SimulatedJob(number, at - first, lasts, chips) for number, (at, lasts, chips) in enumerate(rows)]
+
+
+def mean_demand(jobs: Sequence[SimulatedJob]) -> float:
+    """Chips in use at a time, on average, if no job had to wait and the last came at the end."""
+    span = jobs[-1].submitted if jobs else 0
+    return sum(job.duration * job.chips for job in jobs) / span if span else 0.0
+
+
+def nodes_for_load(jobs: Sequence[SimulatedJob], chips_per_node: int, load: float) -> int:
+    """How many nodes are used to this part, rounded up."""
+    return max(1, ceil(mean_demand(jobs) / chips_per_node / load))

@@ -1,0 +1,119 @@
+"""What is measured while jobs wait and run: starts, chips in use, and chips that are free and of no use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from heapq import heappop, heappush
+
+from ringwise.apps.simulate.jobs import SimulatedJob
+from ringwise.records import dataclass
+
+#: Points of the curves over time.
+_POINTS = 240
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One run: what a configuration, a policy or the bound made of the jobs. Times in nanoseconds."""
+
+    name: str
+    jobs: Sequence[SimulatedJob]
+    chips: int
+    #: When each job started first; None: it has not.
+    starts: list[int | None]
+    #: How often it was started again because its hardware broke, or because it had to make room.
+    restarts: int = 0
+    #: Chips times the time that those runs had lasted.
+    lost: int = 0
+    #: Chips in use times time, until the last job was submitted.
+    used: int = 0
+    #: How long the first job of the queue waited although as many chips as it asks for were free, and the
+    #: chips that were free meanwhile times that time.
+    blocked: int = 0
+    idle_while_blocked: int = 0
+    #: Until when it was simulated.
+    end: int = 0
+    #: Processor time of the run, in nanoseconds. Not part of the results: it differs from run to run.
+    processor: int = 0
+    interrupted: bool = False
+    #: Jobs that the scheduler refused, by the code of the reason.
+    refused: dict[str, int] = field(default_factory=dict)
+    #: (time, chips in use, jobs that wait), in equal distances.
+    curve: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+class Meter:
+    """Adds up over time. Told of every change, and then of the time until which things stay so."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        jobs = outcome.jobs
+        self._until = jobs[-1].submitted if jobs else 0
+        self._step = max(1, self._until // _POINTS)
+        self._next_point = 0
+        self._now = 0
+        #: Numbers of the jobs that wait, the first in the queue first; those that started are still in it.
+        self._queue: list[int] = []
+        self._waiting: set[int] = set()
+        self._started = 0
+        self.in_use = 0
+        self.broken = 0
+
+    def submitted(self, number: int) -> None:
+        self._waiting.add(number)
+        heappush(self._queue, number)
+
+    def started(self, number: int) -> None:
+        self._waiting.discard(number)
+        self.in_use += self.outcome.jobs[number].chips
+        if self.outcome.starts[number] is None:
+            self.outcome.starts[number] = self._now
+            self._started += 1
+
+    def ended(self, number: int) -> None:
+        self.in_use -= self.outcome.jobs[number].chips
+
+    def refused(self, number: int) -> None:
+        self._waiting.discard(number)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def started_count(self) -> int:
+        return self._started
+
+    @property
+    def all_started(self) -> bool:
+        return self._started == len(self.outcome.jobs)
+
+    def head(self) -> SimulatedJob | None:
+        """The job that has waited longest."""
+        while self._queue and self._queue[0] not in self._waiting:
+            heappop(self._queue)
+        return self.outcome.jobs[self._queue[0]] if self._queue else None
+
+    def pass_until(self, time: int) -> None:
+        """Nothing changes until then."""
+        outcome, span = self.outcome, time - self._now
+        if span <= 0:
+            return
+        counted = min(time, self._until) - self._now
+        if counted > 0:
+            outcome.used += self.in_use * counted
+        free = outcome.chips - self.in_use - self.broken
+        head = self.head()
+        if head is not None and free >= head.chips:
+            outcome.blocked += span
+            outcome.idle_while_blocked += span * free
+        while self._next_point <= min(time, self._until) and len(outcome.curve) <= _POINTS:
+            outcome.curve.append((self._next_point, self.in_use, self.waiting))
+            self._next_point += self._step
+        self._now = outcome.end = time
+
+
+def quantile(values: Sequence[int], share: float) -> int:
+    """The smallest value that this share of all does not exceed. `values` are sorted."""
+    return values[max(0, min(len(values) - 1, -int(-share * len(values) // 1) - 1))]

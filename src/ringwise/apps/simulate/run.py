@@ -1,0 +1,343 @@
+"""One run: jobs come, run and end in virtual time, and the real scheduler decides where and when.
+
+The scheduler is told what a cluster would tell it (pods, PodGroups, nodes, reports), and what it commands is
+carried out at once. A job whose hardware breaks, or that has to make room, is created anew with the age that
+it had, and runs from its beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from heapq import heappop, heappush
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.simulate.hardware import Change, Part
+from ringwise.apps.simulate.jobs import JobShape, SimulatedJob
+from ringwise.apps.simulate.measures import Meter, Outcome
+from ringwise.embed.fleets import GeneratedFleet
+from ringwise.framework.configuration import Configuration
+from ringwise.framework.registry import PluginSpec
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command, DeletePod, Evict, SetGroupStatus
+from ringwise.records import dataclass
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.topology.chips import mask_of
+
+#: 2026-01-01T00:00:00Z: every run is the same.
+START = 1_767_225_600 * 1_000_000_000
+NAMESPACE = "simulated"
+#: Turns in a row in which only time passes and nobody starts: nobody will.
+_MOST_IDLE_TURNS = 1000
+
+#: Order of what happens at one moment.
+_END, _HARDWARE, _ARRIVAL = range(3)
+
+
+@dataclass(slots=True)
+class _Live:
+    """A job that waits or runs."""
+
+    number: int
+    shape: JobShape
+    pods: dict[str, Pod]
+    group: PodGroup | None
+    #: By uid: node and chips of bound pods.
+    places: dict[str, tuple[int, int]] = field(default_factory=dict)
+    #: Counts its runs; an end of an earlier run is not one of this.
+    run: int = 0
+    began: int = 0
+
+
+class Simulation:
+    def __init__(
+        self,
+        name: str,
+        fleet: GeneratedFleet,
+        resource: str,
+        jobs: Sequence[SimulatedJob],
+        shapes: dict[int, JobShape],
+        configuration: Configuration,
+        *,
+        plugins: Sequence[PluginSpec] = (),
+        faults: Iterator[Change] | None = None,
+    ) -> None:
+        self._fleet = fleet
+        self._resource = resource
+        self._jobs = jobs
+        self._shapes = shapes
+        self._scheduler: Scheduler = new_scheduler(configuration, specs=plugins)
+        self._faults = iter(()) if faults is None else faults
+        self._nodes = list(fleet.nodes)
+        self._reports = list(fleet.reports)
+        self._node_number = {node.name: number for number, node in enumerate(fleet.nodes)}
+        self._first_chip: list[tuple[int, int]] = [
+            (number, chip)
+            for number, node in enumerate(fleet.nodes)
+            for chip in range(node.chips_capacity.get(resource, 0))
+        ]
+        self._switches = _nodes_of_switches(fleet, self._node_number)
+        #: How many faults keep a node down: its own, and that of its switch.
+        self._down = [0] * len(fleet.nodes)
+        #: Jobs on each node.
+        self._on_node: list[dict[int, None]] = [{} for _ in fleet.nodes]
+        self._live: dict[int, _Live] = {}
+        self._job_of_pod: dict[str, int] = {}
+        self._classes: dict[int, PodClass] = {}
+        #: Time, kind, number of the job and of its run.
+        self._queue: list[tuple[int, int, int, int]] = []
+        #: How many arrivals and ends are in it.
+        self._to_come = 0
+        self._next_change: Change | None = None
+        self.outcome = Outcome(name, jobs, len(self._first_chip), [None] * len(jobs))
+        self._meter = Meter(self.outcome)
+
+    # -- time --------------------------------------------------------------------------------
+
+    def run(self, on_progress: Callable[[int], None] = lambda done: None) -> Outcome:
+        """Until every job has started. Ctrl-C ends it; what is known until then is in the outcome."""
+        began = time.process_time_ns()
+        try:
+            self._run(on_progress)
+        except KeyboardInterrupt:
+            self.outcome.interrupted = True
+            raise
+        finally:
+            self.outcome.processor = time.process_time_ns() - began
+        return self.outcome
+
+    def _run(self, on_progress: Callable[[int], None]) -> None:
+        self._turn(fleet_events(self._fleet), 0)
+        for job in self._jobs:
+            self._plan(job.submitted, _ARRIVAL, job.number)
+        self._await_change()
+        idle = 0
+        while not self._meter.all_started:
+            now = self._next_time()
+            if now is None or idle > _MOST_IDLE_TURNS:
+                return
+            self._meter.pass_until(now)
+            events = self._due(now)
+            # Faults go on for ever: where only they happen, and nobody starts, nobody will.
+            only_time = not any(isinstance(event, (ev.PodSeen, ev.PodGone)) for event in events)
+            started = self._turn(events, now)
+            idle = 0 if started or not only_time or self._to_come else idle + 1
+            on_progress(self._meter.started_count)
+
+    def _plan(self, time: int, kind: int, number: int, run: int = 0) -> None:
+        heappush(self._queue, (time, kind, number, run))
+        self._to_come += 1
+
+    def _next_time(self) -> int | None:
+        times = [self._queue[0][0]] if self._queue else []
+        deadline = self._scheduler.next_deadline()
+        if deadline is not None:
+            times.append(deadline - START)
+        return max(self.outcome.end, min(times)) if times else None
+
+    def _due(self, now: int) -> list[ev.Event]:
+        """What happens at this moment, as the scheduler is told of it."""
+        events: list[ev.Event] = []
+        while self._queue and self._queue[0][0] <= now:
+            _, kind, number, run = heappop(self._queue)
+            self._to_come -= kind != _HARDWARE
+            if kind == _ARRIVAL:
+                self._meter.submitted(number)
+                events += self._create(number, 0)
+            elif kind == _HARDWARE:
+                events += self._change(now)
+            elif (live := self._live.get(number)) is not None and live.run == run:
+                events += self._remove(live)
+                self._meter.ended(number)
+        return events
+
+    def _turn(self, events: list[ev.Event], now: int) -> bool:
+        """Tell the scheduler, and carry out what it commands, until it commands no more."""
+        started = False
+        while True:
+            commands = self._scheduler.handle(events, START + now)
+            events = []
+            touched: dict[int, None] = {}
+            evicted: dict[int, None] = {}
+            for command in commands:
+                events += self._carry_out(command, touched, evicted)
+            for number in touched:
+                live = self._live[number]
+                if len(live.places) == len(live.pods):
+                    self._meter.started(number)
+                    live.began = now
+                    started = True
+                    self._plan(now + self._jobs[number].duration, _END, number, live.run)
+            for number in evicted:
+                events += self._restart(number, now)
+            if not events:
+                return started
+
+    def _carry_out(
+        self, command: Command, touched: dict[int, None], evicted: dict[int, None]
+    ) -> list[ev.Event]:
+        if isinstance(command, Bind):
+            number = self._job_of_pod[command.uid]
+            live = self._live[number]
+            pod = live.pods[command.uid].with_chips(command.chips, command.annotations, None)
+            pod.node, pod.phase = command.node, "Running"
+            live.pods[command.uid] = pod
+            node = self._node_number[command.node]
+            live.places[command.uid] = node, mask_of(command.chips)
+            self._on_node[node][number] = None
+            touched[number] = None
+            return [ev.PodSeen(pod)]
+        if isinstance(command, (Evict, DeletePod)) and command.uid in self._job_of_pod:
+            evicted[self._job_of_pod[command.uid]] = None
+        elif isinstance(command, SetGroupStatus):
+            number = int(command.key.rpartition("-")[2])
+            live_job = self._live.get(number)
+            group = live_job.group if live_job is not None else None
+            if live_job is not None and group is not None and group.phase != command.phase:
+                live_job.group = replace(group, phase=command.phase)
+                return [ev.PodGroupSeen(live_job.group)]
+        return []
+
+    # -- jobs --------------------------------------------------------------------------------
+
+    def _create(self, number: int, run: int) -> list[ev.Event]:
+        job = self._jobs[number]
+        shape = self._shapes[job.chips]
+        cls = self._classes.get(shape.chips_per_pod)
+        if cls is None:
+            cls = self._classes[shape.chips_per_pod] = PodClass(self._resource, shape.chips_per_pod)
+        group, made = job_objects(f"job-{number}", shape, cls, START + job.submitted, run)
+        pods = {pod.uid: pod for pod in made}
+        self._job_of_pod.update(dict.fromkeys(pods, number))
+        self._live[number] = _Live(number, shape, pods, group, run=run)
+        seen: list[ev.Event] = [ev.PodSeen(pod) for pod in pods.values()]
+        return seen if group is None else [ev.PodGroupSeen(group), *seen]
+
+    def _remove(self, live: _Live) -> list[ev.Event]:
+        """Its pods have ended, and it is deleted."""
+        events: list[ev.Event] = []
+        for uid, pod in live.pods.items():
+            del self._job_of_pod[uid]
+            if uid in live.places:
+                self._on_node[live.places[uid][0]].pop(live.number, None)
+                events.append(ev.PodSeen(replace(pod, phase="Succeeded")))
+        if live.group is not None:
+            events.append(ev.PodGroupGone(f"{NAMESPACE}/{live.group.name}"))
+        events += [ev.PodGone(uid) for uid in live.pods]
+        del self._live[live.number]
+        return events
+
+    def _restart(self, number: int, now: int) -> list[ev.Event]:
+        live = self._live[number]
+        complete = len(live.places) == len(live.pods)
+        events = self._remove(live)
+        if complete:
+            self._meter.ended(number)
+            self._meter.submitted(number)
+            self.outcome.restarts += 1
+            self.outcome.lost += (now - live.began) * self._jobs[number].chips
+        return [*events, *self._create(number, live.run + 1)]
+
+    # -- hardware ------------------------------------------------------------------------------
+
+    def _await_change(self) -> None:
+        self._next_change = next(self._faults, None)
+        if self._next_change is not None:
+            heappush(self._queue, (self._next_change.at, _HARDWARE, 0, 0))
+
+    def _change(self, now: int) -> list[ev.Event]:
+        change = self._next_change
+        assert change is not None
+        self._await_change()
+        if change.part is Part.CHIP:
+            node, chip = self._first_chip[change.number]
+            return self._chip(node, chip, change.broken, now)
+        nodes = [change.number] if change.part is Part.NODE else self._switches[change.number]
+        return [event for node in nodes for event in self._node(node, change.broken, now)]
+
+    def _chip(self, number: int, chip: int, broken: bool, now: int) -> list[ev.Event]:
+        node, report = self._nodes[number], self._reports[number]
+        bad = report.unhealthy | 1 << chip if broken else report.unhealthy & ~(1 << chip)
+        hit = [
+            job
+            for job in self._on_node[number]
+            if any(place == number and chips >> chip & 1 for place, chips in self._live[job].places.values())
+        ]
+        self._reports[number] = replace(report, unhealthy=bad)
+        good = node.chips_capacity[self._resource] - bad.bit_count()
+        self._nodes[number] = replace(node, chips_allocatable={self._resource: good})
+        if not self._down[number]:
+            self._meter.broken += 1 if broken else -1
+        told: list[ev.Event] = [ev.NodeSeen(self._nodes[number]), ev.ReportSeen(self._reports[number])]
+        return [*told, *(event for job in (hit if broken else ()) for event in self._restart(job, now))]
+
+    def _node(self, number: int, broken: bool, now: int) -> list[ev.Event]:
+        before = self._down[number]
+        self._down[number] += 1 if broken else -1
+        if bool(before) == bool(self._down[number]):
+            return []
+        chips = self._nodes[number].chips_allocatable.get(self._resource, 0)
+        self._meter.broken += chips if broken else -chips
+        self._nodes[number] = replace(self._nodes[number], ready=not broken)
+        hit = list(self._on_node[number]) if broken else []
+        told: list[ev.Event] = [ev.NodeSeen(self._nodes[number])]
+        return [*told, *(event for job in hit for event in self._restart(job, now))]
+
+
+def _nodes_of_switches(fleet: GeneratedFleet, number_of: dict[str, int]) -> list[list[int]]:
+    if fleet.topology is None:
+        return []
+    by_address = {node.internal_ip: number_of[node.name] for node in fleet.nodes}
+    return [
+        [by_address[server.server_ip] for server in leaf.servers if server.server_ip in by_address]
+        for leaf in fleet.topology.switches
+    ]
+
+
+def hardware_of(fleet: GeneratedFleet, resource: str) -> dict[Part, int]:
+    """How many pieces of each kind the cluster has."""
+    chips = sum(node.chips_capacity.get(resource, 0) for node in fleet.nodes)
+    switches = 0 if fleet.topology is None else len(fleet.topology.switches)
+    return {Part.CHIP: chips, Part.NODE: len(fleet.nodes), Part.SWITCH: switches}
+
+
+def fleet_events(fleet: GeneratedFleet) -> list[ev.Event]:
+    """What tells the scheduler of the cluster."""
+    events: list[ev.Event] = [ev.NodeSeen(node) for node in fleet.nodes]
+    events += [ev.ReportSeen(report) for report in fleet.reports]
+    return events if fleet.topology is None else [*events, ev.TopologySeen(fleet.topology)]
+
+
+def job_objects(
+    name: str, shape: JobShape, cls: PodClass, created: int, run: int
+) -> tuple[PodGroup | None, list[Pod]]:
+    """The pods of a job, and its PodGroup. A pod that stands alone needs none."""
+    group = None
+    if shape.pods > 1:
+        group = PodGroup(
+            NAMESPACE,
+            name,
+            uid=f"{name}.{run}",
+            min_member=shape.pods,
+            phase="Inqueue",
+            created=created,
+            labels=shape.labels,
+            annotations=shape.annotations,
+        )
+    pods = [
+        Pod(
+            f"{name}-{index}.{run}",
+            NAMESPACE,
+            name if group is None else f"{name}-{index}",
+            cls,
+            created=created,
+            labels=shape.labels,
+            annotations=shape.annotations,
+            group=None if group is None else name,
+            chip_containers=1,
+        )
+        for index in range(shape.pods)
+    ]
+    return group, pods

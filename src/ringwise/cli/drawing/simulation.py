@@ -1,0 +1,121 @@
+"""What a simulation found out: one table of the runs, and one of the waits by size."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+
+from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import duration_text
+from ringwise.grammar import counted
+from ringwise.views.documents.simulation import RunFields, SimulationDocument
+
+_SECOND = 1_000_000_000
+
+
+def print_simulation(console: Console, document: SimulationDocument) -> None:
+    cluster = document["cluster"]
+    print_line(console, f"[bold]{escape(document['title'])}[/]")
+    span = duration_text(round(document["virtual_seconds"]) * _SECOND)
+    nodes = counted(f"{cluster['nodes']:,}", "node")
+    print_line(
+        console,
+        f"{counted(document['jobs'], 'job')} in {span} on {nodes} of {cluster['board']} "
+        f"({cluster['chips']:,} chips), load {document['load']:.2f}, seed {escape(document['seed'])}",
+    )
+    for one in document["left_out"]:
+        print_line(console, f"left out: {counted(one['jobs'], 'job')}: {escape(one['why'])}")
+    console.print()
+    _runs(console, document)
+    console.print()
+    _sizes(console, document)
+    _remarks(console, document)
+
+
+def _runs(console: Console, document: SimulationDocument) -> None:
+    columns = [
+        Column("run", wraps=True),
+        Column("mean wait", right=True),
+        Column("over bound", right=True),
+        Column("p50", right=True),
+        Column("p90", right=True),
+        Column("p99", right=True),
+        Column("in use", right=True),
+    ]
+    table = Table(columns, gap=2)
+    for run in document["runs"]:
+        wait, over = run["wait_seconds"], run["mean_over_bound"]
+        table.add(
+            run["name"],
+            hours(wait["mean"]),
+            "-" if over is None else f"{over:.3f}",
+            hours(wait["p50"]),
+            hours(wait["p90"]),
+            hours(wait["p99"]),
+            f"{run['utilisation']:.1%}",
+        )
+    table.print(console)
+    console.print()
+    columns = [
+        Column("run", wraps=True),
+        Column("head blocked", right=True),
+        Column("idle chip-hours", right=True),
+        Column("restarts", right=True),
+        Column("lost chip-hours", right=True),
+    ]
+    table = Table(columns, gap=2)
+    for run in document["runs"]:
+        table.add(
+            run["name"],
+            f"{run['head_blocked_hours']:,.1f} h",
+            f"{run['idle_chip_hours_while_blocked']:,.0f}",
+            f"{run['restarts']:,}",
+            f"{run['lost_chip_hours']:,.0f}",
+        )
+    table.print(console)
+
+
+def _sizes(console: Console, document: SimulationDocument) -> None:
+    columns = [
+        Column("chips", right=True),
+        Column("jobs", right=True),
+        Column("run", wraps=True),
+        *(Column(name, right=True) for name in ("mean wait", "p50", "p90", "p99")),
+    ]
+    table = Table(columns, gap=2)
+    for place, size in enumerate(document["runs"][0]["sizes"]):
+        names = f"{size['chips']}", f"{size['jobs']:,}"
+        for run in document["runs"]:
+            wait = run["sizes"][place]["wait_seconds"]
+            numbers = (hours(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
+            table.add(*names, run["name"], *numbers)
+            names = "", ""
+    table.print(console)
+
+
+def _remarks(console: Console, document: SimulationDocument) -> None:
+    for run in document["runs"]:
+        missing = document["jobs"] - run["started"]
+        if missing:
+            print_line(
+                console,
+                f"{escape(run['name'])}: {counted(missing, 'job')} did not start{_why(document, run)}",
+            )
+    if document["interrupted"]:
+        print_line(console, "[bold]interrupted[/]: the last run is not complete, later ones were not begun")
+
+
+def _why(document: SimulationDocument, run: RunFields) -> str:
+    return " until it was interrupted" if document["interrupted"] and run is document["runs"][-1] else ""
+
+
+def hours(seconds: float | None) -> str:
+    """In the unit that has two to four digits."""
+    if seconds is None:
+        return "-"
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    if seconds < 36_000:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:,.1f} h"

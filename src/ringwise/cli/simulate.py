@@ -1,0 +1,228 @@
+"""`ringwise simulate`: how long jobs would wait, under several configurations, in virtual time."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ringwise.cli.exit_codes import ExitCode
+from ringwise.cli.output import configuration_option, output_option, stop
+from ringwise.cli.queries import show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.apps.simulate.comparison import Comparison, Plan
+    from ringwise.framework.configuration import Configuration
+
+#: Options that describe what a drill file describes itself.
+_OF_TRACES = (
+    "nodes", "board", "leaf_size", "superpod_size", "load", "trace_format", "columns", "only", "jobs",
+    "settings", "compared", "tor_affinity"
+)  # fmt: skip
+
+
+@click.command("simulate")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--nodes", type=click.IntRange(1), help="Of the cluster.  [default: as many as --load asks for]"
+)
+@click.option("--board", help="Their board; `ringwise boards` lists them.  [default: 910-x8]")
+@click.option("--leaf-size", type=click.IntRange(1), help="Nodes under each leaf switch.")
+@click.option("--superpod-size", type=click.IntRange(1), help="Nodes in each SuperPoD.")
+@click.option(
+    "--load", type=click.FloatRange(0, 10, min_open=True), help="Share of the chips in use.  [default: 0.85]"
+)
+@click.option("--format", "trace_format", type=click.Choice(["itp", "philly", "openb", "swf"]))
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="WHAT=NAME",
+    help="A column of the trace: submitted, duration, chips.",
+)
+@click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
+@click.option("--jobs", type=click.IntRange(1), help="Only the first so many jobs.")
+@click.option("--tor-affinity", type=click.Choice(["normal-schema", "large-model-schema"]), help="Of gangs.")
+@configuration_option
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the configuration."
+)
+@click.option(
+    "--compare",
+    "compared",
+    multiple=True,
+    metavar="POLICY|NAME=VALUE,...",
+    help="Compare with first-fit, random, or the configuration with these settings; may be repeated.",
+)
+@click.option("--seed", help="Of everything that is random.  [default: 0]")
+@click.option(
+    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write an HTML page with plots."
+)
+@output_option
+def simulate_command(file: Path, page: Path | None, output: str, **options: Any) -> None:
+    """Let the jobs of FILE come, run and end in virtual time, and show how long they waited.
+
+    FILE is a drill file with a workload, or a trace: a CSV file in the form of ITP, Philly or OpenB, or one
+    in the Standard Workload Format (SWF). The real scheduler decides, once for each configuration that is
+    compared; beside them stands the counting bound: a cluster in which only the number of free chips counts.
+
+    Ctrl-C ends it and prints what is known until then, with exit code 130.
+    """
+    from ringwise.apps.simulate.comparison import Comparison, ImpossibleSimulationError
+    from ringwise.apps.simulate.document import simulation_document
+
+    plan = _plan(file, options)
+    try:
+        comparison = Comparison(plan)
+    except ImpossibleSimulationError as error:
+        raise stop(f"{file}: {error}") from None
+    code = ExitCode.OK
+    try:
+        with _progress() as tell:
+            comparison.run(tell)
+    except KeyboardInterrupt:
+        if not comparison.outcomes:
+            raise
+        code = ExitCode.INTERRUPTED
+    document = simulation_document(comparison)
+    if page is not None:
+        _write_page(page, comparison)
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.simulation import print_simulation
+
+        print_simulation(console, document)
+
+    show(document, output, draw, code)
+
+
+def _write_page(path: Path, comparison: Comparison) -> None:
+    from ringwise.apps.simulate.document import simulation_document
+    from ringwise.apps.simulate.page import page_text
+
+    try:
+        path.write_text(page_text(simulation_document(comparison)), encoding="utf-8")
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None
+
+
+def _plan(file: Path, options: dict[str, Any]) -> Plan:
+    from ringwise.apps.drill.file import DrillFileError
+    from ringwise.apps.simulate.file import read_plan
+
+    configuration = _configuration(options["config"])
+    if file.suffix not in (".yaml", ".yml"):
+        return _plan_of_trace(file, configuration, options)
+    given = [name for name in _OF_TRACES if options[name]]
+    if given:
+        written = ", ".join("--" + _written(name) for name in given)
+        raise stop(f"ringwise: {written}: goes with a trace; a drill file says it itself")
+    try:
+        return read_plan(file, configuration, options["seed"])
+    except DrillFileError as error:
+        raise stop(*error.errors) from None
+
+
+def _written(name: str) -> str:
+    names = {"trace_format": "format", "columns": "column", "settings": "set", "compared": "compare"}
+    return names.get(name, name.replace("_", "-"))
+
+
+def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, Any]) -> Plan:
+    from dataclasses import replace
+
+    from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
+    from ringwise.apps.simulate.file import GIVEN, named_apart, variant_from_text
+    from ringwise.apps.simulate.traces import TraceError, read_trace
+    from ringwise.framework.arguments import InvalidArgument
+    from ringwise.framework.configuration import with_settings
+
+    try:
+        changed = with_settings(configuration.settings, _pairs("--set", options["settings"]))
+    except InvalidArgument as error:
+        raise stop(f"ringwise: --set: {error}") from None
+    base = replace(configuration, settings=changed)
+    variants = [Variant(GIVEN, base)]
+    for text in options["compared"]:
+        try:
+            variants.append(variant_from_text(base, text))
+        except ValueError as error:
+            raise stop(f"ringwise: --compare: {error}") from None
+    columns, only = _pairs("--column", options["columns"]), _pairs("--only", options["only"])
+    try:
+        trace = read_trace(file, options["trace_format"], columns, only)
+    except TraceError as error:
+        raise stop(error) from None
+    cluster = Cluster(
+        options["board"] or "910-x8", options["nodes"], options["leaf_size"], options["superpod_size"]
+    )
+    return Plan(
+        file.name,
+        cluster,
+        named_apart(variants),
+        trace=tuple(trace.jobs[: options["jobs"]]),
+        left_out=dict(trace.left_out),
+        load=options["load"] or 0.85,
+        seed=options["seed"] or "0",
+        tor_affinity=options["tor_affinity"],
+    )
+
+
+def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise stop(f"ringwise: {option}: {text!r} must be written NAME=VALUE")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _configuration(path: Path | None) -> Configuration:
+    from ringwise.scheduler.defaults import default_configuration
+
+    if path is None:
+        return default_configuration()
+    from ringwise.apps.extensions import read_user_configuration
+    from ringwise.manifests.errors import ConfigurationError
+
+    try:
+        return read_user_configuration(path.read_bytes(), str(path))
+    except OSError as error:
+        raise stop(f"{path}: {error.strerror or error}") from None
+    except ConfigurationError as error:
+        raise stop(*error.errors) from None
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A bar for each run on stderr; silent where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda name, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    tasks: dict[str, Any] = {}
+
+    def tell(name: str, done: int, total: int) -> None:
+        if name not in tasks:
+            tasks[name] = bar.add_task(name, total=total)
+        bar.update(tasks[name], completed=done)
+
+    with bar:
+        yield tell

@@ -1,0 +1,98 @@
+"""The document of `ringwise simulate`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+
+class WaitFields(TypedDict):
+    """How long jobs waited until they started first, in seconds; null where none has started."""
+
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class SizeFields(TypedDict):
+    """Jobs of one size."""
+
+    chips: int
+    jobs: int
+    started: int
+    wait_seconds: WaitFields
+
+
+class CurvePoint(TypedDict):
+    """A moment of a run."""
+
+    after_seconds: float
+    chips_in_use: int
+    jobs_waiting: int
+
+
+class RunFields(TypedDict):
+    """What came of the jobs under one configuration or policy, or in a cluster that only counts chips."""
+
+    name: str
+    kind: Annotated[
+        Literal["bound", "configuration", "policy"],
+        Meta(description="bound: only counts chips, strictly in order."),
+    ]
+    settings: Annotated[
+        dict[str, str], Meta(description="Settings that differ from those of the configuration given.")
+    ]
+    policy: str | None
+    started: Annotated[int, Meta(description="Jobs that have started.")]
+    wait_seconds: WaitFields
+    mean_over_bound: Annotated[
+        float | None,
+        Meta(description="The mean wait over that of the bound; null where one is 0 or unknown."),
+    ]
+    started_before_bound: Annotated[
+        int, Meta(description="Jobs that started sooner than in the bound: none where the order is strict.")
+    ]
+    utilisation: Annotated[
+        float, Meta(description="Share of the chips in use, until the last job was submitted.")
+    ]
+    head_blocked_hours: Annotated[
+        float,
+        Meta(description="How long the first job waited although as many chips as it asks for were free."),
+    ]
+    idle_chip_hours_while_blocked: Annotated[float, Meta(description="Chips that were free meanwhile.")]
+    restarts: Annotated[int, Meta(description="Runs that ended because hardware broke, or to make room.")]
+    lost_chip_hours: Annotated[float, Meta(description="What those runs had used.")]
+    sizes: list[SizeFields]
+    curve: list[CurvePoint]
+
+
+class LeftOutJobs(TypedDict):
+    """Jobs that are not simulated."""
+
+    why: str
+    jobs: int
+
+
+class SimulatedCluster(TypedDict):
+    board: str
+    nodes: int
+    chips: int
+    leaf_size: int | None
+    superpod_size: int | None
+
+
+class SimulationDocument(TypedDict):
+    """The same jobs under several configurations, in virtual time. The first run is the counting bound."""
+
+    schema: Literal["ringwise.io/simulation/v1"]
+    title: str
+    seed: str
+    interrupted: Annotated[bool, Meta(description="Ctrl-C: the last run is not complete.")]
+    cluster: SimulatedCluster
+    jobs: int
+    left_out: list[LeftOutJobs]
+    virtual_seconds: Annotated[float, Meta(description="From the first job that is submitted to the last.")]
+    load: Annotated[float, Meta(description="Chips that the jobs would use at a time, over all chips.")]
+    runs: list[RunFields]
