@@ -22,7 +22,7 @@ from ringwise.apps.simulate.bound import count_chips
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.document import simulation_document
 from ringwise.apps.simulate.file import read_plan, variant_from_text
-from ringwise.apps.simulate.hardware import FaultRates, Part, faults
+from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
 from ringwise.apps.simulate.jobs import HOUR, SECOND, SimulatedJob, in_order, nodes_for_load
 from ringwise.apps.simulate.measures import quantile
 from ringwise.apps.simulate.mix import JobMix, generate
@@ -248,9 +248,9 @@ def test_the_bound_starts_jobs_as_soon_as_enough_chips_are_free() -> None:
 
 def test_equal_seeds_give_equal_results_with_faults() -> None:
     rates = {
-        Part.CHIP: FaultRates(400 * HOUR, 2 * HOUR),
-        Part.NODE: FaultRates(100 * HOUR, HOUR),
-        Part.SWITCH: FaultRates(50 * HOUR, HOUR),
+        Hardware.CHIP: FaultRates(400 * HOUR, 2 * HOUR),
+        Hardware.NODE: FaultRates(100 * HOUR, HOUR),
+        Hardware.SWITCH: FaultRates(50 * HOUR, HOUR),
     }
     rows = tuple(generate(JobMix(jobs=60, sizes={1: 3, 8: 2, 16: 1}), 64, 0.7, "1"))
     wanted = plan(rows, nodes=8, rates=rates, leaf_size=4, variants=(Variant("given", STRICT),))
@@ -265,10 +265,10 @@ def test_equal_seeds_give_equal_results_with_faults() -> None:
 
 
 def test_faults_come_in_the_order_of_time_and_a_broken_piece_does_not_break_again() -> None:
-    rates = {Part.NODE: FaultRates(10 * HOUR, 20 * HOUR)}
+    rates = {Hardware.NODE: FaultRates(10 * HOUR, 20 * HOUR)}
     broken: set[int] = set()
     last = 0
-    for change in islice(faults(rates, {Part.NODE: 4}, "5"), 400):
+    for change in islice(faults(rates, {Hardware.NODE: 4}, "5"), 400):
         assert change.at >= last
         assert (change.number in broken) != change.broken
         (broken.add if change.broken else broken.discard)(change.number)
@@ -293,7 +293,7 @@ def test_every_board_can_be_simulated_N1(board: str) -> None:
 
 
 def test_a_cluster_without_switches_has_no_faults_of_them() -> None:
-    rates = {Part.SWITCH: FaultRates(HOUR, HOUR)}
+    rates = {Hardware.SWITCH: FaultRates(HOUR, HOUR)}
     with pytest.raises(ImpossibleSimulationError, match="give it a leaf size"):
         Comparison(plan(HOLES, rates=rates))
 
@@ -328,7 +328,7 @@ def test_a_drill_file_with_a_workload(tmp_path: Path) -> None:
     assert found.variants[0].configuration == STRICT
     assert found.variants[1].configuration.settings.queue_discipline == "strict"
     assert found.mix == JobMix(40, {1: 5, 8: 2, 16: 1}, HOUR // 6, HOUR)
-    assert found.rates == {Part.NODE: FaultRates(720 * HOUR, 4 * HOUR)}
+    assert found.rates == {Hardware.NODE: FaultRates(720 * HOUR, 4 * HOUR)}
     assert (found.seed, found.load, found.cluster) == ("4", 0.9, Cluster("910-x8", 8, 4))
     assert read_plan(written(tmp_path, DRILL, "mix.yaml"), DEFAULT, "5").seed == "5"
 

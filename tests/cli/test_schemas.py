@@ -70,6 +70,7 @@ ON_FILES = {
     "ringwise config check": "config check conf",
     "ringwise doctor": f"doctor {CLUSTER}",
     "ringwise drill": f"drill {ROOT}/examples/drills/chip-fault-pod-level.yaml",
+    "ringwise simulate": f"simulate {ROOT}/examples/simulations/mix.yaml",
     "ringwise place": f"place --scores --journal journal {CLUSTER}",
     "ringwise replay": "replay journal",
     "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",

@@ -73,7 +73,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 26
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 28
 
 
 @pytest.mark.parametrize(

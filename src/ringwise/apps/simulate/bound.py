@@ -14,15 +14,15 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from ringwise.apps.simulate.jobs import SimulatedJob
-from ringwise.apps.simulate.measures import Meter, Outcome
+from ringwise.apps.simulate.measures import Meter, RunOutcome
 
 NAME = "bound"
 
 
 def count_chips(
     jobs: Sequence[SimulatedJob], chips: int, on_progress: Callable[[int], None] = lambda done: None
-) -> Outcome:
-    outcome = Outcome(NAME, jobs, chips, [None] * len(jobs))
+) -> RunOutcome:
+    outcome = RunOutcome(NAME, jobs, chips, [None] * len(jobs))
     meter = Meter(outcome)
     ends: list[tuple[int, int]] = []
     come = served = 0

@@ -8,9 +8,9 @@ from dataclasses import field, replace
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.simulate import bound
-from ringwise.apps.simulate.hardware import FaultRates, Part, faults
-from ringwise.apps.simulate.jobs import JobShape, Shaping, SimulatedJob, nodes_for_load
-from ringwise.apps.simulate.measures import Outcome
+from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
+from ringwise.apps.simulate.jobs import Shaping, SimulatedJob, SimulatedShape, nodes_for_load
+from ringwise.apps.simulate.measures import RunOutcome
 from ringwise.apps.simulate.mix import JobMix, generate
 from ringwise.apps.simulate.policies import policy_plugin, with_policy
 from ringwise.apps.simulate.run import START, Simulation, fleet_events, hardware_of, job_objects
@@ -63,7 +63,7 @@ class Plan:
     load: float = 0.85
     seed: str = "0"
     tor_affinity: str | None = None
-    rates: Mapping[Part, FaultRates] = field(default_factory=dict, hash=False)
+    rates: Mapping[Hardware, FaultRates] = field(default_factory=dict, hash=False)
 
 
 #: Nodes of a generated job mix for which no number is given.
@@ -89,7 +89,7 @@ class Comparison:
             leaf_size=cluster.leaf_size,
             superpod_size=cluster.superpod_size,
         )
-        if Part.SWITCH in plan.rates and self.fleet.topology is None:
+        if Hardware.SWITCH in plan.rates and self.fleet.topology is None:
             raise ImpossibleSimulationError("faults of switches: the cluster has none; give it a leaf size")
         if plan.tor_affinity is not None and self.fleet.topology is None:
             raise ImpossibleSimulationError("tor-affinity: the cluster has no switches; give it a leaf size")
@@ -103,7 +103,7 @@ class Comparison:
         self._count_left_out(jobs)
         if not self.jobs:
             raise ImpossibleSimulationError("there is no job that this cluster could run")
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[RunOutcome] = []
 
     @property
     def interrupted(self) -> bool:
@@ -121,7 +121,7 @@ class Comparison:
             raise ImpossibleSimulationError(f"nodes: {nodes:,} are too many; at most {MOST_NODES:,}")
         return nodes
 
-    def _shapes(self, sizes: set[int]) -> dict[int, JobShape]:
+    def _shapes(self, sizes: set[int]) -> dict[int, SimulatedShape]:
         """The shape of each size that the board allows and that starts on the empty cluster."""
         plan = self.plan
         first = plan.variants[0].configuration
@@ -141,7 +141,7 @@ class Comparison:
             if size <= self.chips and self._starts(scheduler, shape)
         }
 
-    def _starts(self, scheduler: Scheduler, shape: JobShape) -> bool:
+    def _starts(self, scheduler: Scheduler, shape: SimulatedShape) -> bool:
         """Whether the job starts on the empty cluster. It is empty again afterwards."""
         cls = PodClass(self.resource, shape.chips_per_pod)
         group, pods = job_objects(f"job-{shape.chips}", shape, cls, START, 0)

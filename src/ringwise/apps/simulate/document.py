@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ringwise.apps.simulate import bound
 from ringwise.apps.simulate.comparison import Comparison
 from ringwise.apps.simulate.jobs import HOUR, SECOND, mean_demand
-from ringwise.apps.simulate.measures import Outcome, quantile
+from ringwise.apps.simulate.measures import RunOutcome, quantile
 from ringwise.views.documents.simulation import RunFields, SimulationDocument, SizeFields, WaitFields
 
 
@@ -33,7 +33,7 @@ def simulation_document(comparison: Comparison) -> SimulationDocument:
     }
 
 
-def _run(comparison: Comparison, outcome: Outcome) -> RunFields:
+def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
     first = comparison.outcomes[0]
     variant = next((one for one in comparison.plan.variants if one.name == outcome.name), None)
     waits = _waits(outcome)
@@ -71,13 +71,13 @@ def _run(comparison: Comparison, outcome: Outcome) -> RunFields:
     }
 
 
-def _size(outcome: Outcome, chips: int) -> SizeFields:
+def _size(outcome: RunOutcome, chips: int) -> SizeFields:
     waits = _waits(outcome, chips)
     jobs = sum(job.chips == chips for job in outcome.jobs)
     return {"chips": chips, "jobs": jobs, "started": len(waits), "wait_seconds": _wait_fields(waits)}
 
 
-def _waits(outcome: Outcome, chips: int | None = None) -> list[int]:
+def _waits(outcome: RunOutcome, chips: int | None = None) -> list[int]:
     """Of jobs that have started, sorted."""
     return sorted(
         start - job.submitted

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from ringwise.apps.drill.file import DrillFileError, read_document
 from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
-from ringwise.apps.simulate.hardware import FaultRates, Part
+from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
 from ringwise.apps.simulate.policies import POLICIES
 from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
@@ -162,8 +162,8 @@ def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, fou
     return replace(plan, trace=tuple(trace.jobs[:most]), left_out=dict(trace.left_out))
 
 
-def _rates(part: FaultsPart) -> dict[Part, FaultRates]:
-    given = {Part.CHIP: part.chip, Part.NODE: part.node, Part.SWITCH: part.switch}
+def _rates(part: FaultsPart) -> dict[Hardware, FaultRates]:
+    given = {Hardware.CHIP: part.chip, Hardware.NODE: part.node, Hardware.SWITCH: part.switch}
     return {kind: FaultRates(rate.mtbf, rate.mttr) for kind, rate in given.items() if rate is not None}
 
 

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from ringwise.records import dataclass
 
 
-class Part(enum.Enum):
+class Hardware(enum.Enum):
     CHIP = "chip"
     NODE = "node"
     SWITCH = "switch"
@@ -29,22 +29,22 @@ class Change:
     """A piece breaks, or is repaired."""
 
     at: int
-    part: Part
+    part: Hardware
     #: Its number among its kind; chips are numbered through all nodes.
     number: int
     broken: bool
 
 
-def faults(rates: dict[Part, FaultRates], pieces: dict[Part, int], seed: str) -> Iterator[Change]:
+def faults(rates: dict[Hardware, FaultRates], pieces: dict[Hardware, int], seed: str) -> Iterator[Change]:
     """All changes, the first first, without end. A piece that is broken does not break again."""
     chance = random.Random(f"{seed}/faults")
-    queue: list[tuple[int, int, Part, int]] = []
+    queue: list[tuple[int, int, Hardware, int]] = []
     serial = 0
     for part, rate in rates.items():
         if pieces.get(part):
             heappush(queue, (_after(chance, rate.between / pieces[part]), serial, part, -1))
             serial += 1
-    broken: set[tuple[Part, int]] = set()
+    broken: set[tuple[Hardware, int]] = set()
     while queue:
         at, _, part, number = heappop(queue)
         rate = rates[part]

@@ -25,7 +25,7 @@ class SimulatedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class JobShape:
+class SimulatedShape:
     """The pods that a job of so many chips has."""
 
     pods: int
@@ -49,7 +49,7 @@ class Shaping:
     #: Nodes of a SuperPoD, for the blocks of jobs on boards that have them.
     superpod_size: int = 48
 
-    def shape(self, chips: int) -> JobShape | None:
+    def shape(self, chips: int) -> SimulatedShape | None:
         """None where the board allows no such job (N2)."""
         board = self.board
         if chips in board.one_pod:
@@ -59,7 +59,7 @@ class Shaping:
                 return self._made(chips // size, size)
         return None
 
-    def _made(self, pods: int, chips: int) -> JobShape:
+    def _made(self, pods: int, chips: int) -> SimulatedShape:
         labels = dict(self.board.job_labels)
         if self.tor_affinity and pods > 1:
             labels[TOR_AFFINITY] = self.tor_affinity
@@ -67,7 +67,7 @@ class Shaping:
         if self.board.superpod:
             block = next(size for size in range(min(pods, self.superpod_size), 0, -1) if pods % size == 0)
             annotations[SP_BLOCK] = str(block * chips)
-        return JobShape(pods, chips, labels, annotations)
+        return SimulatedShape(pods, chips, labels, annotations)
 
 
 def in_order(jobs: Iterable[tuple[int, int, int]]) -> list[SimulatedJob]:

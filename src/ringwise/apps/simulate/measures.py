@@ -14,7 +14,7 @@ _POINTS = 240
 
 
 @dataclass(slots=True)
-class Outcome:
+class RunOutcome:
     """One run: what a configuration, a policy or the bound made of the jobs. Times in nanoseconds."""
 
     name: str
@@ -46,7 +46,7 @@ class Outcome:
 class Meter:
     """Adds up over time. Told of every change, and then of the time until which things stay so."""
 
-    def __init__(self, outcome: Outcome) -> None:
+    def __init__(self, outcome: RunOutcome) -> None:
         self.outcome = outcome
         jobs = outcome.jobs
         self._until = jobs[-1].submitted if jobs else 0

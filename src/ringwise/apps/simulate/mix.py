@@ -13,6 +13,9 @@ from ringwise.records import dataclass
 #: Shares of jobs by their chips: many small ones, and a few that take most of the chips.
 SIZES: Mapping[int, float] = {1: 70.0, 2: 6.0, 4: 6.0, 8: 14.0, 16: 2.0, 32: 1.5, 64: 0.5}
 
+#: No job runs for longer than so many times the ninth decile: one alone would be most of the work.
+_LONGEST = 8
+
 
 @dataclass(frozen=True, slots=True)
 class JobMix:
@@ -30,8 +33,10 @@ def generate(mix: JobMix, chips: int, load: float, seed: str) -> list[SimulatedJ
     # The ninth decile of the normal distribution is 1.2816.
     spread = log(max(mix.p90, mix.median) / mix.median) / 1.2816
     sizes = chance.choices(list(mix.sizes), list(mix.sizes.values()), k=mix.jobs)
+    most = _LONGEST * max(mix.p90, mix.median)
     durations = [
-        max(SECOND, round(mix.median * chance.lognormvariate(0.0, spread)) // SECOND * SECOND) for _ in sizes
+        max(SECOND, round(min(most, mix.median * chance.lognormvariate(0.0, spread))) // SECOND * SECOND)
+        for _ in sizes
     ]
     work = sum(size * duration for size, duration in zip(sizes, durations, strict=True))
     span = work / (chips * load)

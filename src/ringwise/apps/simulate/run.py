@@ -13,9 +13,9 @@ from dataclasses import field, replace
 from heapq import heappop, heappush
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.simulate.hardware import Change, Part
-from ringwise.apps.simulate.jobs import JobShape, SimulatedJob
-from ringwise.apps.simulate.measures import Meter, Outcome
+from ringwise.apps.simulate.hardware import Change, Hardware
+from ringwise.apps.simulate.jobs import SimulatedJob, SimulatedShape
+from ringwise.apps.simulate.measures import Meter, RunOutcome
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginSpec
@@ -41,7 +41,7 @@ class _Live:
     """A job that waits or runs."""
 
     number: int
-    shape: JobShape
+    shape: SimulatedShape
     pods: dict[str, Pod]
     group: PodGroup | None
     #: By uid: node and chips of bound pods.
@@ -58,7 +58,7 @@ class Simulation:
         fleet: GeneratedFleet,
         resource: str,
         jobs: Sequence[SimulatedJob],
-        shapes: dict[int, JobShape],
+        shapes: dict[int, SimulatedShape],
         configuration: Configuration,
         *,
         plugins: Sequence[PluginSpec] = (),
@@ -91,12 +91,12 @@ class Simulation:
         #: How many arrivals and ends are in it.
         self._to_come = 0
         self._next_change: Change | None = None
-        self.outcome = Outcome(name, jobs, len(self._first_chip), [None] * len(jobs))
+        self.outcome = RunOutcome(name, jobs, len(self._first_chip), [None] * len(jobs))
         self._meter = Meter(self.outcome)
 
     # -- time --------------------------------------------------------------------------------
 
-    def run(self, on_progress: Callable[[int], None] = lambda done: None) -> Outcome:
+    def run(self, on_progress: Callable[[int], None] = lambda done: None) -> RunOutcome:
         """Until every job has started. Ctrl-C ends it; what is known until then is in the outcome."""
         began = time.process_time_ns()
         try:
@@ -251,10 +251,10 @@ class Simulation:
         change = self._next_change
         assert change is not None
         self._await_change()
-        if change.part is Part.CHIP:
+        if change.part is Hardware.CHIP:
             node, chip = self._first_chip[change.number]
             return self._chip(node, chip, change.broken, now)
-        nodes = [change.number] if change.part is Part.NODE else self._switches[change.number]
+        nodes = [change.number] if change.part is Hardware.NODE else self._switches[change.number]
         return [event for node in nodes for event in self._node(node, change.broken, now)]
 
     def _chip(self, number: int, chip: int, broken: bool, now: int) -> list[ev.Event]:
@@ -296,11 +296,11 @@ def _nodes_of_switches(fleet: GeneratedFleet, number_of: dict[str, int]) -> list
     ]
 
 
-def hardware_of(fleet: GeneratedFleet, resource: str) -> dict[Part, int]:
+def hardware_of(fleet: GeneratedFleet, resource: str) -> dict[Hardware, int]:
     """How many pieces of each kind the cluster has."""
     chips = sum(node.chips_capacity.get(resource, 0) for node in fleet.nodes)
     switches = 0 if fleet.topology is None else len(fleet.topology.switches)
-    return {Part.CHIP: chips, Part.NODE: len(fleet.nodes), Part.SWITCH: switches}
+    return {Hardware.CHIP: chips, Hardware.NODE: len(fleet.nodes), Hardware.SWITCH: switches}
 
 
 def fleet_events(fleet: GeneratedFleet) -> list[ev.Event]:
@@ -311,7 +311,7 @@ def fleet_events(fleet: GeneratedFleet) -> list[ev.Event]:
 
 
 def job_objects(
-    name: str, shape: JobShape, cls: PodClass, created: int, run: int
+    name: str, shape: SimulatedShape, cls: PodClass, created: int, run: int
 ) -> tuple[PodGroup | None, list[Pod]]:
     """The pods of a job, and its PodGroup. A pod that stands alone needs none."""
     group = None
