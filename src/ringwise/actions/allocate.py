@@ -9,7 +9,7 @@ from typing import Any
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.job import Job
-from ringwise.framework.queue_discipline import note_attempt, waits_behind
+from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
@@ -113,7 +113,7 @@ def _jobs_by_queue(session: Session) -> dict[str, PriorityQueue]:
 
 def _serve(session: Session, job: Job, complete: bool) -> bool:
     """Try one job; True when it starts and has more pods to place."""
-    behind = waits_behind(session, job)
+    behind = take_turn(session, job)
     if behind is not None:
         job.reason = behind
         return False
@@ -208,7 +208,7 @@ def _set_overused(session: Session, queue: Queue, jobs: PriorityQueue) -> None:
         _, _, job, complete = jobs.pop()
         if not complete:
             session.observe(session, job)
-        job.reason = waits_behind(session, job) or QUEUE_OVERUSED(queue=queue.name)
+        job.reason = take_turn(session, job) or QUEUE_OVERUSED(queue=queue.name)
         note_attempt(session, job)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.job import Job
-from ringwise.framework.queue_discipline import note_attempt, waits_behind
+from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reasons import QUEUE_NOT_OPEN
 from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
@@ -31,7 +31,7 @@ def enqueue(session: Session) -> None:
         try:
             reason = session.job_valid(job)
             if reason is None:
-                reason = waits_behind(session, job)
+                reason = take_turn(session, job)
             if reason is None:
                 job.inqueue, reason = _is_enqueueable(session, job)
                 if job.inqueue:

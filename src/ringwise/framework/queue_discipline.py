@@ -44,11 +44,26 @@ def waits_behind(session: Session, job: Job) -> Reason | None:
     It does not name that one: hundreds of jobs would get another reason, and their PodGroups be written,
     whenever the first of them starts. `why` names it.
     """
+    return None if job_ahead(session, job) is None else _reason(_line(session, job))
+
+
+def take_turn(session: Session, job: Job) -> Reason | None:
+    """The same for a job that is about to be tried. One that has to wait is remembered in its place."""
     if not session.is_strict:
         return None
-    line = _line(session, job)
-    if line not in session.heads.moved and job_ahead(session, job) is None:
+    heads, line = session.heads, _line(session, job)
+    heads.unpark(job.key)
+    before = heads.first_behind(line)
+    order = session.job_key(job) if before is not None else None
+    # One that waits before it is tried in a later cycle of this turn: nobody passes it meanwhile.
+    passes = before is not None and order is not None and before < order
+    if not passes and job_ahead(session, job) is None:
         return None
+    heads.park(job.key, Head(line, session.job_key(job)))
+    return _reason(line)
+
+
+def _reason(line: Line) -> Reason:
     return WAITS_BEHIND(queue=line.queue, resource=line.resource or "no chips")
 
 

@@ -1,8 +1,9 @@
-"""`queue-discipline: strict`: the jobs that others of their queue wait behind."""
+"""`queue-discipline: strict`: the jobs that others of their queue wait behind, and those others."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 
@@ -21,14 +22,27 @@ class Head(NamedTuple):
     order: tuple[Any, ...]
 
 
+#: How many jobs of a line are tried at first when the job ahead of them starts; if all start, twice as many.
+FIRST_BATCH, LARGEST_BATCH = 8, 512
+
 #: Verdicts that are remembered; with more of them all are found again.
 _MOST_SHAPES = 1_000
 
 
 class QueueHeads:
-    """The heads of all lines. Empty while jobs may pass others."""
+    """The heads of all lines, and the jobs behind them. Empty while jobs may pass others."""
 
-    __slots__ = ("_first", "_of_job", "_of_line", "_verdicts", "epoch", "moved", "to_test")
+    __slots__ = (
+        "_behind",
+        "_first",
+        "_of_job",
+        "_of_line",
+        "_places",
+        "_verdicts",
+        "epoch",
+        "moved",
+        "to_test",
+    )
 
     def __init__(self) -> None:
         self.clear()
@@ -39,9 +53,13 @@ class QueueHeads:
         self._of_line: dict[Line, dict[str, None]] = {}
         #: Cache: the first head of a line.
         self._first: dict[Line, str] = {}
-        #: Lines of which a head is gone, or comes later than before: the jobs behind it have to be tried,
-        #: all in one cycle. Until then none of them starts, so that none passes another.
-        self.moved: dict[Line, None] = {}
+        #: Jobs behind others, by their sort keys, and where each of them is. Those that are not there any
+        #: more, or are elsewhere, are left in the heaps until they come first.
+        self._behind: dict[Line, list[tuple[tuple[Any, ...], str]]] = {}
+        self._places: dict[str, Head] = {}
+        #: Lines of which a head is gone, or comes later than before, and how many of the jobs behind it are
+        #: tried next.
+        self.moved: dict[Line, int] = {}
         #: Counts changes of what the cluster offers.
         self.epoch = 0
         #: By the shape of a job: whether it fits into the empty cluster, and the epoch of the answer.
@@ -75,7 +93,7 @@ class QueueHeads:
         if before is not None:
             self._remove(key, before)
             if before.line != head.line or before.order < head.order:
-                self.moved[before.line] = None
+                self.moved.setdefault(before.line, FIRST_BATCH)
         self._of_job[key] = head
         self._of_line.setdefault(head.line, {})[key] = None
         self._first.pop(head.line, None)
@@ -85,7 +103,7 @@ class QueueHeads:
         before = self._of_job.pop(key, None)
         if before is not None:
             self._remove(key, before)
-            self.moved[before.line] = None
+            self.moved.setdefault(before.line, FIRST_BATCH)
 
     def _remove(self, key: str, head: Head) -> None:
         keys = self._of_line[head.line]
@@ -93,6 +111,43 @@ class QueueHeads:
         if not keys:
             del self._of_line[head.line]
         self._first.pop(head.line, None)
+
+    # -- jobs behind them ----------------------------------------------------------------------
+
+    def park(self, key: str, place: Head) -> None:
+        """The job waits behind others."""
+        self._places[key] = place
+        heappush(self._behind.setdefault(place.line, []), (place.order, key))
+
+    def unpark(self, key: str) -> None:
+        """The job is tried now, or is gone."""
+        self._places.pop(key, None)
+
+    def first_behind(self, line: Line) -> tuple[Any, ...] | None:
+        """The sort key of the first job that waits behind others."""
+        heap = self._behind.get(line)
+        while heap:
+            order, key = heap[0]
+            if self._places.get(key) == (line, order):
+                return order
+            heappop(heap)
+        self._behind.pop(line, None)
+        return None
+
+    def to_try(self, line: Line) -> list[str]:
+        """The next jobs of a line that moved, for one cycle; none once a job blocks the others again."""
+        behind, head = self.first_behind(line), next(self.in_order(line), None)
+        if behind is None or (head is not None and head[1] < behind):
+            del self.moved[line]
+            return []
+        batch = self.moved[line]
+        self.moved[line] = min(2 * batch, LARGEST_BATCH)
+        found: list[str] = []
+        while len(found) < batch and self.first_behind(line) is not None:
+            key = heappop(self._behind[line])[1]
+            del self._places[key]
+            found.append(key)
+        return found
 
     # -- jobs that are too large ------------------------------------------------------------
 

@@ -202,6 +202,46 @@ def test_chips_that_become_free_wake_the_first_job_only() -> None:
     assert Statement.made - made <= 4
 
 
+def test_few_of_many_jobs_are_tried_when_the_first_starts() -> None:
+    rig = Rig(1, actions=ALLOCATE, queue_discipline="strict", reservation_after=604800)
+    rig.submit("old", chips=8)
+    rig.run()
+    for number in range(300):
+        rig.submit(f"job-{number}", chips=8)
+    rig.run()
+    looked_at = 0
+
+    def count() -> None:
+        nonlocal looked_at
+        looked_at += 1
+
+    rig.machine.on_progress = count
+    rig.end("old")
+    rig.run()
+    assert rig.nodes_of("job-0") == ["n1"]
+    assert rig.reason("job-1") == "queue-overused"
+    assert rig.reason("job-299") == "waits-behind"
+    # Events, jobs that are validated, and attempts to place one; not 300.
+    assert looked_at < 60
+
+
+def test_all_that_fit_start_when_the_first_does_and_in_order() -> None:
+    rig = strict(13)
+    rig.submit("old", chips=8)
+    rig.run()
+    rig.submit("all", pods=13, chips=8)
+    for number in range(100):
+        rig.submit(f"job-{number}", chips=1)
+    rig.run()
+    rig.end("all")
+    commands = rig.step()
+    assert [command.pod for command in commands if isinstance(command, Bind)] == [
+        f"job-{number}-0" for number in range(96)
+    ]
+    assert rig.reason("job-96") == "queue-overused"
+    assert rig.reason("job-97") == "waits-behind"
+
+
 def test_a_blocked_job_is_not_enqueued_and_its_reason_does_not_change_with_the_first() -> None:
     rig = strict(2, actions=("enqueue", "allocate"))
     rig.submit("old", chips=8)

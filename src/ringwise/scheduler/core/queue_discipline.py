@@ -1,7 +1,8 @@
 """`queue-discipline: strict` between the cycles: which jobs still block others, and which wake up.
 
 A job that does not fit is parked, and blocks jobs that come later all the same. Jobs behind it are not tried
-when chips become free: that could only help the first. They are tried when it starts, changes or is gone.
+when chips become free: that could only help the first. They are tried when it starts, changes or is gone, a
+few in each cycle: mostly the first or the second of them does not fit, and hundreds may wait.
 
 Whether a job would fit into the empty cluster is tried at the end of a cycle, once for all jobs of the same
 shape until the cluster offers something else. To let all running jobs end, as a supposition, costs as much as
@@ -54,6 +55,7 @@ class QueueDiscipline(Component):
     def drop(self, key: str) -> None:
         """The job is not tried in the next cycle: it blocks nobody."""
         self._heads.to_test.pop(key, None)
+        self._heads.unpark(key)
         self._heads.drop(key)
 
     def deadline(self) -> int | None:
@@ -79,10 +81,10 @@ class QueueDiscipline(Component):
             self._test(session)
 
     def wake(self) -> None:
-        """Before jobs are woken: those behind a job that started or is gone are, too."""
-        if self._heads.moved:
-            self._heads.moved.clear()
-            self._triggers.add(Trigger.QUEUE_MOVED)
+        """The next jobs behind one that started or is gone are tried in the next cycle."""
+        for line in list(self._heads.moved):
+            for key in self._heads.to_try(line):
+                self._pending.activate(key)
 
     def _test(self, session: Session) -> None:
         lines = [waiting_in_line(session, line) for line in lines_to_test(session)]
