@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework import budget
 from ringwise.framework.statement import Statement
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
+from ringwise.state.model import NodeTerm, Requirement
 from tests.scheduler.rig import Rig, configuration
 
 ALLOCATE = ("allocate",)
@@ -94,6 +97,7 @@ def test_a_more_important_job_is_ahead_of_one_that_came_before() -> None:
 def test_a_refused_job_blocks_nobody() -> None:
     rig = strict()
     rig.submit("three", chips=3)
+    rig.run()
     rig.submit("small", chips=1)
     rig.run()
     assert rig.nodes_of("small") == ["n1"]
@@ -112,6 +116,7 @@ def test_a_job_that_lacks_pods_blocks_nobody() -> None:
     rig.run()
     rig.submit("gang", pods=2, chips=8)
     rig.gone("gang-1")
+    rig.run()
     rig.submit("small", chips=1)
     rig.run()
     assert rig.nodes_of("small") == ["n1"]
@@ -122,10 +127,24 @@ def test_a_job_that_runs_with_min_available_blocks_nobody() -> None:
     rig.submit("old", chips=1)
     rig.run()
     rig.submit("elastic", pods=2, chips=8, min_available=1)
+    rig.run()
     rig.submit("small", chips=1)
     rig.run()
     assert rig.nodes_of("elastic") == ["n2"]
     assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_that_was_too_costly_blocks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "JOB_STEPS", 10)
+    monkeypatch.setattr(budget, "POD_STEPS", 0)
+    rig = strict(30)
+    names = tuple(f"n{number}" for number in range(1, 15))
+    rig.submit("costly", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", names),)),))
+    rig.run()
+    assert rig.reason("costly") == "too-costly"
+    rig.submit("small", chips=1)
+    rig.run()
+    assert rig.nodes_of("small") != []
 
 
 def test_jobs_too_large_for_the_empty_cluster_block_nobody() -> None:
