@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.apps.drill.file import DrillFileError, read_drill
-from ringwise.apps.simulate import comparison as comparisons
 from ringwise.apps.simulate.bound import count_chips
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.document import simulation_document
@@ -27,6 +26,7 @@ from ringwise.apps.simulate.jobs import HOUR, SECOND, SimulatedJob, in_order, no
 from ringwise.apps.simulate.measures import quantile
 from ringwise.apps.simulate.mix import JobMix, generate
 from ringwise.apps.simulate.page import page_text
+from ringwise.apps.simulate.run import Simulation
 from ringwise.apps.simulate.traces import TraceError, read_trace
 from ringwise.cli.commands import cli
 from ringwise.scheduler.defaults import default_configuration
@@ -380,6 +380,13 @@ def test_options_describe_what_a_trace_does_not(tmp_path: Path) -> None:
     document = json.loads(ran.stdout)
     assert document["cluster"]["nodes"] == 2
     assert document["runs"][2]["settings"] == {"queue-discipline": "strict"}
+    ran = CliRunner().invoke(cli, [*words, "--fault", "node=5m/1m", "--fault", "chip=2h/1m"])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["runs"][1]["restarts"] > 0
+    for wrong in ("node=5m", "disk=5m/1m", "node=soon/1m"):
+        ran = CliRunner().invoke(cli, [*words, "--fault", wrong])
+        assert ran.exit_code == 2
+        assert f"--fault: '{wrong}' must be written" in ran.stderr
     ran = CliRunner().invoke(cli, ["simulate", str(written(tmp_path, DRILL, "m.yaml")), "--nodes", "3"])
     assert ran.exit_code == 2
     assert "--nodes: goes with a trace" in ran.stderr
@@ -402,14 +409,14 @@ def test_the_page_shows_names_as_text() -> None:
 
 
 def test_ctrl_c_prints_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = comparisons.Simulation._due
+    real = Simulation._due
 
     def due(self: Any, now: int) -> Any:
         if now >= 60 * SECOND:
             raise KeyboardInterrupt
         return real(self, now)
 
-    monkeypatch.setattr(comparisons.Simulation, "_due", due)
+    monkeypatch.setattr(Simulation, "_due", due)
     rows = "".join(f"j{number},{number * 30},600,8\n" for number in range(6))
     path = written(tmp_path, "job_id,submission_time,duration,num_gpu\n" + rows)
     ran = CliRunner().invoke(cli, ["simulate", str(path), "--nodes", "6", "-o", "json"])

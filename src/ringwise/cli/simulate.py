@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.apps.simulate.comparison import Comparison, Plan
+    from ringwise.apps.simulate.hardware import FaultRates, Hardware
     from ringwise.framework.configuration import Configuration
 
 #: Options that describe what a drill file describes itself.
 _OF_TRACES = (
     "nodes", "board", "leaf_size", "superpod_size", "load", "trace_format", "columns", "only", "jobs",
-    "settings", "compared", "tor_affinity"
+    "settings", "compared", "tor_affinity", "broken"
 )  # fmt: skip
 
 
@@ -49,6 +50,13 @@ _OF_TRACES = (
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
 @click.option("--jobs", type=click.IntRange(1), help="Only the first so many jobs.")
 @click.option("--tor-affinity", type=click.Choice(["normal-schema", "large-model-schema"]), help="Of gangs.")
+@click.option(
+    "--fault",
+    "broken",
+    multiple=True,
+    metavar="PIECE=MTBF/MTTR",
+    help="Mean time between failures of each chip, node or switch, and to repair: node=300d/6h.",
+)
 @configuration_option
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the configuration."
@@ -130,7 +138,10 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
 
 
 def _written(name: str) -> str:
-    names = {"trace_format": "format", "columns": "column", "settings": "set", "compared": "compare"}
+    names = {
+        "trace_format": "format", "columns": "column", "settings": "set", "compared": "compare",
+        "broken": "fault"
+    }  # fmt: skip
     return names.get(name, name.replace("_", "-"))
 
 
@@ -171,7 +182,17 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
         load=options["load"] or 0.85,
         seed=options["seed"] or "0",
         tor_affinity=options["tor_affinity"],
+        rates=_rates(options["broken"]),
     )
+
+
+def _rates(texts: tuple[str, ...]) -> dict[Hardware, FaultRates]:
+    from ringwise.apps.simulate.file import rate_from_text
+
+    try:
+        return dict(map(rate_from_text, texts))
+    except ValueError as error:
+        raise stop(f"ringwise: --fault: {error}") from None
 
 
 def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:

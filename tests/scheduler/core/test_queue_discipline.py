@@ -19,8 +19,8 @@ from tests.scheduler.rig import Rig, configuration
 ALLOCATE = ("allocate",)
 
 
-def strict(nodes: int = 1, actions: Sequence[str] = ALLOCATE, **more: object) -> Rig:
-    return Rig(nodes, actions=actions, queue_discipline="strict", **more)
+def strict(nodes: int = 1, actions: Sequence[str] = ALLOCATE) -> Rig:
+    return Rig(nodes, actions=actions, queue_discipline="strict")
 
 
 def blocked(rig: Rig | None = None) -> Rig:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ringwise.apps.drill.file import DrillFileError, read_document
+from ringwise.apps.drill.file import MOST_TIME, DrillFileError, read_document
 from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
 from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
@@ -102,9 +102,14 @@ class _File(_Part, frozen=True):
     steps: Any = None
 
 
+def _span(text: str) -> int | None:
+    found = go_duration(text) or plain_duration(text)
+    return found if found is not None and found <= MOST_TIME else None
+
+
 def _read_value(kind: type, value: object) -> object:
     if kind is Span and isinstance(value, (str, int)) and not isinstance(value, bool):
-        found = go_duration(str(value)) or plain_duration(str(value))
+        found = _span(str(value))
         if found:
             return Span(found)
     raise ValueError("must be a span of time like 90s, 12h or 30d")
@@ -165,6 +170,17 @@ def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, fou
 def _rates(part: FaultsPart) -> dict[Hardware, FaultRates]:
     given = {Hardware.CHIP: part.chip, Hardware.NODE: part.node, Hardware.SWITCH: part.switch}
     return {kind: FaultRates(rate.mtbf, rate.mttr) for kind, rate in given.items() if rate is not None}
+
+
+def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:
+    """`node=300d/6h`. Raises ValueError with one line."""
+    name, _, times = text.partition("=")
+    spans = [_span(time) for time in times.split("/")]
+    between, repair = spans if len(spans) == 2 else (None, None)
+    kinds = {kind.value: kind for kind in Hardware}
+    if name not in kinds or not between or not repair:
+        raise ValueError(f"{text!r} must be written like node=300d/6h, with {', '.join(kinds)}")
+    return kinds[name], FaultRates(between, repair)
 
 
 def _variant(base: Configuration, part: ComparePart, place: str, found: Findings) -> list[Variant]:
