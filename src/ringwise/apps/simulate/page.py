@@ -112,15 +112,15 @@ def _runs(runs: Sequence[RunFields]) -> str:
 
 
 def _sizes(runs: Sequence[RunFields]) -> str:
-    headings = ["chips", "jobs"]
-    headings += [f"{run['name']}: {what} (h)" for run in runs for what in ("mean", "p50", "p90", "p99")]
+    headings = ("chips", "jobs", "run", "mean wait (h)", "p50 (h)", "p90 (h)", "p99 (h)")
     rows = []
     for place, size in enumerate(runs[0]["sizes"]):
-        waits = [run["sizes"][place]["wait_seconds"] for run in runs]
-        numbers = [
-            _hours(one) for wait in waits for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"])
-        ]
-        rows.append([str(size["chips"]), f"{size['jobs']:,}", *numbers])
+        names = str(size["chips"]), f"{size['jobs']:,}"
+        for run in runs:
+            wait = run["sizes"][place]["wait_seconds"]
+            numbers = (_hours(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
+            rows.append((*names, run["name"], *numbers))
+            names = "", ""
     return _table(headings, rows)
 
 
@@ -187,9 +187,10 @@ def _curves(runs: Sequence[RunFields], what: str, unit: str) -> str:
     series = [[(point["after_seconds"], float(point[what])) for point in run["curve"]] for run in runs]  # type: ignore[literal-required]
     most = _ceiling(max((value for row in series for _, value in row), default=0.0))
     last = max((at for row in series for at, _ in row), default=1.0) or 1.0
-    days = last / 86400
-    step = max(1, ceil(days / 8))
-    marks = [(day / days, f"day {day}") for day in range(0, int(days) + 1, step)] if days >= 1 else []
+    name, length = ("day", 86400) if last > 2 * 86400 else ("hour", 3600)
+    count = last / length
+    step = max(1, ceil(count / 8))
+    marks = [(place / count, f"{name} {place}") for place in range(0, int(count) + 1, step)]
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - 10
     lines = _frame(most, "", marks)
     for number, row in enumerate(series):
