@@ -25,6 +25,9 @@ class Head(NamedTuple):
 #: How many jobs of a line are tried at first when the job ahead of them starts; if all start, twice as many.
 FIRST_BATCH, LARGEST_BATCH = 8, 512
 
+#: Entries of jobs that are elsewhere, in one heap.
+_MOST_LEFT = 256
+
 #: Verdicts that are remembered; with more of them all are found again.
 _MOST_SHAPES = 1_000
 
@@ -117,7 +120,12 @@ class QueueHeads:
     def park(self, key: str, place: Head) -> None:
         """The job waits behind others."""
         self._places[key] = place
-        heappush(self._behind.setdefault(place.line, []), (place.order, key))
+        heap = self._behind.setdefault(place.line, [])
+        if len(heap) > 2 * len(self._places) + _MOST_LEFT:
+            # Jobs that change all the time leave an entry each time.
+            kept = {entry for entry in heap if self._places.get(entry[1]) == (place.line, entry[0])}
+            heap[:] = sorted(kept)
+        heappush(heap, (place.order, key))
 
     def unpark(self, key: str) -> None:
         """The job is tried now, or is gone."""

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework import budget
+from ringwise.framework.queue_heads import Head, Line, QueueHeads
 from ringwise.framework.statement import Statement
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus
@@ -242,6 +243,18 @@ def test_few_of_many_jobs_are_tried_when_the_first_starts() -> None:
     assert rig.reason("job-299") == "waits-behind"
     # Events, jobs that are validated, and attempts to place one; not 300.
     assert looked_at < 60
+
+
+def test_a_job_that_changes_all_the_time_is_remembered_once() -> None:
+    heads = QueueHeads()
+    line = Line("default", "chips")
+    for number in range(10_000):
+        heads.park("job", Head(line, (number % 7,)))
+    heads.park("other", Head(line, (4,)))
+    assert sum(map(len, heads._behind.values())) < 1000
+    heads.moved[line] = 8
+    assert heads.to_try(line) == ["job", "other"]
+    assert heads.to_try(line) == []
 
 
 def test_all_that_fit_start_when_the_first_does_and_in_order() -> None:
