@@ -77,7 +77,10 @@ def note_attempt(session: Session, job: Job) -> None:
     if _is_unplaced(session, job):
         shape = shape_of(job)
         if not session.heads.is_tested(shape):
-            session.heads.to_test[job.key] = None
+            if _plainly_fits(session, job):
+                session.heads.judge(shape, fits=True)
+            else:
+                session.heads.to_test[job.key] = None
         if session.heads.is_too_large(shape):
             session.heads.drop(job.key)
             return
@@ -129,6 +132,37 @@ def shape_of(job: Job) -> Hashable:
     classes = Counter(pod.cls for pod in job.in_order)
     asked = frozenset(job.min_asked().items()) if not job.pods else None
     return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked
+
+
+def _plainly_fits(session: Session, job: Job) -> bool:
+    """Whether enough nodes would have the chips if they were empty; False: it has to be tried.
+
+    Most jobs need no more than that, and the first nodes that are looked at tell it.
+    """
+    policy, queue = job.policy, session.queues[job.queue]
+    if policy is None or policy.switch_class is not None or policy.block_nodes is not None or not job.pods:
+        return False
+    if queue.capability or queue.parent or queue.node_groups is not None or session.quotas.get(job.namespace):
+        return False
+    classes = {pod.cls for pod in job.pods.values()}
+    if len(classes) > 1:
+        return False
+    (cls,) = classes
+    if cls.pod_affinity or cls.pod_anti_affinity or cls.host_ports:
+        return False
+    fleet = session.state.fleets[policy.resource]
+    selection = session.node_selection(job, next(iter(job.pods.values())))
+    missing = job.min_available
+    for node in session.state.known_nodes():
+        if session.state.closed(node, policy.resource) is None and selection.unselected(node) is None:
+            free = fleet.free_if_empty(node)
+            if policy.withholds_network:
+                # -1 where it is not known: then no chip is left.
+                free &= ~fleet.network[node]
+            missing -= bool(policy.rule.chips(free, cls.chips, policy.multi_pod))
+            if missing <= 0:
+                return True
+    return False
 
 
 def waiting_in_line(session: Session, line: Line) -> list[Job]:

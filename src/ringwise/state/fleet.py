@@ -266,6 +266,11 @@ class Fleet:
         base = self.listed[node] if reported is None else reported | self.supposed_free[node]
         return base & ~blocked
 
+    def free_if_empty(self, node: int) -> int:
+        """The chips that would be free if no pod had any and none were reserved."""
+        blocked = self.unhealthy[node] | self.recovering[node] | self.isolated[node]
+        return self.listed[node] & ~(blocked | self.pre_separated[node] | self.doubtful[node])
+
     def taken(self, node: int) -> int:
         """Chips that pods hold or may have."""
         return self.held[node] | self.doubtful[node]

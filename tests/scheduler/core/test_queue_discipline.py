@@ -15,7 +15,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, SetGroupStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import NodeTerm, Requirement
-from tests.scheduler.rig import Rig, configuration
+from tests.scheduler.rig import CHIP, Rig, configuration
 
 ALLOCATE = ("allocate",)
 
@@ -169,6 +169,34 @@ def test_a_selector_that_no_node_has_blocks_nobody() -> None:
     rig.submit("small", chips=1)
     rig.run()
     assert rig.nodes_of("small") == ["n1"]
+
+
+def test_a_job_larger_than_its_queue_may_use_blocks_nobody() -> None:
+    rig = strict(2)
+    rig.queue("team", capability={CHIP: 4})
+    for name in ("old", "old-2"):
+        rig.submit(name, chips=8)
+    rig.submit("whole", chips=8, queue="team")
+    rig.run()
+    rig.end("old")
+    rig.submit("small", chips=1, queue="team")
+    rig.run()
+    assert rig.nodes_of("whole") == []
+    assert rig.nodes_of("small") != []
+
+
+def test_a_plain_job_is_not_tried_on_the_empty_cluster() -> None:
+    rig = strict(2)
+    for name in ("old", "old-2"):
+        rig.submit(name, chips=1)
+        rig.submit(f"{name}-half", chips=4)
+    rig.submit("more", chips=4)
+    rig.run()
+    made = Statement.made
+    rig.submit("whole", chips=8)
+    rig.step()
+    assert rig.reason("whole") == "no-node-fits"
+    assert Statement.made - made == 1
 
 
 def test_a_job_that_was_too_large_blocks_once_the_cluster_has_grown() -> None:
