@@ -43,7 +43,7 @@ def jobs(*rows: tuple[int, int, int]) -> tuple[SimulatedJob, ...]:
     return tuple(in_order((at * SECOND, lasts * SECOND, chips) for at, lasts, chips in rows))
 
 
-def plan(trace: tuple[SimulatedJob, ...] = (), nodes: int = 2, **more: Any) -> Plan:
+def plan(trace: tuple[SimulatedJob, ...] = (), nodes: int | None = 2, **more: Any) -> Plan:
     more.setdefault("variants", (Variant("given", STRICT),))
     board = more.pop("board", "910-x8")
     sizes = {name: more.pop(name) for name in ("leaf_size", "superpod_size") if name in more}
@@ -153,6 +153,8 @@ def test_jobs_that_the_board_does_not_allow_or_that_do_not_fit_are_left_out() ->
     }
     with pytest.raises(ImpossibleSimulationError, match="no job that this cluster could run"):
         Comparison(plan(jobs((0, 9, 3))))
+    with pytest.raises(ImpossibleSimulationError, match="there are no jobs to simulate"):
+        Comparison(plan(nodes=None))
 
 
 # -- runs -------------------------------------------------------------------------------------------------

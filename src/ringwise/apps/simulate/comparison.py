@@ -96,6 +96,8 @@ class Comparison:
         jobs: Sequence[SimulatedJob] = plan.trace
         if plan.mix is not None:
             jobs = generate(plan.mix, self.chips, plan.load, plan.seed)
+        if not jobs:
+            raise ImpossibleSimulationError("there are no jobs to simulate")
         self.left_out: Counter[str] = Counter(plan.left_out)
         self.shapes = self._shapes({job.chips for job in jobs})
         kept = [job for job in jobs if job.chips in self.shapes]
