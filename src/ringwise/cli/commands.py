@@ -224,7 +224,7 @@ SECTIONS = {
             "Run the drills of FILE in virtual time: submits, faults and time steps with expectations.",
         ),
         "simulate": CommandEntry(
-            "ringwise.cli.simulate",
+            "ringwise.cli.lab.simulate",
             "simulate_command",
             "Let the jobs of FILE come, run and end in virtual time, and show how long they waited.",
         ),

@@ -19,11 +19,11 @@ from ringwise.framework.arguments import (
     Value,
     boolean,
     choice,
-    did_you_mean,
     integer,
     resource_levels,
 )
 from ringwise.records import dataclass
+from ringwise.topology.nearest import did_you_mean
 
 T = TypeVar("T", bound=Value)
 

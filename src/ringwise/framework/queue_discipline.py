@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from ringwise.framework.backfill_reservations import reserved_free
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.gang_placement import missing_pods, place_gang
+from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_heads import Head, Line
 from ringwise.framework.reasons import INTERNAL_ERROR, WAITS_BEHIND
 from ringwise.framework.session import Session
+from ringwise.framework.shares.backfill_reservations import reserved_free
 from ringwise.reasons import Reason, Trigger
 from ringwise.state.fleet import HOSTS
 

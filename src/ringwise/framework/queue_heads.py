@@ -23,13 +23,13 @@ class Head(NamedTuple):
 
 
 #: How many jobs of a line are tried at first when the job ahead of them starts; if all start, twice as many.
-FIRST_BATCH, LARGEST_BATCH = 8, 512
+FIRST_BATCH, MAX_BATCH = 8, 512
 
 #: Entries of jobs that are elsewhere, in one heap.
-_MOST_LEFT = 256
+_MAX_LEFT = 256
 
 #: Verdicts that are remembered; with more of them all are found again.
-_MOST_SHAPES = 1_000
+_MAX_SHAPES = 1_000
 
 
 class QueueHeads:
@@ -121,7 +121,7 @@ class QueueHeads:
         """The job waits behind others."""
         self._places[key] = place
         heap = self._behind.setdefault(place.line, [])
-        if len(heap) > 2 * len(self._places) + _MOST_LEFT:
+        if len(heap) > 2 * len(self._places) + _MAX_LEFT:
             # Jobs that change all the time leave an entry each time.
             kept = {entry for entry in heap if self._places.get(entry[1]) == (place.line, entry[0])}
             heap[:] = sorted(kept)
@@ -149,7 +149,7 @@ class QueueHeads:
             del self.moved[line]
             return []
         batch = self.moved[line]
-        self.moved[line] = min(2 * batch, LARGEST_BATCH)
+        self.moved[line] = min(2 * batch, MAX_BATCH)
         found: list[str] = []
         while len(found) < batch and self.first_behind(line) is not None:
             key = heappop(self._behind[line])[1]
@@ -170,6 +170,6 @@ class QueueHeads:
         return verdict is not None and verdict[1] == self.epoch
 
     def judge(self, shape: Hashable, fits: bool) -> None:
-        if len(self._verdicts) >= _MOST_SHAPES:
+        if len(self._verdicts) >= _MAX_SHAPES:
             self._verdicts.clear()
         self._verdicts[shape] = fits, self.epoch

@@ -14,7 +14,7 @@ from ringwise.apps.simulate.measures import RunOutcome
 from ringwise.apps.simulate.mix import JobMix, generate
 from ringwise.apps.simulate.policies import policy_plugin, with_policy
 from ringwise.apps.simulate.run import START, Simulation, fleet_events, hardware_of, job_objects
-from ringwise.embed.fleets import MOST_NODES, GeneratedFleet, board_named, make_fleet
+from ringwise.embed.fleets import MAX_NODES, GeneratedFleet, board_named, make_fleet
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
@@ -119,8 +119,8 @@ class Comparison:
                 nodes = _NODES
             else:
                 nodes = nodes_for_load(plan.trace, self.board.chips_per_node, plan.load)
-        if nodes > MOST_NODES:
-            raise ImpossibleSimulationError(f"nodes: {nodes:,} are too many; at most {MOST_NODES:,}")
+        if nodes > MAX_NODES:
+            raise ImpossibleSimulationError(f"nodes: {nodes:,} are too many; at most {MAX_NODES:,}")
         return nodes
 
     def _shapes(self, sizes: set[int]) -> dict[int, SimulatedShape]:

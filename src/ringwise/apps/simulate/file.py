@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from ringwise.apps.drill.file import MOST_TIME, DrillFileError, read_document
+from ringwise.apps.drill.file import MAX_TIME, DrillFileError, read_document
 from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
 from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
@@ -19,10 +19,10 @@ from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
 from ringwise.durations import go_duration, plain_duration
 from ringwise.framework.arguments import InvalidArgument, printed
 from ringwise.framework.configuration import Configuration, with_settings
-from ringwise.manifests.errors import Findings, ManifestError
+from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.topology.nearest import did_you_mean
 
-MOST_VARIANTS = 20
+MAX_VARIANTS = 20
 #: The name of the configuration that all others are compared with.
 GIVEN = "given"
 
@@ -90,7 +90,7 @@ class WorkloadPart(_Part, frozen=True):
     jobs: Count | None = None
     tor_affinity: Literal["normal-schema", "large-model-schema"] | None = None
     faults: FaultsPart = FaultsPart()
-    compare: Annotated[list[ComparePart], Meta(max_length=MOST_VARIANTS)] = []
+    compare: Annotated[list[ComparePart], Meta(max_length=MAX_VARIANTS)] = []
 
 
 class _File(_Part, frozen=True):
@@ -104,7 +104,7 @@ class _File(_Part, frozen=True):
 
 def _span(text: str) -> int | None:
     found = go_duration(text) or plain_duration(text)
-    return found if found is not None and found <= MOST_TIME else None
+    return found if found is not None and found <= MAX_TIME else None
 
 
 def _read_value(kind: type, value: object) -> object:

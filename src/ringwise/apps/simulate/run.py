@@ -30,7 +30,7 @@ from ringwise.topology.chips import mask_of
 START = 1_767_225_600 * 1_000_000_000
 NAMESPACE = "simulated"
 #: Turns in a row in which only time passes and nobody starts: nobody will.
-_MOST_IDLE_TURNS = 1000
+_MAX_IDLE_TURNS = 1000
 
 #: Order of what happens at one moment.
 _END, _HARDWARE, _ARRIVAL = range(3)
@@ -116,7 +116,7 @@ class Simulation:
         idle = 0
         while not self._meter.all_started:
             now = self._next_time()
-            if now is None or idle > _MOST_IDLE_TURNS:
+            if now is None or idle > _MAX_IDLE_TURNS:
                 return
             self._meter.pass_until(now)
             events = self._due(now)

@@ -18,8 +18,8 @@ from ringwise.apps.simulate.jobs import SECOND, SimulatedJob, in_order
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
-MOST_BYTES = 256 << 20
-MOST_JOBS = 1_000_000
+MAX_BYTES = 256 << 20
+MAX_JOBS = 1_000_000
 #: A hundred years, in seconds: as a number of seconds since 1970 or since the start of a trace.
 _LONGEST = 100 * 366 * 86400
 #: Fields of a line of the Standard Workload Format, by their place.
@@ -93,8 +93,8 @@ def read_trace(
 ) -> Trace:
     """Without a format it is found by the heading. `only`: rows with these values. Raises TraceError."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise TraceError(f"{path}: is larger than {MOST_BYTES >> 20} MiB")
+        if path.stat().st_size > MAX_BYTES:
+            raise TraceError(f"{path}: is larger than {MAX_BYTES >> 20} MiB")
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             first = file.readline()
             file.seek(0)
@@ -191,8 +191,8 @@ def _trace(
             raise TraceError(f"{path}: line {line}: {chosen.chips}: must be a whole number, got {chips}")
         else:
             found.append((round(number(chosen.submitted) * SECOND), round(duration * SECOND), int(chips)))
-        if len(found) > MOST_JOBS:
-            raise TraceError(f"{path}: has more than {MOST_JOBS:,} jobs")
+        if len(found) > MAX_JOBS:
+            raise TraceError(f"{path}: has more than {MAX_JOBS:,} jobs")
     return Trace(in_order(found), left_out)
 
 

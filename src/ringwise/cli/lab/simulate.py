@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ringwise.cli.ask.queries import show
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import configuration_option, output_option, stop
-from ringwise.cli.queries import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -211,7 +211,7 @@ def _configuration(path: Path | None) -> Configuration:
     if path is None:
         return default_configuration()
     from ringwise.apps.extensions import read_user_configuration
-    from ringwise.manifests.errors import ConfigurationError
+    from ringwise.manifests.text.errors import ConfigurationError
 
     try:
         return read_user_configuration(path.read_bytes(), str(path))
