@@ -27,7 +27,7 @@ MAX_VARIANTS = 20
 GIVEN = "given"
 
 
-class Span(int):
+class LongSpan(int):
     """Nanoseconds, written as 90s, 12h or 30d."""
 
 
@@ -59,14 +59,14 @@ class MixPart(_Part, frozen=True):
     jobs: Annotated[int, Meta(ge=1, le=1_000_000)] = JobMix().jobs
     #: Shares of jobs by their chips.
     sizes: dict[int, Annotated[float, Meta(gt=0)]] = {}
-    median: Span = Span(JobMix().median)
-    p90: Span = Span(JobMix().p90)
+    median: LongSpan = LongSpan(JobMix().median)
+    p90: LongSpan = LongSpan(JobMix().p90)
 
 
 class RatePart(_Part, frozen=True):
     #: Mean time between two failures of a piece, and to its repair.
-    mtbf: Span
-    mttr: Span
+    mtbf: LongSpan
+    mttr: LongSpan
 
 
 class FaultsPart(_Part, frozen=True):
@@ -108,10 +108,10 @@ def _span(text: str) -> int | None:
 
 
 def _read_value(kind: type, value: object) -> object:
-    if kind is Span and isinstance(value, (str, int)) and not isinstance(value, bool):
+    if kind is LongSpan and isinstance(value, (str, int)) and not isinstance(value, bool):
         found = _span(str(value))
         if found:
-            return Span(found)
+            return LongSpan(found)
     raise ValueError("must be a span of time like 90s, 12h or 30d")
 
 
