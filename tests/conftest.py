@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ringwise import log
 from ringwise.cli import output as printing
 
 # A shared machine may be slow at any moment: time never decides a test.
@@ -40,3 +41,10 @@ def _printed_documents_keep_to_their_schema() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(printing, "document_text", checked)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _the_log_is_that_of_a_new_process() -> Iterator[None]:
+    """A component that a test started says where its log goes; that is for no other test."""
+    yield
+    log.configure(level=log.WARNING)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -31,7 +34,16 @@ BLOCK = re.compile(r"```\n(\$ ringwise .*?)```\n", re.DOTALL)
 FOLDER = "~/.local/state/ringwise/lab"
 
 
-def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def lab_folder() -> Iterator[Path]:
+    """As long as that of a reader: lines that name it are folded at the same words."""
+    with tempfile.TemporaryDirectory(prefix="ringwise-t", dir="/tmp") as made:
+        folder = Path(made) / "lab"
+        assert len(str(folder)) == len(FOLDER)
+        yield folder
+
+
+def test_the_tour_shows_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("LOGNAME", "ana")
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: START)
@@ -39,10 +51,9 @@ def test_the_tour_shows_what_is_printed(tmp_path: Path, monkeypatch: pytest.Monk
     # What is before the first lab, then the options of each lab and what follows it.
     before, *labs = LAB.split(text)
     made, count = [before], 0
-    for number, (options, section) in enumerate(zip(labs[::2], labs[1::2], strict=True)):
-        folder = tmp_path / f"lab{number}"
-        terminal = Terminal(folder, columns=COLUMNS)
-        with running(folder, settings_of(options)):
+    for options, section in zip(labs[::2], labs[1::2], strict=True):
+        with lab_folder() as folder, running(folder, settings_of(options)):
+            terminal = Terminal(folder, columns=COLUMNS)
             made += [
                 f"```\nringwise lab {options}\n```\n",
                 BLOCK.sub(partial(shown, terminal, folder), section),
