@@ -300,6 +300,7 @@ def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
         ("do", "inject", {"target": "node-0"}),
         ("do", "inject", {"kind": "sun", "target": "node-0"}),
         ("do", "advance", {"nanoseconds": -1}),
+        ("do", "clear", {"kindd": "chip"}),
     ],
 )
 def test_strange_requests_are_refused_and_the_lab_lives_on(
@@ -310,6 +311,14 @@ def test_strange_requests_are_refused_and_the_lab_lives_on(
         with pytest.raises(RefusedByLabError):
             getattr(client, kind)(name, **parameters)
         assert len(client.ask("get", kind="nodes")["nodes"]) == 4
+
+
+@pytest.mark.parametrize("body", [{"nodes": []}, {"stored": {"nodes": []}}, {"stored": {}, "jobs": [1]}])
+def test_a_submission_of_another_form_is_refused_instead_of_lost(tmp_path: Path, body: Any) -> None:
+    with running(tmp_path):
+        client = LabClient(tmp_path)
+        with pytest.raises(RefusedByLabError, match=r"by a lab of version .*unknown field `(nodes|jobs)`"):
+            client.submit(body)
 
 
 # -- time --------------------------------------------------------------------------------------------------

@@ -67,8 +67,11 @@ MAX_TIME = 100 * 366 * 86400 * 1_000_000_000
 Time = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TIME)]
 
 
-class ChangeRequest(msgspec.Struct):
-    """What the actions take; each names some of it."""
+class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """What the actions take; each names some of it.
+
+    Other fields are refused: `clear` with a misspelt `kind` would clear everything.
+    """
 
     target: str | None = None
     node: str | None = None
@@ -531,6 +534,9 @@ def _problem(error: Exception) -> tuple[int, str]:
     match error:
         case _Refused():
             return error.status, str(error)
+        case msgspec.ValidationError():
+            # Most likely of a command of another version, whose requests have another form.
+            return 400, f"the request cannot be read by a lab of version {__version__}: {error}"
         case msgspec.MsgspecError() | RecursionError() | UnicodeError():
             return 400, f"the request cannot be read: {error}"
         case TooManyQuestionsError():

@@ -36,10 +36,13 @@ else:
         "StoredObjects",
         [(kind.name, list[kind.value], msgspec.field(default_factory=list)) for kind in STORED.values()],
         omit_defaults=True,
+        forbid_unknown_fields=True,
     )
 
 
-class Submission(msgspec.Struct):
+class Submission(msgspec.Struct, forbid_unknown_fields=True):
+    """A field of another name is refused: what a command of another version sends would be lost."""
+
     stored: StoredObjects = msgspec.field(default_factory=lambda: StoredObjects())
     #: Text of a volcano-scheduler.conf, and where it stood.
     configuration: tuple[str, str] | None = None
