@@ -130,6 +130,13 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"node-0 is drained at {time}, and takes jobs that end before" in words("describe node node-0")
         assert f"isolated from {time} on, before for jobs that end by then: node-0" in words("topology show")
         assert "2 of 2 free" in words("topology show")
+        terminal.ok("drain node-1 --at 1m")
+        began = time_text(server.live.now + 60 * 10**9)
+        terminal.ok("advance 2m")
+        shown = words("topology show")
+        assert f"isolated from {time} on, before for jobs that end by then: node-0" in shown
+        assert f"isolated since {began}: node-1" in shown
+        terminal.ok(f"release node-1 {way(tmp_path)}")
         assert "0 of 16 chips in use, 8 free only until a drain" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()
         assert (sums["free"], sums["before_drain"]) == (16, 8)

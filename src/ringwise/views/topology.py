@@ -189,6 +189,7 @@ def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
     isolated = isolated_targets(view)
     return {
         "schema": "ringwise.io/topology/v1",
+        "now": now,
         "switches": switch_documents(view, now),
         "superpods": superpod_documents(view, now),
         "isolated": [one.target for one in isolated],

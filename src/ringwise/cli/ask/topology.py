@@ -98,6 +98,6 @@ def show_command(output: str, **options: Any) -> None:
         if document["switches"] is not None:
             print_switches(console, document["switches"])
         print_superpods(console, document["superpods"])
-        print_isolations(console, document["isolations"])
+        print_isolations(console, document["isolations"], document["now"])
 
     show(document, output, draw)

@@ -56,14 +56,14 @@ def print_superpods(console: Console, superpods: Sequence[SuperPodFields]) -> No
         console.print(draw_racks(in_racks, width=console.width), soft_wrap=True)
 
 
-def print_isolations(console: Console, isolations: Iterable[IsolationFields]) -> None:
+def print_isolations(console: Console, isolations: Iterable[IsolationFields], now: int) -> None:
     """What operators took out of use, one line each."""
     for one in isolations:
-        start = (
-            ""
-            if one["start"] is None
-            else f" from {time_text(one['start'])} on, before for jobs that end by then"
-        )
+        start = ""
+        if one["start"] is not None:
+            time = time_text(one["start"])
+            begun = one["start"] <= now
+            start = f" since {time}" if begun else f" from {time} on, before for jobs that end by then"
         by = f" by {one['by']}" if one["by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"

@@ -92,13 +92,17 @@ class IsolationFields(TypedDict):
     title: Annotated[str, Meta(description="The same in a sentence.")]
     by: str
     reason: str
-    start: Annotated[Nanoseconds | None, Meta(description="When a drain that lies ahead begins.")]
+    start: Annotated[
+        Nanoseconds | None,
+        Meta(description="When a drain with a time begins or began; null: out of use at once."),
+    ]
 
 
 class TopologyDocument(TypedDict):
     """Leaf switches and SuperPoDs, with what runs in them."""
 
     schema: Literal["ringwise.io/topology/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
     switches: list[SwitchFields] | None
     superpods: list[SuperPodFields]
     isolated: Annotated[
