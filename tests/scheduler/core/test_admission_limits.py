@@ -106,7 +106,8 @@ def test_chips_of_isolated_nodes_are_named_where_too_few_are_free() -> None:
     rig.run()
     reason = status(rig, "next").reason
     assert reason is not None
-    assert reason.message.endswith("the cluster has 0 free; nodes that take no new pod: node-isolated 1")
+    assert "the cluster has 0 free, counting cordoned and draining nodes; " in reason.message
+    assert reason.message.endswith("; nodes that take no new pod: node-isolated 1")
 
 
 def test_a_gated_group_is_admitted() -> None:

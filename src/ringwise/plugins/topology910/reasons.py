@@ -35,7 +35,8 @@ NODE_SUB_HEALTHY = ReasonKind(
 TOO_FEW_FREE_CHIPS = ReasonKind(
     "too-few-free-chips",
     Stage.ENQUEUE,
-    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free",
+    "the job needs {needed:chip} of {resource} at once and the cluster has {free} free, "
+    "counting cordoned and draining nodes",
     ("ask for fewer chips",),
     CAPACITY,
 )
