@@ -188,6 +188,24 @@ def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
     assert change["totals"]["waiting"] == 1
 
 
+def test_refused_jobs_are_counted_by_themselves_as_in_the_tables() -> None:
+    """Version 1 goes on to count them with those that wait."""
+    client = followed(node("n1"), gang("waits", 2, 8), gang("refused", 1, 3))
+    document = dashboard_of(client)
+    assert {row["name"]: row["outcome"] for row in document["jobs"]} == {
+        "waits": "pending",
+        "refused": "refused",
+    }
+    old = as_version_1(document)
+    for counts, before in (
+        (document["totals"], old["totals"]),
+        (document["queues"][0], old["queues"][0]),
+    ):
+        assert (counts["waiting"], counts["refused"], counts["running"]) == (1, 1, 0)
+        assert (before["waiting"], before["running"]) == (2, 0)
+        assert "refused" not in before
+
+
 def test_a_long_message_is_shortened() -> None:
     client = followed(*(node(f"n{number}") for number in range(2)))
     client.scheduler.handle(gang("x" * 250, 1, 3, queue="y" * 250), NOW + 1)

@@ -27,7 +27,7 @@ def chips(used: int, free: int, fragmentation: float = 0.0) -> DashboardChips:
 
 
 def totals(used: int, free: int) -> DashboardTotals:
-    return {"resources": {TRAIN: chips(used, free)}, "waiting": 0, "running": 0}
+    return {"resources": {TRAIN: chips(used, free)}, "waiting": 1, "refused": 2, "running": 0}
 
 
 def test_decisions_are_counted_per_second_and_start_again_with_another_scheduler() -> None:
@@ -65,6 +65,7 @@ def test_chips_of_different_resources_are_not_added() -> None:
     both: DashboardTotals = {
         "resources": {TRAIN: chips(4, 4, 0.5), INFER: chips(0, 64)},
         "waiting": 0,
+        "refused": 3,
         "running": 0,
     }
     series.add(2 * SECOND, both, 0, series)
@@ -74,5 +75,6 @@ def test_chips_of_different_resources_are_not_added() -> None:
         TRAIN: {"used": [4, 4], "free": [4, 4], "fragmentation": [0.0, 0.5]},
     }
     old = as_version_1(document)
+    assert (document["waiting"], old["waiting"]) == ([1, 0], [3, 3])
     assert (old["used"], old["free"]) == ([4, 4], [4, 68])
     assert old["fragmentation"] == [0.0, round(2 / 68, 4)]

@@ -7,6 +7,7 @@ number of changes, not on the size of the cluster.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
@@ -29,8 +30,6 @@ from ringwise.views.cluster import (
     view_of_job,
 )
 from ringwise.views.dashboard_nodes import (
-    RUNNING,
-    WAITING,
     CountsByResource,
     NodeRowReader,
     add_counts,
@@ -70,9 +69,9 @@ class DashboardRows:
         self._ids: dict[str, int] = {}
         self._next_id = 0
         self._totals: CountsByResource = {}
-        #: Queue -> jobs that wait, and jobs that run.
-        self._waiting: dict[str, int] = {}
-        self._running: dict[str, int] = {}
+        #: Outcome -> jobs, of the cluster and of each queue.
+        self._outcomes: Counter[str] = Counter()
+        self._outcomes_of: dict[str, Counter[str]] = {}
         self._queues: list[DashboardQueue] = []
         #: vcjob -> key of its row; uid -> key of the row, of pods of other schedulers.
         self._vcjob_rows: dict[str, str] = {}
@@ -99,7 +98,7 @@ class DashboardRows:
         return self._queues
 
     def totals(self) -> DashboardTotals:
-        return totals(self._totals, sum(self._waiting.values()), sum(self._running.values()))
+        return totals(self._totals, self._outcomes)
 
     def node_row(self, name: str) -> DashboardNode | None:
         number = self._view.cluster.node_id.get(name)
@@ -326,13 +325,13 @@ class DashboardRows:
         self._count(row, 1)
 
     def _count(self, row: DashboardJob, sign: int) -> None:
-        counts = self._waiting if row["outcome"] in WAITING else self._running
-        if row["outcome"] in WAITING or row["outcome"] == RUNNING:
-            left = counts.get(row["queue"], 0) + sign
-            if left:
-                counts[row["queue"]] = left
-            else:
-                counts.pop(row["queue"], None)
+        outcome, queue = row["outcome"], row["queue"]
+        self._outcomes[outcome] += sign
+        of_queue = self._outcomes_of.setdefault(queue, Counter())
+        of_queue[outcome] += sign
+        if not any(of_queue.values()):
+            # A tenant may name any number of queues that do not exist.
+            del self._outcomes_of[queue]
 
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
         found.hurt = HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)
@@ -357,6 +356,7 @@ class DashboardRows:
         rows: list[DashboardQueue] = []
         for queue in sorted(named, key=lambda queue: natural_key(queue.name)):
             used = view.used_by_queue(queue.name)
+            outcomes = self._outcomes_of.get(queue.name, _NO_JOBS)
             rows.append(
                 {
                     "name": queue.name,
@@ -368,14 +368,16 @@ class DashboardRows:
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },
                     "used": {name: used.get(name, 0) for name in chips},
-                    "waiting": self._waiting.get(queue.name, 0),
-                    "running": self._running.get(queue.name, 0),
+                    "waiting": outcomes["pending"],
+                    "refused": outcomes["refused"],
+                    "running": outcomes["placed"],
                 }
             )
         return rows
 
 
 _END = object()
+_NO_JOBS: Counter[str] = Counter()
 
 
 def _vcjob_row(vcjob: VcJob) -> str:

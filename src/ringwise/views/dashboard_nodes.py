@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ringwise.framework.job import job_key
 from ringwise.records import dataclass
@@ -23,8 +23,6 @@ from ringwise.views.documents.dashboard import (
 from ringwise.wellknown import ACCELERATOR_TYPE
 
 FREE = -1
-#: Outcomes of jobs, as totals count them.
-WAITING, RUNNING = ("pending", "refused"), "placed"
 
 
 class BoardsChangedError(Exception):
@@ -143,12 +141,17 @@ def cluster_totals(view: SchedulerView, now: int) -> DashboardTotals:
     for (resource, masks, drained), nodes in found.items():
         add_counts(sums, {resource: _counts(masks, drained=drained)}, nodes)
     outcomes = Counter(one.outcome for one in shown_jobs(view))
-    return totals(sums, sum(outcomes[word] for word in WAITING), outcomes[RUNNING])
+    return totals(sums, outcomes)
 
 
-def totals(counts: CountsByResource, waiting: int, running: int) -> DashboardTotals:
+def totals(counts: CountsByResource, outcomes: Mapping[str, int]) -> DashboardTotals:
     resources = {resource: _chips(counts[resource]) for resource in sorted(counts)}
-    return {"resources": resources, "waiting": waiting, "running": running}
+    return {
+        "resources": resources,
+        "waiting": outcomes.get("pending", 0),
+        "refused": outcomes.get("refused", 0),
+        "running": outcomes.get("placed", 0),
+    }
 
 
 def _chips(counts: NodeCounts) -> DashboardChips:

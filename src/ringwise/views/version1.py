@@ -217,7 +217,12 @@ def _totals(totals: Document) -> Document:
     found = list(totals["resources"].values())
     sums = {name: sum(one[name] for one in found) for name in ("chips", "used", "faulty", "isolated", "free")}
     parts = _fragmentation([(one["free"], one["fragmentation"]) for one in found])
-    return sums | {"waiting": totals["waiting"], "running": totals["running"], "fragmentation": parts}
+    return sums | _job_counts(totals) | {"fragmentation": parts}
+
+
+def _job_counts(counts: Document) -> Document:
+    """Version 1 counts refused jobs with those that wait."""
+    return {"waiting": counts["waiting"] + counts["refused"], "running": counts["running"]}
 
 
 def _fragmentation(parts: list[tuple[int, float]]) -> float:
@@ -227,18 +232,25 @@ def _fragmentation(parts: list[tuple[int, float]]) -> float:
 
 def _queue(queue: Document) -> Document:
     limits = queue["capability"].values()
-    return queue | {
-        "share": sum(queue["share"].values()),
-        "capability": sum(limits) if limits else None,
-        "used": sum(queue["used"].values()),
-    }
+    kept = {name: value for name, value in queue.items() if name != "refused"}
+    return (
+        kept
+        | _job_counts(queue)
+        | {
+            "share": sum(queue["share"].values()),
+            "capability": sum(limits) if limits else None,
+            "used": sum(queue["used"].values()),
+        }
+    )
 
 
 def _series(document: Document) -> Document:
     chips = list(document["resources"].values())
     made = {name: value for name, value in document.items() if name != "resources"}
     times = range(len(document["times"]))
+    refused = made.pop("refused")
     return made | {
+        "waiting": [made["waiting"][i] + refused[i] for i in times],
         "used": [sum(one["used"][i] for one in chips) for i in times],
         "free": [sum(one["free"][i] for one in chips) for i in times],
         "fragmentation": [

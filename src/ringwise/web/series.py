@@ -57,6 +57,7 @@ class Series:
                 for resource in sorted({resource for one in found for resource in one})
             },
             "waiting": [sample.totals["waiting"] for sample in samples],
+            "refused": [sample.totals["refused"] for sample in samples],
             "decisions": [sample.decisions for sample in samples],
         }
 

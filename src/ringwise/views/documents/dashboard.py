@@ -70,7 +70,8 @@ class DashboardQueue(TypedDict):
         Amounts, Meta(description="What it may use at most; a resource that is not there has no limit.")
     ]
     used: Amounts
-    waiting: Annotated[int, Meta(description="Jobs.")]
+    waiting: Annotated[int, Meta(description="Jobs, without the refused ones.")]
+    refused: Annotated[int, Meta(description="Jobs.")]
     running: Annotated[int, Meta(description="Jobs.")]
 
 
@@ -89,7 +90,8 @@ class DashboardTotals(TypedDict):
         dict[str, DashboardChips],
         Meta(description="By resource: chips of different ones are never added."),
     ]
-    waiting: Annotated[int, Meta(description="Jobs that are pending or refused.")]
+    waiting: Annotated[int, Meta(description="Jobs that are pending.")]
+    refused: Annotated[int, Meta(description="Jobs that can never start as they are.")]
     running: Annotated[int, Meta(description="Jobs that have their nodes.")]
 
 
@@ -221,7 +223,8 @@ class SeriesDocument(TypedDict):
     interval: Annotated[float, Meta(description="Seconds between two samples.")]
     times: Annotated[list[float], Meta(description="Seconds since 1970.")]
     resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]
-    waiting: list[int]
+    waiting: Annotated[list[int], Meta(description="Jobs, without the refused ones.")]
+    refused: Annotated[list[int], Meta(description="Jobs.")]
     decisions: Annotated[list[float], Meta(description="Pods that got a node, per second.")]
 
 

@@ -140,6 +140,7 @@ function Totals() {
   const jobs = [
     { name: "jobs running", value: number(totals.running), href: link(["jobs"], { state: "running" }) },
     { name: "jobs waiting", value: number(totals.waiting), href: link(["jobs"], { state: "waiting" }), kind: totals.waiting ? "warn" : "" },
+    { name: "jobs refused", value: number(totals.refused), href: link(["jobs"], { state: "refused" }), kind: totals.refused ? "warn" : "", left: !totals.refused },
   ];
   const resources = Object.entries(totals.resources);
   if (!isMixed) return html`<${TotalsLine} label="Totals of the cluster" items=${[...chipItems(resources[0]?.[1] ?? NO_CHIPS), ...jobs]} />`;

@@ -35,7 +35,7 @@ const SIGNS = /** @type {Record<string, import("./types.js").NodeSign>} */ ({
  */
 
 /** @type {import("./types.js").Totals} */
-const NO_TOTALS = { resources: {}, waiting: 0, running: 0 };
+const NO_TOTALS = { resources: {}, waiting: 0, refused: 0, running: 0 };
 
 export class Store {
   constructor() {

@@ -62,6 +62,7 @@
  * @property {Amounts} capability a resource that is not there has no limit
  * @property {Amounts} used
  * @property {number} waiting
+ * @property {number} refused
  * @property {number} running
  */
 
@@ -79,7 +80,7 @@
  * @property {number} fragmentation from 0 to 1
  */
 
-/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, running: number}} Totals */
+/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, refused: number, running: number}} Totals */
 
 /** @typedef {{kind: string, name: string, version: string, live: boolean, leader: string}} Source */
 
@@ -214,6 +215,7 @@
  * @property {number[]} times
  * @property {Record<string, {used: number[], free: number[], fragmentation: number[]}>} resources
  * @property {number[]} waiting
+ * @property {number[]} refused
  * @property {number[]} decisions
  */
 

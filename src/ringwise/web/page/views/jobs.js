@@ -10,7 +10,7 @@ import { age, count, number, rfc3339 } from "../text.js";
 /** @typedef {import("../types.js").JobRow} JobRow */
 
 const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", ended: "ended", hurt: "hurt by a fault" };
-/** Waiting jobs first: they are what an operator looks for. */
+/** Waiting and refused jobs first: they are what an operator looks for. */
 const ORDER = { waiting: 0, refused: 0, running: 1, ended: 2 };
 
 /** @param {{settings: URLSearchParams}} props */
@@ -19,8 +19,7 @@ export function JobsView({ settings }) {
   const [text, state, queue] = [settings.get("text") ?? "", settings.get("state") ?? "", settings.get("queue") ?? ""];
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = [...jobs.values()].filter((job) => {
-    // A refused job waits, too: for somebody to change it.
-    if (state === "hurt" ? job.hurt_by.length === 0 : state && jobState(job) !== state && !(state === "waiting" && jobState(job) === "refused")) return false;
+    if (state === "hurt" ? job.hurt_by.length === 0 : state && jobState(job) !== state) return false;
     if (queue && job.queue !== queue) return false;
     const all = `${jobName(job)} ${job.kind} ${job.queue} ${job.phase} ${job.reason_code} ${job.reason_text} ${job.hurt_by.join(" ")}`.toLowerCase();
     return words.every((word) => all.includes(word));

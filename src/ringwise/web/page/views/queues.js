@@ -102,6 +102,7 @@ function columnsOf(isMixed) {
     },
     jobs("running", (line) => line.running, "run"),
     jobs("waiting", (line) => line.waiting, "wait"),
+    jobs("refused", (line) => line.refused, "are refused"),
     { title: "map", cell: (line) => line.isFirst && html`<a href=${link(["map"], { queue: line.name, colour: "queue" })} aria-label=${`Show ${line.name} on the map`}>show</a>` },
   ];
 }
