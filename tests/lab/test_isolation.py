@@ -136,6 +136,8 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         shown = words("topology show")
         assert f"isolated from {time} on, before for jobs that end by then: node-0" in shown
         assert f"isolated since {began}: node-1" in shown
+        assert f"drain since {began} (by" in words("get chips --node node-1")
+        assert f"drain from {time} on (by" in words("get chips --node node-0")
         terminal.ok(f"release node-1 {way(tmp_path)}")
         assert "0 of 16 chips in use, 8 free only until a drain" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()

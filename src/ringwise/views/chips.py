@@ -21,16 +21,16 @@ def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None =
         if nodes is None or state.names[number] in nodes:
             states = node_states(state, number, now)
             for chips in sorted(chips_of_node(state, number, states), key=lambda one: one.resource):
-                found += _of_resource(view, number, chips)
+                found += _of_resource(view, number, chips, now)
     return found
 
 
-def _of_resource(view: SchedulerView, number: int, chips: NodeChips) -> list[ChipFields]:
+def _of_resource(view: SchedulerView, number: int, chips: NodeChips, now: int) -> list[ChipFields]:
     state, states, network = view.cluster, chips.states, chips.network_faulty
     faults: dict[int, list[str]] = {}
     for fault in chips.faults:
         faults.setdefault(fault.chip, []).append(f"{fault.level} {fault.code}".strip())
-    notes = {one.number: _of_isolation(one) for one in state.isolations_of(number)}
+    notes = {one.number: _of_isolation(one, now) for one in state.isolations_of(number)}
     holders = chips.holders()
     found: list[ChipFields] = []
     for chip in chips_of(states.listed):
@@ -49,8 +49,11 @@ def _of_resource(view: SchedulerView, number: int, chips: NodeChips) -> list[Chi
     return found
 
 
-def _of_isolation(one: Isolation) -> str:
-    begins = "" if one.start is None else f" from {time_text(one.start)} on"
+def _of_isolation(one: Isolation, now: int) -> str:
+    begins = ""
+    if one.start is not None:
+        time = time_text(one.start)
+        begins = f" since {time}" if one.start <= now else f" from {time} on"
     return f"{one.reason}{begins} (by {one.by}, {one.at})"
 
 
