@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from rich.text import Text
 
+from ringwise.cli.drawing.explain import _print_queue
 from ringwise.cli.drawing.folding import fold, line_ends
 from ringwise.cli.drawing.lines import wrapped
 from ringwise.cli.drawing.tables import Column, Table
@@ -183,3 +187,16 @@ def test_lines_are_filled_where_no_word_is_alone() -> None:
         "  healthy [chips-assumed]",
     ]
     assert fold("as it is", 8) == "as it is"
+
+
+def test_a_long_line_about_the_queue_keeps_its_empty_line_and_is_not_indented() -> None:
+    ahead = [f"team/job-{number}" for number in range(5)]
+    answer: Any = {
+        "queue": {"name": "default", "position": 9, "waiting": 9, "ahead": ahead},
+        "kept_chips": 0,
+        "expected_start": None,
+    }
+    stream = io.StringIO()
+    _print_queue(Console(file=stream, width=60), answer)
+    assert stream.getvalue().startswith("\nqueue default: 9 of 9 waiting, behind team/job-0,")
+    assert "\n  team/job-" in stream.getvalue()

@@ -154,6 +154,18 @@ def test_position_in_the_queue_and_contested_cures() -> None:
     assert (answer.position, answer.waiting, answer.ahead) == (2, 2, ("default/first",))
     ended = next(cure for cure in answer.cures if cure.text == "if job default/old ended")
     assert ended.contested == 1
+    many = (gang(f"before-{number}", 1, 8, created=number) for number in range(1, 41))
+    view = told(
+        node("node-1"),
+        pod("old", 8, on="node-1", holds=range(8)),
+        *many,
+        gang("last", 1, 8, created=50),
+        gang("first", 1, 8, created=0),
+    )
+    answer = why(view, "last")
+    assert answer.position == 42
+    # As many as the position says, though not all of them are tried.
+    assert {cure.contested for cure in answer.cures if cure.kind == "job-ended"} == {41}
     first = why(view, "first")
     assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
 

@@ -107,7 +107,8 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     if queue["position"] - 1 > len(queue["ahead"]):
         ahead += f" and {queue['position'] - 1 - len(queue['ahead'])} more"
     place = f"{queue['position']} of {queue['waiting']} waiting{escape(ahead)}"
-    print_line(console, f"\n[bold]queue {escape(queue['name'])}[/]: {place}")
+    console.print()
+    print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
     if answer["kept_chips"]:
         kept = counted(answer["kept_chips"], "chip is", "chips are")
         print_line(console, f"it has waited long: {kept} kept for it until it can start")

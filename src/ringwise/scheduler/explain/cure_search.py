@@ -17,6 +17,8 @@ BUDGET = 8_000
 SHARED_BUDGET = 16 * BUDGET
 #: What one of them gets at least: enough for the cures that change the job itself.
 _LEAST = BUDGET // 8
+#: Pending jobs that are served first when a cure is tried under competition.
+MAX_AHEAD = 32
 STARTS = float("inf")
 
 
@@ -25,7 +27,7 @@ class Cure:
     #: board, size, min-available, label, annotation, selector, queue, released, chips, job-ended, node, wait
     kind: str
     text: str
-    #: How many jobs ahead in the queue would take the capacity first.
+    #: How many jobs are ahead in the queue, where those would take the capacity first.
     contested: int = 0
 
     @property
@@ -69,7 +71,7 @@ class CureSearch:
         job: Job,
         now: int,
         refusals: Refusals | None,
-        ahead: list[Job],
+        ahead: Sequence[Job],
         budget: SearchBudget,
     ) -> None:
         self.view = view
@@ -79,7 +81,8 @@ class CureSearch:
         self.misses = refusals.misses if refusals is not None else ()
         self.tainted = refusals.tainted if refusals is not None else ()
         self.codes = refusals.counts if refusals is not None else {}
-        self._ahead = ahead
+        self._ahead = list(ahead[:MAX_AHEAD])
+        self._all_ahead = len(ahead)
         self._budget = budget
         #: No job uses up what is meant for several.
         self._reserve = max(0, budget.left - budget.share)
@@ -88,7 +91,7 @@ class CureSearch:
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
             # Planning reads every node.
             self._cost += view.cluster.node_count // 4
-        self._cost_ahead = sum(10 + len(other.pods) for other in ahead)
+        self._cost_ahead = sum(10 + len(other.pods) for other in self._ahead)
         #: Whether something was not tried because the budget was used up.
         self.cut_short = False
 
@@ -120,7 +123,7 @@ class CureSearch:
         self._budget.left -= self._cost + self._cost_ahead
         with suppose():
             reason = self.view.what_if.verdict(self.job, self.now, self._ahead)
-        return Cure(kind, text, len(self._ahead) if reason is not None else 0)
+        return Cure(kind, text, self._all_ahead if reason is not None else 0)
 
     def attempt(self, kind: str, text: str, suppose: Suppose, extra: int = 0) -> Iterator[Cure]:
         if self.holds(suppose, extra):

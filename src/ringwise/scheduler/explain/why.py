@@ -43,8 +43,6 @@ from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUP
 SHOWN_MISSES = 5
 #: How many names of jobs ahead are shown.
 SHOWN_AHEAD = 5
-#: Pending jobs that are served first when a cure is tried under competition.
-_MAX_AHEAD = 32
 
 
 class UnknownJobError(LookupError):
@@ -335,7 +333,7 @@ def find_cures(
 
     And whether some were not tried because the budget was used up.
     """
-    search = CureSearch(view, job, now, refusals, list(ahead)[:_MAX_AHEAD], budget)
+    search = CureSearch(view, job, now, refusals, ahead, budget)
     kinds = (
         board_cures,
         size_cures,

@@ -34,7 +34,7 @@ class CureFields(TypedDict):
 
     kind: str
     text: str
-    contested_by: Annotated[int, Meta(description="Jobs ahead in the queue that would take it first.")]
+    contested_by: Annotated[int, Meta(description="Jobs ahead in the queue, if those would take it first.")]
 
 
 class PodLocationFields(TypedDict):
