@@ -261,3 +261,21 @@ def test_a_configuration_is_taken_when_it_is_right(terminal: Terminal) -> None:
     assert said == "scheduler configuration changed\n"
     terminal.submit(job("busy"))
     assert "lab/busy-worker-0" in terminal.seats()
+
+
+def test_text_of_tenants_does_not_control_the_terminal_of_an_operator(tmp_path: Path) -> None:
+    """Its colour, title and lines: what a tenant writes is free text in many places."""
+    evil = r'"\e]0;title\a\e[2Jx\u202e"'
+    selecting = job("selects").replace(
+        "      spec:\n", f"      spec:\n        nodeSelector: {{kind: {evil}}}\n"
+    )
+    terminal = Terminal(tmp_path)
+    with running(tmp_path):
+        terminal.submit(job("queued", queue=evil), selecting)
+        terminal.ok(f"isolate node-1 --by ann --reason '{chr(27)}[2J' --lab {tmp_path}")
+        for command in ("get jobs", "top --once", "doctor", "why queued", "why selects", "get chips"):
+            shown = terminal.run(command).stdout
+            assert all(character.isprintable() or character == "\n" for character in shown), command
+            assert r"\x1b" in shown, command
+        said = terminal.run("why '\x1b[2J'").stderr
+        assert said.startswith(r"ringwise: there is no job \x1b[2J")

@@ -117,16 +117,18 @@ def document_text(document: Any, output: str) -> str:
 
 def stdout_console() -> Console:
     """As wide as the terminal. In a pipe as $COLUMNS says, else as wide as `WIDE`."""
-    from rich.console import Console
+    from ringwise.cli.drawing.lines import PlainConsole
 
     fixed = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Console(width=None if fixed else WIDE, highlight=False, soft_wrap=False)
+    return PlainConsole(width=None if fixed else WIDE, highlight=False, soft_wrap=False)
 
 
 def complain(*lines: object) -> None:
     """One line each on stderr. In a terminal a longer one goes on below, indented; words are not cut."""
+    from ringwise.manifests.text.errors import printable
+
     for line in lines:
-        text = str(line)
+        text = printable(str(line))
         if sys.stderr.isatty():
             import shutil
 

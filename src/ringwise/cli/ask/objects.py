@@ -147,11 +147,11 @@ def _show_frames(every: float, options: dict[str, Any]) -> None:
     import io
     import time
 
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     from ringwise.cli.drawing.cluster import draw_top
+    from ringwise.cli.drawing.lines import PlainConsole
 
     console = stdout_console()
     # An error is printed when the screen of the frames is gone.
@@ -162,7 +162,7 @@ def _show_frames(every: float, options: dict[str, Any]) -> None:
     ):
         while True:
             drawn = io.StringIO()
-            frame = Console(
+            frame = PlainConsole(
                 file=drawn,
                 width=console.width,
                 force_terminal=True,

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from rich.console import Console
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from ringwise.cli.drawing.folding import line_ends
+from ringwise.manifests.text.errors import printable
 
 #: How far a line that goes on below is indented, beyond where it began.
 _HANG = 2
 _CURE = "-> "
 #: A narrower place than this is not worth wrapping for.
 _NARROWEST = 12
+
+
+class PlainConsole(Console):
+    """A console for text of others.
+
+    Names, annotations and messages come from tenants, and the terminal is the operator's: what would control
+    it is printed with its number. Colours are no text, and stay.
+    """
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
 
 
 def print_line(console: Console, line: str | Text, style: str = "") -> None:

@@ -74,6 +74,11 @@ def one_line(text: str) -> str:
     )
 
 
+def printable(text: str) -> str:
+    """The same with its line breaks."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
 def shown(value: object) -> str:
     """A value as it was written, shortened when it is long."""
     if value is None:
