@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from ringwise.cli.drawing.folding import line_ends
-from ringwise.manifests.text.errors import printable
+from ringwise.manifests.text.errors import one_line, printable
 
 #: How far a line that goes on below is indented, beyond where it began.
 _HANG = 2
@@ -48,6 +48,7 @@ def print_lines(console: Console, text: str, style: str = "") -> None:
 
 def wrapped(text: Text, width: int) -> list[Text]:
     """The text in lines of at most this width. It breaks at blanks; only a longer word is cut."""
+    text = _in_one_line(text)
     if text.cell_len <= width:
         return [text]
     plain = text.plain
@@ -63,9 +64,15 @@ def wrapped(text: Text, width: int) -> list[Text]:
 
 def folded(text: Text, width: int) -> list[Text]:
     """The text in lines of at most this width, without indentation."""
+    text = _in_one_line(text)
     if text.cell_len <= width:
         return [text]
     lines = list(text.divide(line_ends(text.plain, max(1, width))))
     for line in lines:
         line.rstrip()
     return lines
+
+
+def _in_one_line(text: Text) -> Text:
+    """A line break in what a tenant wrote would begin a line that looks like one of ours."""
+    return Text(one_line(text.plain), text.style) if "\n" in text.plain else text
