@@ -15,7 +15,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import ringwise
-from tests.checkout import PACKAGE, ROOT, project
+from tests.checkout import BENCH, PACKAGE, ROOT, project
 
 # Written in pieces, so that this file does not find itself.
 # The folder of a container's ssh keys is the same everywhere: it says nothing about a machine.
@@ -221,6 +221,62 @@ def test_links_between_pages_lead_somewhere() -> None:
                 broken.append(f"{page.relative_to(ROOT)}: {target}")
     assert seen
     assert broken == []
+
+
+#: Pages for developers name files from one of these.
+NAMED_FROM = (ROOT, PACKAGE.parent, PACKAGE, BENCH.parent)
+#: Files that a page lets its reader write.
+OF_READERS = {"ringwise_reserved_nodes.py"}
+
+
+def missing_paths(text: str) -> list[str]:
+    """Files and folders named in backticks that do not exist; a file without a folder may be in any.
+
+    A word with a slash is a path if it ends as a file does or begins with a folder; names of labels do not.
+    """
+    names = {path.name for path in project_files()} | OF_READERS
+    found = []
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for word in (word for quoted in re.findall(r"`([^`]+)`", text) for word in quoted.split()):
+        is_file = re.fullmatch(r"[\w./-]+\.(?:py|js|md|toml|json|yaml|txt)", word) is not None
+        if "NAME" in word or not re.fullmatch(r"[\w./-]+", word):
+            continue
+        if "/" not in word:
+            there = not is_file or word in names
+        else:
+            top = word.partition("/")[0]
+            is_path = is_file or any((base / top).is_dir() for base in NAMED_FROM)
+            there = not is_path or any((base / word).exists() for base in NAMED_FROM)
+        if not there:
+            found.append(word)
+    return found
+
+
+def test_the_search_for_paths_finds_what_is_not_there() -> None:
+    text = "`state/model.py`, `bench/`, `model.py`, `huawei.com/npu`, `pytest tests/web`, `plugins/NAME.py`"
+    assert missing_paths(text) == []
+    assert missing_paths(
+        "`state/modell.py` `placement/rule/` `modell.py` `pytest tests/wob` `kuube/x.py`"
+    ) == [
+        *("state/modell.py", "placement/rule/", "modell.py", "tests/wob", "kuube/x.py"),
+    ]
+
+
+def test_files_and_folders_that_pages_for_developers_name_exist() -> None:
+    pages = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "develop").rglob("*.md"))]
+    missing = {page.name: missing_paths(page.read_text(encoding="utf-8")) for page in pages}
+    assert {name: found for name, found in missing.items() if found} == {}
+
+
+def test_the_page_of_the_architecture_shows_the_layers_that_are_checked() -> None:
+    text = (ROOT / "docs" / "develop" / "architecture.md").read_text(encoding="utf-8")
+    layers = project()["tool"]["importlinter"]["contracts"][0]["layers"]
+    shown = [re.sub(r"[()]", "", layer) for layer in layers]
+    assert "```\n" + "\n".join(shown) + "\n```" in text
+    packages = {name for layer in shown for name in layer.split(" | ")}
+    table = text.partition("| package |")[2].partition("\n\n")[0]
+    first_cells = re.findall(r"^\| (`[^|]*`) \|", table, re.M)
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first_cells))) == sorted(packages)
 
 
 def test_decision_records_are_numbered_without_gaps_and_listed() -> None:
