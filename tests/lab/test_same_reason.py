@@ -314,8 +314,9 @@ OF_THE_TOPOLOGY = {
     *("server-is-no-node", "server-under-two-switches", "switch-listed-twice", "switch-too-many-servers"),
     *("switch-without-servers", "superpod-oversize"),
 }
-#: What follows from a history, not from manifests: faults, evictions, failed bindings, defects.
+#: What follows from a history, not from manifests: faults, evictions, failed bindings, defects, other jobs.
 OF_A_HISTORY = {
+    "waits-behind",
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
     "wait-for-previous-nodes",
     "backup-pod-waits",

@@ -34,11 +34,11 @@ def page_text(document: SimulationDocument) -> str:
     title = escape(document["title"])
     cluster = document["cluster"]
     span = duration_text(round(document["virtual_seconds"]) * _SECOND)
+    nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
     parts = [
         f"<h1>{title}</h1>",
-        f"<p>{counted(document['jobs'], 'job')} in {span} on {cluster['nodes']:,} nodes of "
-        f"{escape(cluster['board'])} ({cluster['chips']:,} chips), load {document['load']:.2f}, seed "
-        f"{escape(document['seed'])}.</p>",
+        f"<p>{counted(document['jobs'], 'job')} in {span} on {nodes} of {escape(cluster['board'])} "
+        f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}.</p>",
     ]
     if document["interrupted"]:
         parts.append("<p><strong>Interrupted: the last run is not complete.</strong></p>")
@@ -175,7 +175,7 @@ def _bars(runs: Sequence[RunFields]) -> str:
         for place, wait in enumerate(row):
             height = (bottom - _TOP) * wait / most
             x = _LEFT + slot * (place + 0.1) + width * number
-            told = f"{run['name']}, {sizes[place]} chips: {wait:,.2f} h"
+            told = f"{run['name']}, {counted(sizes[place], 'chip')}: {wait:,.2f} h"
             lines.append(
                 f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(1.0, width - 1):.1f}" '
                 f'height="{height:.1f}" fill="{_color(number)}"><title>{escape(told)}</title></rect>'

@@ -18,11 +18,11 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
     cluster = document["cluster"]
     print_line(console, f"[bold]{escape(document['title'])}[/]")
     span = duration_text(round(document["virtual_seconds"]) * _SECOND)
-    nodes = counted(f"{cluster['nodes']:,}", "node")
+    nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
     print_line(
         console,
         f"{counted(document['jobs'], 'job')} in {span} on {nodes} of {cluster['board']} "
-        f"({cluster['chips']:,} chips), load {document['load']:.2f}, seed {escape(document['seed'])}",
+        f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}",
     )
     for one in document["left_out"]:
         print_line(console, f"left out: {counted(one['jobs'], 'job')}: {escape(one['why'])}")
