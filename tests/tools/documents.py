@@ -120,6 +120,8 @@ _ADDED = frozenset(
     }
     # What hurts a job, and when it starts.
     | {"hurt", "expected_start", "hurt_by", "reason_code", "reason_text"}
+    # Where the pods of a described job are.
+    | {"class", "switch", "logical_superpod", "logical_rack"}
     | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations"}
 )
 

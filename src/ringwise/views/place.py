@@ -17,6 +17,7 @@ from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
+from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields
 from ringwise.views.documents.place import (
     CandidateFields,
     PlacedJobFields,
@@ -279,6 +280,36 @@ def _job_document(job: JobAnswer) -> PlacedJobFields:
         "reason": None if job.reason is None else job.reason.as_json(),
         "pods": [_pod_document(pod) for pod in job.pods],
     }
+
+
+def job_class(view: SchedulerView, job: Job) -> str | None:
+    """The class of a job, whether it waits, was placed just now or runs."""
+    return _switch_class(view, job, RUNNING)
+
+
+def pods_of_job(view: SchedulerView, job: Job | None, pods: Iterable[PodFields]) -> list[JobPodFields]:
+    """The pods of a job, with what `place` says of each."""
+    known = {} if job is None else {pod.name: pod for pod in job.pods.values()}
+    found: list[JobPodFields] = []
+    for fields in pods:
+        pod = known.get(fields["name"])
+        placed = PodAnswer(fields["name"], 0, None, None)
+        if job is not None and pod is not None and fields["node"] is not None:
+            placed = _pod(view, job, pod, 0, None, False)
+        annotations = {} if pod is None else dict(pod.annotations)
+        found.append({**fields, **_placement(placed), "annotations": annotations})
+    return found
+
+
+def _placement(pod: PodAnswer) -> PlacementFields:
+    fields: PlacementFields = {
+        "switch": pod.switch,
+        "superpod": pod.superpod,
+        "logical_superpod": pod.logical_superpod,
+    }
+    if pod.logical_rack is not None:
+        fields["rack"], fields["logical_rack"] = pod.rack, pod.logical_rack
+    return fields
 
 
 def _pod_document(pod: PodAnswer) -> PlacedPodFields:

@@ -55,6 +55,7 @@ from ringwise.views.explain import (
 )
 from ringwise.views.faults import faults_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
+from ringwise.views.place import job_class, pods_of_job
 from ringwise.views.topology import topology_document
 
 
@@ -170,7 +171,8 @@ class ClusterAnswers(ABC):
             "message": said or None,
             "object": plain(vcjob),
             "counts": view.counts,
-            "all_pods": pod_documents(decided, view.pods, self.now),
+            "class": None if view.job is None else job_class(decided.view, view.job),
+            "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, self.now)),
             "expected_start": None if start is None else expected_start_fields(start, self.now),
         }
 

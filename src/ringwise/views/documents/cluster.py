@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.common import Amounts, ExpectedStartFields, More, Nanoseconds, Stored
+from ringwise.views.documents.common import Amounts, ExpectedStartFields, More, Nanoseconds, Stored, WithClass
 
 
 class ChipMarks(TypedDict):
@@ -207,6 +207,22 @@ class PodFields(TypedDict):
     reason: ReasonFields | None
 
 
+class PlacementFields(TypedDict):
+    """Where a pod is, or would be placed."""
+
+    switch: str | None
+    superpod: int | None
+    logical_superpod: int | None
+    rack: NotRequired[int | None]
+    logical_rack: NotRequired[int | None]
+
+
+class JobPodFields(PodFields, PlacementFields):
+    """A pod of a job."""
+
+    annotations: dict[str, str]
+
+
 class NodesDocument(TypedDict):
     """All nodes of a cluster."""
 
@@ -259,8 +275,8 @@ class TaskFields(TypedDict):
     replicas: int
 
 
-class JobDocument(JobFields):
-    """A job with its pods."""
+class JobDocument(JobFields, WithClass):
+    """A job with its pods: what `place` says of them, and more."""
 
     schema: Literal["ringwise.io/job/v1"]
     now: Nanoseconds
@@ -269,7 +285,7 @@ class JobDocument(JobFields):
     message: Annotated[str | None, Meta(description="What the status of a vcjob says.")]
     object: Stored
     counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
-    all_pods: list[PodFields]
+    all_pods: list[JobPodFields]
     expected_start: Annotated[
         ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
     ]

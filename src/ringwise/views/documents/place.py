@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 from msgspec import Meta
 
 from ringwise.reasons import ReasonFields
+from ringwise.views.documents.cluster import PlacementFields
 from ringwise.views.documents.common import WithClass
 from ringwise.views.documents.topology import PicturesFields, PlacedSwitchFields
 
@@ -20,19 +21,14 @@ class CandidateFields(TypedDict):
     reason: ReasonFields | None
 
 
-class PlacedPodFields(TypedDict):
+class PlacedPodFields(PlacementFields):
     """Where a pod would be placed."""
 
     name: str
     rank: int
     node: str | None
     chips: Annotated[list[int] | None, Meta(description="In the order of the annotation.")]
-    switch: str | None
-    superpod: int | None
-    logical_superpod: int | None
     annotations: dict[str, str] | None
-    rack: NotRequired[int | None]
-    logical_rack: NotRequired[int | None]
     candidates: NotRequired[Annotated[list[CandidateFields], Meta(description="With --scores only.")]]
 
 

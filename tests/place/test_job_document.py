@@ -1,0 +1,61 @@
+"""The document of a job contains what `place` prints of it, with the same meanings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+
+from ringwise.apps.lab.lab import LabSettings
+from ringwise.views.documents.cluster import JobDocument, JobPodFields
+from ringwise.views.documents.place import PlacedJobFields, PlacedPodFields
+from tests.lab.rig import Terminal, job, nodes, running
+
+OF_PODS = ("name", "rank", "node", "chips", "switch", "superpod", "logical_superpod")
+#: What an option of `place` asks for.
+OF_PLACE_ALONE = {"candidates"}
+
+BLOCKS = job("train", 4, 16).replace(
+    "metadata: {name: train, namespace: lab}",
+    "metadata: {name: train, namespace: lab, labels: {super-pod-affinity: hard}, annotations: "
+    '{huawei.com/schedule_policy: chip2-node16-sp, sp-block: "32"}}',
+)
+SWITCHES = job("train", 4, 8).replace(
+    "metadata: {name: train, namespace: lab}",
+    "metadata: {name: train, namespace: lab, labels: {tor-affinity: normal-schema}}",
+)
+
+
+def test_every_field_of_place_is_in_the_document_of_a_job() -> None:
+    # `pods` is a number there; the pods are in `all_pods`.
+    assert {*get_type_hints(PlacedJobFields)} - {*get_type_hints(JobDocument)} == set()
+    assert {*get_type_hints(PlacedPodFields)} - {*get_type_hints(JobPodFields)} == OF_PLACE_ALONE
+
+
+@pytest.mark.parametrize(
+    ("settings", "manifest", "field"),
+    [
+        (nodes(16, board="a3-x16-superpod", superpod_size=8), BLOCKS, "logical_superpod"),
+        (nodes(8, leaf_size=4), SWITCHES, "switch"),
+    ],
+    ids=["blocks", "switches"],
+)
+def test_a_job_that_runs_is_described_as_place_shows_it(
+    settings: LabSettings, manifest: str, field: str, tmp_path: Path
+) -> None:
+    folder, given = tmp_path / "lab", tmp_path / "job.yaml"
+    given.write_text(manifest)
+    terminal = Terminal(folder)
+    with running(folder, settings):
+        (placed,) = terminal.json(f"place -f {given} --lab {folder}")["jobs"]
+        terminal.submit(manifest)
+        terminal.ok("advance 5s")
+        described = terminal.json("describe job lab/train")
+    assert (placed["outcome"], described["class"]) == ("placed", placed["class"])
+    assert len(placed["pods"]) == 4
+    for pod, shown in zip(placed["pods"], described["all_pods"], strict=True):
+        assert {name: shown[name] for name in OF_PODS} == {name: pod[name] for name in OF_PODS}
+        assert shown[field] is not None
+        # When it was decided is another time.
+        assert {**pod["annotations"], **shown["annotations"]} == shown["annotations"]
