@@ -50,8 +50,8 @@ const FEW = 8;
  * @returns {NodeShape}
  */
 export function nodeShape(board, numbers) {
-  const known = new Set(board?.rings.flat() ?? []);
-  const others = numbers.filter((number) => !known.has(number));
+  const inRings = new Set(board?.rings.flat() ?? []);
+  const others = numbers.filter((number) => !inRings.has(number));
   const present = new Set(numbers);
   const rings = (board?.rings ?? []).filter((ring) => ring.some((number) => present.has(number)));
   if (others.length) rings.push(others);

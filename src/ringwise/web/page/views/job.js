@@ -5,7 +5,7 @@ import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Proble
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { jobState } from "../store.js";
-import { age, clock, count, encoded, number, ranges, rfc3339, span } from "../text.js";
+import { age, clock, count, encoded, known, number, ranges, rfc3339, span } from "../text.js";
 import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
@@ -15,9 +15,9 @@ import { JobPicture } from "./pictures.js";
 
 /** @param {{namespace: string, name: string}} props */
 export function JobView({ namespace, name }) {
-  const known = useStore();
-  const { time } = known;
-  const row = known.job(namespace, name);
+  const shown = useStore();
+  const { time } = shown;
+  const row = shown.job(namespace, name);
   const path = `jobs/${encoded(namespace)}/${encoded(name)}`;
   const { document, error } = /** @type {{document: JobDocument | null, error: any}} */ (useDocument(path, row));
   const job = row ?? document?.job;
@@ -67,7 +67,7 @@ function podColumns(pods) {
     { title: "chips", cell: (pod) => ranges(pod.chips) },
   ];
   for (const [field, title] of /** @type {const} */ ([["switch", "leaf switch"], ["superpod", "SuperPoD"], ["block", "block"], ["rack", "rack"]])) {
-    if (pods.some((pod) => pod[field])) columns.push({ title, cell: (pod) => html`<bdi>${pod[field]}</bdi>`, sort: (pod) => pod[field] });
+    if (pods.some((pod) => known(pod[field]))) columns.push({ title, cell: (pod) => html`<bdi>${known(pod[field])}</bdi>`, sort: (pod) => pod[field] ?? "" });
   }
   return columns;
 }
