@@ -197,7 +197,8 @@ def test_an_exposed_dashboard_asks_the_api_server_who_reads(
     assert document["source"]["leader"] == leader_identity(cluster)
     follower = Follower([web], may)
     follower.follow(lambda mirror: jobs(mirror)["train"]["running"] == 2)
-    assert jobs(follower.follow(lambda mirror: jobs(mirror)["too-large"]["reason"]))["too-large"]["pods"] == 9
+    mirror = follower.follow(lambda mirror: jobs(mirror)["too-large"]["reason_code"])
+    assert jobs(mirror)["too-large"]["pods"] == 9
     asked = web.request(
         "/api/v1/what-if",
         may,
