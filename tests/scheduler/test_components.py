@@ -44,7 +44,8 @@ def types_in(hint: Any) -> Iterator[Any]:
 
 
 def members(record: type) -> dict[str, Any]:
-    names = [one.name for one in fields(record)] if is_dataclass(record) else getattr(record, "_fields")  # noqa: B009
+    # Of a NamedTuple these are its fields.
+    names = [one.name for one in fields(record)] if is_dataclass(record) else list(record.__annotations__)
     hints = typing.get_type_hints(record)
     return {name: hints[name] for name in names}
 

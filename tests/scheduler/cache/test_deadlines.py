@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.scheduler.cache.deadlines import Deadlines
+
+if TYPE_CHECKING:
+    from _collections_abc import dict_values
 
 KEYS = st.sampled_from("abcd")
 TIMES = st.integers(0, 9)
@@ -63,6 +68,6 @@ def test_the_first_deadline_is_not_searched_again_while_it_stays() -> None:
 class _Counting(dict[str, int]):
     searched = 0
 
-    def values(self):  # type: ignore[no-untyped-def]
+    def values(self) -> dict_values[str, int]:
         self.searched += 1
         return super().values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from math import ceil, log10
+from typing import Literal
 
 from ringwise.durations import duration_text
 from ringwise.grammar import counted
@@ -183,8 +184,8 @@ def _bars(runs: Sequence[RunFields]) -> str:
     return _svg("mean wait in hours by chips of the job, one bar for each run", lines)
 
 
-def _curves(runs: Sequence[RunFields], what: str, unit: str) -> str:
-    series = [[(point["after_seconds"], float(point[what])) for point in run["curve"]] for run in runs]  # type: ignore[literal-required]
+def _curves(runs: Sequence[RunFields], what: Literal["jobs_waiting", "chips_in_use"], unit: str) -> str:
+    series = [[(point["after_seconds"], float(point[what])) for point in run["curve"]] for run in runs]
     most = _ceiling(max((value for row in series for _, value in row), default=0.0))
     last = max((at for row in series for at, _ in row), default=1.0) or 1.0
     name, length = ("day", 86400) if last > 2 * 86400 else ("hour", 3600)
