@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
 
 SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
-#: Faults go on until enough has happened for a meaningful result, on a slow machine for this many times as long.
+#: Faults go on until enough has happened for a meaningful result, on a slow machine up to this many times as
+#: long.
 LONGER = 5
 #: What the proxy must have done to requests.
 FAULTS = ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "duplicated")
