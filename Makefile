@@ -52,7 +52,7 @@ test-cluster: $(STAMP) ## user stories on a real control plane; its programs are
 
 test-node: $(STAMP) ## stories on a real kubelet; root is needed
 	@echo "== programs"
-	@$(BIN)/python tests/cluster/tools/build.py etcd kube-apiserver kubectl kubelet
+	@$(BIN)/python tests/cluster/tools/build.py etcd kube-apiserver kube-controller-manager kubectl kubelet
 	@echo "== stories on a kubelet"
 	@$(BIN)/python -m pytest -q -m node tests/node
 

@@ -36,7 +36,26 @@ JOBS = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs"
 GROUPS = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{NAMESPACE}/podgroups"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 EVENTS = f"/api/v1/namespaces/{NAMESPACE}/events"
+DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
+REPLICA_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets"
+STATEFUL_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
+BATCH_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
+BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+#: What makes pods again that are deleted.
+OWNERS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, BATCH_JOBS)
+#: The controllers of kube-controller-manager that the stories need. Those of nodes are not among them: they
+#: would delete the pods of simulated nodes, which renew no leases.
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "job-controller",
+    "disruption-controller",
+    "endpointslice-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+)
 
 
 #: Starts a component: control plane, name of its log, arguments, and token of its service account.
@@ -128,12 +147,14 @@ class Cluster:
     # -- setting up ---------------------------------------------------------------------------
 
     def install(self) -> None:
-        """Apply the shipped definitions, accounts and RBAC rules; components run as local processes."""
+        """Apply the shipped definitions, accounts and RBAC rules, and start the controllers of Kubernetes."""
         self.apply(deployment.definitions())
         for definition in deployment.definitions():
             self.kubectl("wait", "--for=condition=Established", f"crd/{definition['metadata']['name']}")
         namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}]
-        self.apply([*namespaces, *deployment.objects(deployment.Choices())])
+        self.apply([*namespaces, *shipped_objects(deployment.Choices())])
+        # The garbage collector looks for new kinds only twice a minute: it starts when they are defined.
+        self._start_controllers()
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Set arguments of init-params in the shipped configuration."""
@@ -142,6 +163,24 @@ class Cluster:
         changed = text.replace("arguments: {}", f"arguments: {json.dumps(settings)}")
         assert changed != text
         self.api.patch(path, {"data": {SCHEDULER_CONFIG_KEY: changed}})
+
+    def _start_controllers(self) -> Process:
+        """kube-controller-manager; each controller with the account that Kubernetes has for it."""
+        return self.plane.run(
+            "kube-controller-manager",
+            [
+                find_program("kube-controller-manager"),
+                f"--kubeconfig={self.plane.kubeconfig('kube-controller-manager', self.plane.admin_token)}",
+                f"--controllers={','.join(CONTROLLERS)}",
+                "--use-service-account-credentials=true",
+                "--leader-elect=false",
+                "--secure-port=0",
+                # A story does not wait for a limit of requests.
+                "--kube-api-qps=200",
+                "--kube-api-burst=400",
+                "--profiling=false",
+            ],
+        )
 
     def start_nodes(self) -> Process:
         """Simulated kubelets for all nodes."""
@@ -214,7 +253,6 @@ class Cluster:
                 return answer
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{self.picture()}")
-            self.collect_garbage()
             time.sleep(0.1)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -278,20 +316,6 @@ class Cluster:
 
     # -- clean-up ---------------------------------------------------------------------------------
 
-    def collect_garbage(self) -> None:
-        """Delete objects whose owner is gone, like kube-controller-manager does."""
-        jobs = {job["metadata"]["uid"] for job in self.api.items(JOBS)}
-        for path in (PODS, GROUPS):
-            for thing in self.api.items(path):
-                meta = thing["metadata"]
-                owners = [
-                    one["uid"]
-                    for one in meta.get("ownerReferences", [])
-                    if one["kind"] == "Job" and one["apiVersion"].startswith("batch.volcano.sh/")
-                ]
-                if owners and not jobs.intersection(owners) and "deletionTimestamp" not in meta:
-                    self._delete(f"{path}/{meta['name']}")
-
     def remove_admission(self) -> None:
         """Delete the webhook and its objects, so that it does not affect other tests."""
         own = f"/api/v1/namespaces/{VOLCANO_SYSTEM}"
@@ -316,8 +340,12 @@ class Cluster:
                 raise
 
     def clear_jobs(self) -> None:
-        """Stop the components, and delete jobs and pods."""
+        """Stop the components, and delete jobs, other owners of pods, and pods."""
         self.stop_components()
+        for path in OWNERS:
+            # An owner that is gone only after its pods makes none meanwhile.
+            self.api.delete(path, {"propagationPolicy": "Foreground"})
+        self.api.delete(BUDGETS)
         self.api.delete(JOBS)
         self.api.delete(GROUPS)
         for pod in self.pods():
@@ -333,7 +361,16 @@ class Cluster:
                 self._delete(f"{CONFIG_MAPS}/{name}")
         self._delete(f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/tor-share-cm")
         self.apply([deployment.configuration(deployment.Choices())])
-        self.wait(lambda: not self.pods() and not self.api.items(JOBS), "everything is gone")
+        self.wait(lambda: not any(map(self.api.items, (PODS, JOBS, *OWNERS))), "everything is gone")
+
+
+def shipped_objects(choices: deployment.Choices) -> list[Object]:
+    """What is installed; the Deployments have no pods, because the stories run the components themselves."""
+    objects = [dict(one) for one in deployment.objects(choices)]
+    for one in objects:
+        if one["kind"] == "Deployment":
+            one["spec"] = {**one["spec"], "replicas": 0}
+    return objects
 
 
 def is_ready(component: Component) -> bool:

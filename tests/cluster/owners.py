@@ -1,4 +1,4 @@
-"""Owners of pods: operators that wait for their PodGroup, and workload controllers."""
+"""Owners of pods: workloads of Kubernetes, and operators that wait for their PodGroup."""
 
 from __future__ import annotations
 
@@ -6,14 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from ringwise_bench.control_plane import ApiAnswer
-from tests.cluster.cluster import GROUPS, PODS, Cluster
+from tests.cluster.cluster import (
+    BATCH_JOBS,
+    DEPLOYMENTS,
+    GROUPS,
+    PODS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    Cluster,
+)
 from tests.cluster.objects import CHIP, NAMESPACE, Object, pod
 
-_APIS = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}
+_KINDS = {
+    "Deployment": ("apps/v1", DEPLOYMENTS),
+    "ReplicaSet": ("apps/v1", REPLICA_SETS),
+    "StatefulSet": ("apps/v1", STATEFUL_SETS),
+    "Job": ("batch/v1", BATCH_JOBS),
+}
+_REVISION = "deployment.kubernetes.io/revision"
 
 
 class Workload:
-    """A ReplicaSet, StatefulSet or Job of Kubernetes with its pods, as their controllers write them."""
+    """A Deployment, ReplicaSet, StatefulSet or Job of Kubernetes, whose controller makes the pods."""
 
     def __init__(
         self,
@@ -24,62 +38,80 @@ class Workload:
         chips: int,
         *,
         annotations: Mapping[str, str] | None = None,
+        pod_labels: Mapping[str, str] | None = None,
         pod_annotations: Mapping[str, str] | None = None,
         selector: Mapping[str, str] | None = None,
     ) -> None:
         self._cluster = cluster
-        self.name, self._chips = name, chips
-        self._annotations, self._selector = pod_annotations, selector
-        self._path = f"/apis/{_APIS[kind]}/namespaces/{NAMESPACE}/{kind.lower()}s"
-        template = pod(name, chips)["spec"]
+        self.name = name
+        version, self._path = _KINDS[kind]
         labels = {"app": name}
-        spec: Object = {"template": {"metadata": {"labels": labels}, "spec": template}}
+        made = pod(name, chips, labels={**labels, **(pod_labels or {})}, annotations=pod_annotations)
+        made["spec"]["nodeSelector"] = dict(selector or {})
+        metadata = {key: made["metadata"][key] for key in ("labels", "annotations")}
+        spec: Object = {"template": {"metadata": metadata, "spec": made["spec"]}}
         if kind == "Job":
             spec |= {"parallelism": replicas, "completions": replicas}
         else:
-            template["restartPolicy"] = "Always"
-            spec |= {"replicas": replicas, "selector": {"matchLabels": labels}, "serviceName": name}
-        if kind == "ReplicaSet":
-            del spec["serviceName"]
-        made = cluster.api.create(
+            made["spec"]["restartPolicy"] = "Always"
+            spec |= {"replicas": replicas, "selector": {"matchLabels": labels}}
+        if kind == "StatefulSet":
+            # One after the other they would never be a gang.
+            spec |= {"serviceName": name, "podManagementPolicy": "Parallel"}
+        created = cluster.api.create(
             self._path,
             {
-                "apiVersion": _APIS[kind],
+                "apiVersion": version,
                 "kind": kind,
                 "metadata": {"name": name, "namespace": NAMESPACE, "annotations": dict(annotations or {})},
                 "spec": spec,
             },
         )
-        self.uid: str = made["metadata"]["uid"]
-        self.reference: Object = {
-            "apiVersion": _APIS[kind],
-            "kind": kind,
-            "name": name,
-            "uid": self.uid,
-            "controller": True,
-        }
+        self._uid: str = created["metadata"]["uid"]
+        self._is_deployment = kind == "Deployment"
+
+    @property
+    def owner(self) -> str:
+        """The uid of what owns its pods: of a Deployment the ReplicaSet of its present template."""
+        if not self._is_deployment:
+            return self._uid
+        own = [
+            one["metadata"]
+            for one in self._cluster.api.items(REPLICA_SETS)
+            if any(owner["uid"] == self._uid for owner in one["metadata"].get("ownerReferences", ()))
+        ]
+        newest = max(own, key=lambda meta: int(meta["annotations"][_REVISION]))
+        return str(newest["uid"])
 
     @property
     def group_name(self) -> str:
-        return f"podgroup-{self.uid}"
+        return f"podgroup-{self.owner}"
 
     @property
-    def group(self) -> Object | None:
-        found = self._cluster.api.items(GROUPS)
-        return next((one for one in found if one["metadata"]["name"] == self.group_name), None)
-
-    def create_pods(self, *numbers: int) -> None:
-        for number in numbers:
-            made = pod(f"{self.name}-{number}", self._chips, annotations=self._annotations)
-            made["spec"]["nodeSelector"] = dict(self._selector or {})
-            made["metadata"]["ownerReferences"] = [self.reference]
-            self._cluster.api.create(PODS, made)
+    def status(self) -> Object:
+        status: Object = self._cluster.api.get(f"{self._path}/{self.name}").get("status", {})
+        return status
 
     def scale(self, replicas: int) -> None:
-        self._cluster.api.patch(f"{self._path}/{self.name}", {"spec": {"replicas": replicas}})
+        self._patch({"replicas": replicas})
 
-    def delete(self) -> None:
-        self._cluster.api.delete(f"{self._path}/{self.name}", {"propagationPolicy": "Background"})
+    def roll_out(self, annotations: Mapping[str, str]) -> None:
+        """Another template: its controller replaces the pods."""
+        self._patch({"template": {"metadata": {"annotations": dict(annotations)}}})
+
+    def _patch(self, spec: Object) -> None:
+        self._cluster.api.patch(f"{self._path}/{self.name}", {"spec": spec})
+
+
+def pod_group_named(cluster: Cluster, name: str) -> Object | None:
+    return next((one for one in cluster.api.items(GROUPS) if one["metadata"]["name"] == name), None)
+
+
+def evict(cluster: Cluster, name: str) -> None:
+    """As `kubectl drain` asks for it."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    cluster.api.create(f"{PODS}/{name}/eviction", body)
 
 
 class Operator:

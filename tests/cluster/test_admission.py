@@ -24,13 +24,16 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import find_access
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import free_port
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, is_ready
-from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, is_ready, shipped_objects
+from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
 
 NAME = "ringwise-admission"
 HOOKS = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{NAME}"
 SECRET = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/secrets/{NAME}"
+SYSTEM_PODS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/pods"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/endpointslices"
+#: The node of the webhook's pod, without chips.
+HOST = "webhook-host"
 DENIED = 'admission webhook "jobs.ringwise.io" denied the request'
 
 
@@ -54,19 +57,29 @@ pytestmark = [
 ]
 
 
-def endpoints(port: int) -> Object:
-    """What kube-controller-manager writes for the Service of a pod."""
+def webhook_pod(shipped: list[Object], port: int) -> Object:
+    """A pod of the shipped Deployment in the network of its node: the webhook runs at that address."""
+    (template,) = [
+        one["spec"]["template"]
+        for one in shipped
+        if one["kind"] == "Deployment" and one["metadata"]["name"] == NAME
+    ]
+    (container,) = template["spec"]["containers"]
     return {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": f"{NAME}-1",
-            "namespace": VOLCANO_SYSTEM,
-            "labels": {"kubernetes.io/service-name": NAME},
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": NAME, "namespace": VOLCANO_SYSTEM, "labels": template["metadata"]["labels"]},
+        "spec": {
+            "nodeName": HOST,
+            "hostNetwork": True,
+            "containers": [
+                {
+                    "name": container["name"],
+                    "image": container["image"],
+                    "ports": [{"name": "webhook", "containerPort": port}],
+                }
+            ],
         },
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": [ADDRESS], "conditions": {"ready": True}}],
-        "ports": [{"name": "webhook", "port": port, "protocol": "TCP"}],
     }
 
 
@@ -74,11 +87,23 @@ def endpoints(port: int) -> Object:
 def port(cluster: Cluster) -> Iterator[int]:
     """The webhook's port: Service, endpoints and access exist, the webhook does not run yet."""
     port = free_port()
-    shipped = deployment.objects(deployment.Choices(with_admission=True))
-    cluster.apply([*shipped, *default_queues(), *nodes(1), endpoints(port)])
+    shipped = shipped_objects(deployment.Choices(with_admission=True))
+    cluster.apply([*shipped, *default_queues(), *nodes(1), node(HOST, 0, address=ADDRESS)])
+    cluster.apply([webhook_pod(shipped, port)])
+
+    def has_endpoints() -> bool:
+        found = [
+            (one["addresses"], one["conditions"]["ready"], [entry["port"] for entry in part["ports"]])
+            for part in cluster.api.items(SLICES)
+            if part["metadata"]["labels"].get("kubernetes.io/service-name") == NAME
+            for one in part.get("endpoints") or ()
+        ]
+        return found == [([ADDRESS], True, [port])]
+
+    cluster.wait(has_endpoints, "the Service has its endpoint")
     yield port
     cluster.remove_admission()
-    cluster.api.delete(f"{SLICES}/{NAME}-1")
+    cluster.api.delete(f"{SYSTEM_PODS}/{NAME}", {"gracePeriodSeconds": 0})
 
 
 def start(cluster: Cluster, port: int) -> Component:

@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.wellknown import ASCEND_REAL, RANK_TABLE_910
 from tests.cluster.cluster import Cluster, chips_of, node_of
-from tests.cluster.objects import CHIP, NAMESPACE, Object, node, nodes, pod, pod_group, vcjob
+from tests.cluster.objects import CHIP, GOES_AFTER, NAMESPACE, Object, node, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -51,25 +51,25 @@ def test_9_a_rank_table_is_written_only_where_the_addresses_are_known(cluster: C
 
 @pytest.fixture
 def leaving(cluster: Cluster) -> Iterator[str]:
-    """A namespace; without a controller of namespaces it stays in deletion until the test ends."""
+    """A namespace that is gone when the story ends."""
     cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": LEAVING}}])
     yield LEAVING
-    for kind in ("jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh"):
-        cluster.kubectl("delete", kind, "--all", "-n", LEAVING)
+    cluster.kubectl("delete", "namespace", LEAVING, "--wait=false", "--ignore-not-found")
     cluster.kubectl("delete", "pods", "--all", "-n", LEAVING, "--grace-period=0", "--force")
-    empty = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"name": LEAVING},
-        "spec": {"finalizers": []},
-    }
-    path = f"/api/v1/namespaces/{LEAVING}"
-    cluster.kubectl("delete", "namespace", LEAVING, "--wait=false")
-    cluster.kubectl("replace", "--raw", f"{path}/finalize", "-f", "-", stdin=json.dumps(empty))
+    cluster.wait(lambda: not exists(cluster, LEAVING), "the namespace is gone")
+
+
+def exists(cluster: Cluster, namespace: str) -> bool:
+    return any(one["metadata"]["name"] == namespace for one in cluster.api.items("/api/v1/namespaces"))
 
 
 def test_19_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cluster, leaving: str) -> None:
-    cluster.apply(nodes(4))
+    """Its controller deletes the pods, and waits for them before it deletes anything else."""
+    cluster.apply(nodes(5))
+    # While this pod ends, the job is there, and its pods are missing.
+    last = pod("last", 8, on="node-5", annotations={GOES_AFTER: "1h"})
+    last["metadata"]["namespace"] = leaving
+    cluster.apply([last])
     cluster.run("scheduler", "controller")
     scheduler, controller = cluster.components
     job = vcjob("train", 4, 8)
@@ -78,16 +78,16 @@ def test_19_a_namespace_that_is_being_deleted_is_one_line_in_the_log(cluster: Cl
     path = f"/api/v1/namespaces/{leaving}/pods"
 
     def running() -> bool:
-        return [one["status"]["phase"] for one in cluster.api.items(path)] == ["Running"] * 4
+        return [one["status"]["phase"] for one in cluster.api.items(path)] == ["Running"] * 5
 
-    cluster.wait(running, "4 pods of train run")
-    # Whoever deletes the contents begins with the pods, and the controller would replace them.
+    cluster.wait(running, "4 pods of train run, and the other one")
     cluster.kubectl("delete", "namespace", leaving, "--wait=false")
-    cluster.kubectl("delete", "pods", "--all", "-n", leaving)
     cluster.wait(lambda: TOLD in controller.log(), "the controller tells it")
     # The rest goes on.
     cluster.apply([vcjob("other", 4, 8)])
     cluster.wait_running("other", 4)
+    cluster.api.delete(f"{path}/last", {"gracePeriodSeconds": 0})
+    cluster.wait(lambda: not exists(cluster, leaving), "the namespace is gone, with all that was in it")
     for component in (scheduler, controller):
         about = [line for line in component.log().splitlines() if "because it is being terminated" in line]
         assert about == [], component.process.name

@@ -135,7 +135,6 @@ def _inject_faults(
         assert monitor.found is None, f"seed {SEED}: {monitor.found}"
         work.step()
         work.update()
-        cluster.collect_garbage()
         if time.monotonic() >= next_kill and not any(one.leads for one in replicas):
             # Most kills wait until a replica leads and works; a few do not.
             next_kill += rng.choice((0.0, 3.0, 3.0, 3.0))

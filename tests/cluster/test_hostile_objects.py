@@ -10,7 +10,7 @@ import pytest
 from ringwise.scheduler.faults.job_events import BACKOFF
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject
-from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
+from tests.cluster.cluster import EVENTS, GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod
 from tests.cluster.owners import Workload
@@ -128,29 +128,21 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     """A Deployment with a fault in its own template: every new pod has it, and is deleted for it."""
     cluster.apply(nodes(4))
     scheduler = cluster.run()
-    owner = Workload(cluster, "ReplicaSet", "faulty", 8, 1)
-    made = 0
+    faulty = {FAULT_SCHEDULING: "force", FAULT_TYPE: "Separate"}
+    Workload(cluster, "Deployment", "faulty", 8, 1, pod_labels=faulty)
+    made: set[str] = set()
 
-    def owner_works() -> bool:
-        """What its controller does: eight pods, always. Ends when the third restart was told."""
-        nonlocal made
-        for _ in range(8 - len(cluster.pods("faulty"))):
-            made += 1
-            one = pod(f"faulty-{made}", 1, labels={FAULT_SCHEDULING: "force", FAULT_TYPE: "Separate"})
-            one["metadata"]["ownerReferences"] = [owner.reference]
-            cluster.api.create(PODS, one)
+    def is_restarted() -> bool:
+        made.update(one["metadata"]["uid"] for one in cluster.pods("faulty"))
         return any(
             event["reason"] == BACKOFF and "after 3 restarts" in event["message"]
-            for event in cluster.api.items(f"/api/v1/namespaces/{NAMESPACE}/events")
+            for event in cluster.api.items(EVENTS)
         )
 
-    try:
-        cluster.wait(owner_works, "the third restart is told")
-        # The first eight, and eight more for each restart.
-        assert made <= 8 * 4
-        assert scheduler.metric("ringwise_bindings_total") <= 8 * 4
-        cluster.api.create(PODS, pod("other-0", 1))
-        cluster.wait_running("other", 1)
-        assert scheduler.running
-    finally:
-        owner.delete()
+    cluster.wait(is_restarted, "the third restart is told")
+    # The first eight, and eight more for each restart.
+    assert len(made) <= 8 * 4
+    assert scheduler.metric("ringwise_bindings_total") <= 8 * 4
+    cluster.api.create(PODS, pod("other-0", 1))
+    cluster.wait_running("other", 1)
+    assert scheduler.running

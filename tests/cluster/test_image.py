@@ -15,7 +15,7 @@ import pytest
 from ringwise.apps.install import deployment
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ControlPlane, Process
-from tests.cluster.cluster import Cluster, check_chips, is_ready
+from tests.cluster.cluster import Cluster, check_chips, is_ready, shipped_objects
 from tests.cluster.objects import nodes, vcjob
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,7 +119,7 @@ def launch_confined(
 
 def test_components_need_no_writable_disk_no_home_and_no_privileges(cluster: Cluster, package: Path) -> None:
     cluster.apply(nodes(2))
-    cluster.apply(deployment.objects(deployment.Choices(with_admission=True)))
+    cluster.apply(shipped_objects(deployment.Choices(with_admission=True)))
     launch = partial(launch_confined, package)
     try:
         admission = ["--address=127.0.0.1:0"]

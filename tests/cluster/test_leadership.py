@@ -178,5 +178,4 @@ def _work_on(
         assert monitor.found is None, monitor.found
         work.step()
         work.update()
-        cluster.collect_garbage()
         time.sleep(0.2)

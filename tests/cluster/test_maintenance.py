@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ringwise_bench.control_plane import Process, ringwise_command
-from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, check_chips, node_of
+from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, PODS, Cluster, check_chips, node_of
 from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise, ringwise
 from tests.cluster.objects import (
     CHIP,
@@ -26,6 +26,7 @@ from tests.cluster.objects import (
     switch_topology,
     vcjob,
 )
+from tests.cluster.owners import Workload
 from tests.cluster.rights import reading_rights
 
 pytestmark = pytest.mark.cluster
@@ -102,6 +103,30 @@ def is_away(cluster: Cluster, job: str, count: int, bad: set[str]) -> list[Objec
     return pods
 
 
+def budget(cluster: Cluster, name: str, rule: dict[str, int | str], labels: dict[str, str]) -> None:
+    """A disruption budget, once its controller has counted the pods."""
+    cluster.apply(
+        [
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": name, "namespace": NAMESPACE},
+                "spec": {**rule, "selector": {"matchLabels": labels}},
+            }
+        ]
+    )
+    cluster.wait(lambda: allowed(cluster, name) is not None, f"disruption budget {name} is counted")
+
+
+def allowed(cluster: Cluster, name: str) -> int | None:
+    """How many evictions the budget allows; None while its present form is not counted."""
+    found = cluster.api.get(f"{BUDGETS}/{name}")
+    status: Object = found.get("status", {})
+    if status.get("observedGeneration") != found["metadata"]["generation"]:
+        return None
+    return int(status["disruptionsAllowed"])
+
+
 class Drain:
     """A drain as another process; meanwhile: which jobs had pods that were being deleted, in which order."""
 
@@ -114,14 +139,22 @@ class Drain:
             stderr=subprocess.PIPE,
         )
 
-    def watch(self, cluster: Cluster) -> tuple[int, str, list[str]]:
+    def watch(self, cluster: Cluster, running: int = 0) -> tuple[int, str, list[str]]:
+        """At every moment at least so many pods are `running`."""
         order: list[str] = []
         while self._process.poll() is None:
+            pods = cluster.api.items(PODS)
             going = {
                 one["metadata"]["name"].split("-")[0]
-                for one in cluster.api.items(PODS)
+                for one in pods
                 if "deletionTimestamp" in one["metadata"]
             }
+            left = [
+                one
+                for one in pods
+                if one["status"]["phase"] == "Running" and "deletionTimestamp" not in one["metadata"]
+            ]
+            assert len(left) >= running, f"only {[one['metadata']['name'] for one in left]} run"
             assert len(going) <= 1, f"{going} go at the same time"
             order += [job for job in going if job not in order]
             time.sleep(0.05)
@@ -185,32 +218,42 @@ def test_a_node_is_drained_job_by_job(cluster: Cluster, operator: Path) -> None:
 def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
     cluster: Cluster, operator: Path
 ) -> None:
-    """No controller computes the budget here, so it allows nothing."""
     cluster.apply([*nodes(2), *may_evict()])
     cluster.run()
     cluster.apply([vcjob("train", 1, 8)])
     (before,) = cluster.wait_running("train", 1)
     target = node_of(before)
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "train", "namespace": NAMESPACE},
-        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"ring-controller.atlas": "ascend-910"}}},
-    }
-    cluster.apply([budget])
-    try:
-        code, text, order = Drain(operator, target, "--timeout", "3s").watch(cluster)
-    finally:
-        cluster.kubectl("delete", "poddisruptionbudget", "train", "-n", NAMESPACE, "--wait=false")
+    budget(cluster, "train", {"minAvailable": 1}, {"ring-controller.atlas": "ascend-910"})
+    assert allowed(cluster, "train") == 0
+    code, text, order = Drain(operator, target, "--timeout", "3s").watch(cluster, running=1)
     assert (code, order) == (1, []), text
     assert "1 pod still there after 3 s (train-work-0)" in text, text
     assert "disruption budget" in text, text
     (same,) = cluster.pods("train")
     assert same["metadata"]["uid"] == before["metadata"]["uid"]
 
+    cluster.api.patch(f"{BUDGETS}/train", {"spec": {"minAvailable": 0}})
+    cluster.wait(lambda: allowed(cluster, "train") == 1, "the budget allows it")
     code, text, _ = Drain(operator, target).watch(cluster)
     assert code == 0, text
     cluster.wait(partial(is_away, cluster, "train", 1, {target}), "the job runs elsewhere")
+
+
+def test_the_pods_of_a_deployment_are_drained_as_its_budget_allows(cluster: Cluster, operator: Path) -> None:
+    """Both are on the node. The second one goes when the new one of the first one runs."""
+    cluster.apply([*nodes(2), *may_evict()])
+    cluster.run()
+    Workload(cluster, "Deployment", "chat", 2, 4)
+    before = cluster.wait_running("chat", 2)
+    (target,) = {node_of(one) for one in before}
+    budget(cluster, "chat", {"maxUnavailable": "50%"}, {"app": "chat"})
+    assert allowed(cluster, "chat") == 1
+    code, text, _ = Drain(operator, target).watch(cluster, running=1)
+    assert code == 0, text
+    assert "2 pods evicted" in text
+    after = cluster.wait(partial(is_away, cluster, "chat", 2, {target}), "both run elsewhere")
+    check_chips(after)
+    assert not {one["metadata"]["uid"] for one in before} & {one["metadata"]["uid"] for one in after}
 
 
 def start_plugin(cluster: Cluster, node: str, folder: Path) -> Process:
@@ -243,13 +286,8 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
     # A pod that goes at once can be gone before the drain's watcher looks for it.
     cluster.apply([vcjob("train", 2, 8, labels=labels, pod_annotations={GOES_AFTER: "3s"})])
     uids = {one["metadata"]["uid"] for one in cluster.wait_running("train", 2)}
-    budget = {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": "train", "namespace": NAMESPACE},
-        "spec": {"minAvailable": "100%", "selector": {"matchLabels": labels}},
-    }
-    cluster.apply([budget])
+    budget(cluster, "train", {"minAvailable": 2}, labels)
+    assert allowed(cluster, "train") == 0
     taken = sorted({node_of(one) for one in cluster.pods("train")})
 
     def reported(node: str) -> tuple[str, str, str]:
@@ -277,14 +315,14 @@ def test_F4_isolation_moves_nobody_and_a_drain_deletes_nothing_that_a_budget_pro
         unmoved()
         cluster.kubectl("delete", "job.batch.volcano.sh", "next", "-n", NAMESPACE, "--wait=false")
         cluster.wait(lambda: not cluster.pods("next"), "the next job is gone")
-        code, text, order = Drain(operator, taken[0], "--timeout", "3s").watch(cluster)
+        code, text, order = Drain(operator, taken[0], "--timeout", "3s").watch(cluster, running=2)
         assert (code, order) == (1, []), text
         assert "disruption budget" in text, text
         unmoved()
     finally:
         for plugin in plugins:
             plugin.stop()
-        cluster.kubectl("delete", "poddisruptionbudget", "train", "-n", NAMESPACE, "--wait=false")
+    cluster.api.delete(f"{BUDGETS}/train")
     # Without the budget the drained pod has the third node, and its peer stays.
     code, text, order = Drain(operator, taken[0]).watch(cluster)
     assert (code, order) == (0, ["train"]), text

@@ -133,7 +133,7 @@ def with_plugins() -> Object:
 
 
 def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cluster) -> None:
-    """No garbage collector runs here for anything but pods and PodGroups."""
+    """The garbage collector deletes it; until a finalizer is gone, the new job waits for one of them."""
     prepared(cluster)
     cluster.run()
     cluster.apply([with_plugins()])

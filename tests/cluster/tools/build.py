@@ -38,12 +38,18 @@ PROGRAMS = {
         Program("kubectl", "kubernetes", "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes"),
         Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok"),
         Program("helm", "helm", "helm.sh/helm/v3/cmd/helm", "helm.sh/helm/v3"),
+        Program(
+            "kube-controller-manager",
+            "kubernetes",
+            "k8s.io/kubernetes/cmd/kube-controller-manager",
+            "k8s.io/kubernetes",
+        ),
         Program("kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", "k8s.io/kubernetes"),
         Program("kube-scheduler", "kubernetes", "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes"),
     )
 }
 # kube-scheduler is only for comparisons, so the tests do not wait for it.
-FOR_TESTS = ("etcd", "kube-apiserver", "kubectl", "kwok", "helm", "kubelet")
+FOR_TESTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kwok", "helm", "kubelet")
 
 MISSING_GO = """\
 The cluster tests need {programs}, which were not found and cannot be built: there is no Go on the path.
