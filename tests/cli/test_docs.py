@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ringwise_bench.docs.parts import filled
 from ringwise_bench.docs.reasons_reference import all_kinds
 from ringwise_bench.docs.write import pages, write_pages
 from tests.cli.command_tree import command_paths
@@ -25,17 +26,24 @@ def test_every_command_and_every_reason_has_its_place() -> None:
     assert [kind.code for kind in all_kinds() if f"### `{kind.code}`" not in PAGES["reasons.md"]] == []
 
 
-def test_pages_are_written_where_one_says(tmp_path: Path) -> None:
+def test_pages_are_written_where_one_says_and_what_is_written_by_hand_stays(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
+    for name, page in PAGES.items():
+        (folder / name).write_text(page, encoding="utf-8")
     (folder / "switches.md").write_text("no drawings\n", encoding="utf-8")
-    (folder / "migration.md").write_text("no tables\n", encoding="utf-8")
-    (folder / "boards.md").write_text("old\n## A board of your own\nby hand\n", encoding="utf-8")
+    boards = PAGES["boards.md"]
+    row = next(line for line in boards.splitlines() if line.startswith("| [910-x8]"))
+    (folder / "boards.md").write_text(f"by hand\n{boards.replace(row, 'old')}", encoding="utf-8")
     write_pages(folder)
     assert {file.name for file in folder.iterdir()} == set(PAGES)
     assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"
-    assert (folder / "boards.md").read_text(encoding="utf-8").endswith("## A board of your own\nby hand\n")
-    assert "old" not in (folder / "boards.md").read_text(encoding="utf-8").splitlines()
+    assert (folder / "boards.md").read_text(encoding="utf-8") == f"by hand\n{boards}"
+
+
+def test_a_page_that_lost_a_part_is_not_written() -> None:
+    with pytest.raises(ValueError, match="the page has the parts \\[\\], and not \\['rules'\\]"):
+        filled("by hand\n", {"rules": "made"})
 
 
 def test_the_board_of_the_page_is_the_example_that_its_commands_run() -> None:

@@ -17,7 +17,7 @@ from ringwise.plugins.binpack import WEIGHT, resource_weights
 from ringwise.plugins.nodeorder import LEAST_REQUESTED, MOST_REQUESTED
 from ringwise.plugins.predicates import NODE_PORTS
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
-from ringwise_bench.docs.settings_reference import settings_page
+from ringwise_bench.docs.settings_reference import settings_parts
 from tests.framework.settings_by_name import value_of
 from tests.manifests.configuration_samples import (
     DOCUMENT_BROKEN,
@@ -74,8 +74,7 @@ def test_the_file_of_the_documents_is_the_default() -> None:
 
 
 def test_the_default_on_the_reference_page_is_the_default() -> None:
-    page = settings_page()
-    example = page.split("```yaml\n")[1].split("```")[0]
+    example = settings_parts()["the default"].split("```yaml\n")[1].split("```")[0]
     assert read_configuration(example, "settings.md", BUILT_IN) == default_configuration()
 
 

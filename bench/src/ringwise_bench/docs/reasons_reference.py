@@ -38,16 +38,9 @@ def _walk() -> Iterator[ReasonKind]:
             yield from kinds_in(vars(importlib.import_module(module.name)))
 
 
-def reasons_page() -> str:
-    lines = [
-        "# Reasons",
-        "",
-        "Every job that does not run has one of these reasons: in `ringwise place` and `ringwise why`,",
-        "in the PodGroup's condition and in the job's events. The words in braces are numbers and names of",
-        "the case. A job sleeps until something happens that can cure its reason.",
-        "",
-        "This page is made from the code (`make docs`).",
-    ]
+def reasons_parts() -> dict[str, str]:
+    """Those of `docs/reasons.md`."""
+    lines: list[str] = []
     for stage in Stage:
         kinds = [kind for kind in all_kinds() if kind.stage is stage]
         if not kinds:
@@ -58,4 +51,4 @@ def reasons_page() -> str:
             lines += [f"- {general_form(cure)}" for cure in kind.cures]
             events = ", ".join(sorted(event.value for event in kind.cured_by))
             lines += ["", f"Tried again when: {events}."]
-    return "\n".join(lines) + "\n"
+    return {"reasons": "\n".join(lines)}

@@ -3,43 +3,114 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ringwise.apps.install.deployment import PLAIN, chart, watched_rules_file
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.cli.exit_codes import MEANINGS
+from ringwise.device.metrics import DeviceMetrics
+from ringwise.framework.budget import JOB_STEPS, NAMESPACE_STEPS, NAMESPACE_STEPS_A_SECOND, POD_STEPS
+from ringwise.framework.registry import ActionSpec, PluginSpec
+from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
+from ringwise.manifests.text.limits import LIMITS
+from ringwise.metrics.families import MetricSet
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
+from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views import schemas
-from ringwise.views.schemas import DOCUMENTS, schema_text
-from ringwise_bench.docs.boards_reference import boards_page
-from ringwise_bench.docs.commands_reference import commands_page
-from ringwise_bench.docs.metrics_reference import metrics_page
-from ringwise_bench.docs.migration_page import migration_page
-from ringwise_bench.docs.object_limits_reference import object_limits_page
-from ringwise_bench.docs.reasons_reference import reasons_page
-from ringwise_bench.docs.schemas_reference import schemas_page
-from ringwise_bench.docs.settings_reference import settings_page
+from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
+from ringwise.views.version1 import CHANGES
+from ringwise_bench.docs.boards_reference import boards_parts
+from ringwise_bench.docs.commands_reference import commands_parts
+from ringwise_bench.docs.parts import filled, table
+from ringwise_bench.docs.reasons_reference import reasons_parts
+from ringwise_bench.docs.settings_reference import settings_parts
 from ringwise_bench.docs.switches_page import drawn_page
 
 
 def pages(folder: Path) -> dict[str, str]:
-    """The generated pages of this folder.
+    """The pages of this folder with what is made from the code; the rest of them is written by hand."""
+    made = {
+        "boards.md": boards_parts(),
+        "commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
+        "metrics.md": {"scheduler": _metrics(Metrics()), "device plugin": _metrics(DeviceMetrics())},
+        "migration.md": {
+            "plugins": _volcano("plugin", BUILT_IN.plugins, VOLCANO_PLUGINS),
+            "actions": _volcano("action", BUILT_IN.actions, VOLCANO_ACTIONS),
+        },
+        "object-limits.md": _limits(),
+        "reasons.md": reasons_parts(),
+        "schemas.md": _schemas(),
+        "settings.md": settings_parts(),
+    }
+    found = {name: filled(_read(folder / name), parts) for name, parts in made.items()}
+    return {**found, "switches.md": drawn_page(_read(folder / "switches.md"), folder.resolve().parent)}
 
-    Of `switches.md` only the drawings are generated, of `migration.md` only the tables, and `boards.md` ends
-    with a part that is written by hand.
-    """
-    migration = (folder / "migration.md").read_text(encoding="utf-8")
-    switches = (folder / "switches.md").read_text(encoding="utf-8")
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _metrics(metrics: MetricSet) -> str:
+    rows = (
+        (
+            f"`{family.name}_total`" if family.kind == "counter" else f"`{family.name}`",
+            family.kind,
+            ", ".join(f"`{label}`" for label in family.labels),
+            family.help,
+        )
+        for family in sorted(metrics.families(), key=lambda family: family.name)
+    )
+    return table(("metric", "type", "labels", "meaning"), rows)
+
+
+def _volcano(
+    what: str,
+    ours: Mapping[str, PluginSpec] | Mapping[str, ActionSpec],
+    theirs: Mapping[str, VolcanoName],
+) -> str:
+    rows = [(f"`{name}`", "works", spec.summary) for name, spec in ours.items()]
+    for name, row in sorted(theirs.items()):
+        verdict = "warning" if not row.error_when else f"warning; error where {row.error_when}"
+        rows.append((f"`{name}` ({row.purpose})", verdict, row.note))
+    return table((what, "here", "what it does here, what replaces it, what is lost"), rows)
+
+
+def _limits() -> dict[str, str]:
+    sizes = ((limit.object, limit.counted, f"{limit.most:,}") for limit in LIMITS)
+    steps = (
+        ("a job in one cycle", f"{JOB_STEPS:,}, and {POD_STEPS:,} more for each of its pods"),
+        (
+            "all jobs of one namespace",
+            f"{NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} come back every second",
+        ),
+    )
     return {
-        "boards.md": boards_page((folder / "boards.md").read_text(encoding="utf-8")),
-        "commands.md": commands_page(cli, {int(code): text for code, text in MEANINGS.items()}),
-        "metrics.md": metrics_page(),
-        "migration.md": migration_page(migration),
-        "object-limits.md": object_limits_page(),
-        "reasons.md": reasons_page(),
-        "schemas.md": schemas_page(),
-        "settings.md": settings_page(),
-        "switches.md": drawn_page(switches, folder.resolve().parent),
+        "sizes": table(("objects", "what is counted", "at most"), sizes),
+        "steps": f"{table(('whose work', 'steps'), steps)}\n\n"
+        f"A job that takes more is tried again after 2, 4, 8 ... seconds, at most {MAX_AFTER_COST}.",
+    }
+
+
+def _schemas() -> dict[str, str]:
+    rows = (
+        (
+            kind.name,
+            f"`{kind.schema}`",
+            ", ".join(f"`{one}`" for one in (*kind.commands, *kind.requests)),
+            kind.summary,
+        )
+        for kind in DOCUMENTS
+    )
+    return {
+        "documents": table(("name", "schema", "printed by, or the answer to", "contains"), rows),
+        "commands that print Kubernetes objects": " and ".join(
+            f"`{one}`" for one in PRINT_KUBERNETES_OBJECTS
+        ),
+        "documents of version 2": ", ".join(f"`{schema.split('/')[1]}`" for schema in CHANGES),
+        "example": f"```\n$ ringwise schema advance\n{schema_text(find_kind('advance'))}```",
     }
 
 
