@@ -121,8 +121,8 @@ def test_every_component_accepts_its_arguments(values: dict[str, Any]) -> None:
         params = understood(container["args"])
         assert container["args"][0] == component
         if component in ("scheduler", "admission"):
-            assert params["names"] == names
-            assert params["scheduler_configmap"] == ("volcano-system", "volcano-scheduler-configmap")
+            assert params["scheduler_names"] == names
+            assert params["configuration_map"] == ("volcano-system", "volcano-scheduler-configmap")
         if component == "scheduler":
             assert params["with_controller"] is False
             assert params["shadow"] is values.get("scheduler", {}).get("shadow", False)
@@ -156,14 +156,14 @@ def test_limits_of_requests_reach_the_components() -> None:
     components = _components(rendered(VARIATIONS["gently"]))
     told = {name: understood(_container(one)["args"]) for name, one in components.items()}
     limits = {
-        name: (one["kube_api_qps"], one["kube_api_burst"])
+        name: (one["requests_per_second"], one["burst"])
         for name, one in told.items()
-        if "kube_api_qps" in one
+        if "requests_per_second" in one
     }
     assert limits == {"scheduler": (50, 100), "controller": (12.5, 20)}
-    assert told["scheduler"]["binds_in_flight"] == 16
+    assert told["scheduler"]["in_flight"] == 16
     usual = understood(_container(_components(rendered({}))["scheduler"])["args"])
-    assert (usual["kube_api_qps"], usual["binds_in_flight"]) == (0, 64)
+    assert (usual["requests_per_second"], usual["in_flight"]) == (0, 64)
 
 
 def test_wrong_arguments_would_be_noticed() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,12 +44,12 @@ WEB = (
 )
 
 
-def web_options(
-    address: str, hosts: tuple[str, ...], certificate: Path | None, key: Path | None, replicas: str
-) -> WebOptions | None:
-    """None where no dashboard is wanted."""
+def take_web(options: dict[str, Any]) -> WebOptions | None:
+    """What the options of a dashboard say, taken out of those of the command; None where none is wanted."""
+    names = ("web_address", "web_hosts", "web_cert_file", "web_key_file", "web_replicas")
+    address, *others = (options.pop(name) for name in names)
     if not address:
         return None
     from ringwise.apps.web.options import WebOptions
 
-    return WebOptions(address, hosts, certificate, key, replicas)
+    return WebOptions(address, *others)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -137,55 +138,26 @@ _where = with_options(
 def install_command(
     kubeconfig: str | None,
     context: str | None,
-    namespace: str,
-    with_admission: bool,
-    image: str,
-    with_controller: bool,
-    with_device_plugin: bool,
-    device_plugin_nodes: str,
-    with_annotation_policy: bool,
-    annotation_accounts: tuple[str, ...],
-    with_device_plugin_policy: bool,
-    with_queue_command_policy: bool,
-    queue_command_namespaces: tuple[str, ...],
-    with_reset_config: bool,
-    with_pod_groups: bool,
-    shadow: bool,
     boards: tuple[Path, ...],
     web_tls_secret: str,
     web_hosts: tuple[str, ...],
     only_print: bool,
     output: str,
+    **options: Any,
 ) -> None:
     """Install Ringwise on a cluster. A second run changes only what differs.
 
     Volcano's definitions and configuration are used where they exist, and left as they are.
     """
-    for account in annotation_accounts:
+    for account in options["annotation_accounts"]:
         if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
             raise stop(f"ringwise: --annotation-account: no user name of Kubernetes: {account!r}")
-    if not is_image_reference(image):
+    if not is_image_reference(image := options["image"]):
         raise stop(
             f"ringwise: --image: no reference of an image: {image!r}; like registry.example/ringwise:1.0"
         )
-    choices = Choices(
-        namespace,
-        image,
-        with_controller,
-        with_admission,
-        with_device_plugin,
-        device_plugin_nodes,
-        with_annotation_policy,
-        annotation_accounts,
-        with_device_plugin_policy,
-        with_queue_command_policy,
-        queue_command_namespaces,
-        shadow,
-        _read_boards(boards),
-        with_reset_config,
-        with_pod_groups,
-        _dashboard(web_tls_secret, web_hosts),
-    )
+    profiles, dashboard = _read_boards(boards), _dashboard(web_tls_secret, web_hosts)
+    choices = Choices(**options, boards=profiles, dashboard=dashboard)
     if only_print:
         if output == "json":
             items = [*definitions(), *objects(choices)]
@@ -194,7 +166,7 @@ def install_command(
             click.echo(printed(choices), nl=False)
         return
     _carry_out(kubeconfig, context, output, lambda client: install(client, choices))
-    complain(f"check it with: kubectl -n {namespace} get pods; then: kubectl ringwise doctor")
+    complain(f"check it with: kubectl -n {choices.namespace} get pods; then: kubectl ringwise doctor")
 
 
 def _read_boards(files: tuple[Path, ...]) -> Boards:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ringwise.cli.ask.web_options import WEB, web_options
+from ringwise.cli.ask.web_options import WEB, take_web
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
 from ringwise.cli.output import board_option, stop, with_options
@@ -35,7 +35,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-# -- options -------------------------------------------------------------------------------------
+# -- options, under the names of `ComponentOptions` and of the webhook's `Options` -------------------
 
 
 def _not_empty(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _seconds(name: str, usual: int, what: str) -> Callable[[Command], Command]:
 def _scheduler_names(what: str) -> Callable[[Command], Command]:
     return click.option(
         "--scheduler-name",
-        "names",
+        "scheduler_names",
         multiple=True,
         default=SCHEDULER_NAMES,
         show_default=True,
@@ -85,6 +85,7 @@ def _scheduler_names(what: str) -> Callable[[Command], Command]:
 def _configuration_map(what: str) -> Callable[[Command], Command]:
     return click.option(
         "--scheduler-configmap",
+        "configuration_map",
         default=f"{VOLCANO_SYSTEM}/{SCHEDULER_CONFIG_MAP}",
         show_default=True,
         callback=_namespaced_name,
@@ -98,6 +99,7 @@ _API_SERVER = (
 )
 _HEALTH = click.option(
     "--healthz-address",
+    "health_address",
     default=default_address(11251),
     show_default=shown_default(11251),
     help="Listen address of /healthz and /readyz, `:PORT` for all addresses; empty for none.",
@@ -157,6 +159,7 @@ _cluster_options = with_options(
         _HEALTH,
         click.option(
             "--kube-api-qps",
+            "requests_per_second",
             type=click.FloatRange(0, 100_000),
             default=0.0,
             show_default=True,
@@ -164,6 +167,7 @@ _cluster_options = with_options(
         ),
         click.option(
             "--kube-api-burst",
+            "burst",
             type=click.IntRange(0, 100_000),
             default=0,
             show_default=True,
@@ -198,6 +202,7 @@ _cluster_options = with_options(
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
     "--binds-in-flight",
+    "in_flight",
     type=click.IntRange(1, 1000),
     default=64,
     show_default=True,
@@ -224,43 +229,12 @@ _cluster_options = with_options(
     help="With --journal: how many files are kept.",
 )
 @with_options(WEB)
-def scheduler(
-    names: tuple[str, ...],
-    scheduler_conf: Path | None,
-    scheduler_configmap: tuple[str, str] | None,
-    boards: tuple[Path, ...],
-    with_controller: bool,
-    shadow: bool,
-    binds_in_flight: int,
-    web_address: str,
-    web_hosts: tuple[str, ...],
-    web_cert_file: Path | None,
-    web_key_file: Path | None,
-    web_replicas: str,
-    journal: Path | None,
-    journal_size: int,
-    journal_files: int,
-    **options: Any,
-) -> None:
+def scheduler(journal_size: int, **options: Any) -> None:
     """Run the scheduler on a Kubernetes cluster."""
     from ringwise.apps.kube_scheduler import ComponentOptions
 
-    _run_component(
-        ComponentOptions(
-            **_common(**options),
-            scheduler_names=names,
-            scheduler_conf=scheduler_conf,
-            configuration_map=scheduler_configmap,
-            boards=boards,
-            with_controller=with_controller,
-            shadow=shadow,
-            in_flight=binds_in_flight,
-            web=web_options(web_address, web_hosts, web_cert_file, web_key_file, web_replicas),
-            journal=journal,
-            journal_bytes=journal_size << 20,
-            journal_files=journal_files,
-        )
-    )
+    web = take_web(options)
+    _run_component(ComponentOptions(**options, web=web, journal_bytes=journal_size << 20))
 
 
 @click.command()
@@ -269,7 +243,7 @@ def scheduler(
 @_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
 @_POD_GROUPS
 @queue_command_option
-def controller(names: tuple[str, ...], **options: Any) -> None:
+def controller(**options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
     It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates the PodGroups
@@ -277,17 +251,7 @@ def controller(names: tuple[str, ...], **options: Any) -> None:
     """
     from ringwise.apps.kube_scheduler import ComponentOptions
 
-    _run_component(ComponentOptions(**_common(**options), scheduler_names=names, with_scheduler=False))
-
-
-def _common(healthz_address: str, kube_api_qps: float, kube_api_burst: int, **options: Any) -> dict[str, Any]:
-    """The options that scheduler and controller share, under the names of `ComponentOptions`."""
-    return {
-        **options,
-        "health_address": healthz_address,
-        "requests_per_second": kube_api_qps,
-        "burst": kube_api_burst,
-    }
+    _run_component(ComponentOptions(**options, with_scheduler=False))
 
 
 def _run_component(options: ComponentOptions) -> None:
@@ -353,18 +317,7 @@ def _run_component(options: ComponentOptions) -> None:
     is_flag=True,
     help="Refuse to delete a queue that has pods, also when it is Closed.",
 )
-def admission_command(
-    kubeconfig: str | None,
-    context: str | None,
-    namespace: str,
-    scheduler_configmap: tuple[str, str] | None,
-    names: tuple[str, ...],
-    address: str,
-    healthz_address: str,
-    hosts: tuple[str, ...],
-    boards: tuple[Path, ...],
-    protect_used_queues: bool,
-) -> None:
+def admission_command(**options: Any) -> None:
     """Refuse impossible jobs at submit, with the reason and the cures.
 
     The webhook issues and renews its certificates itself; replicas share them.
@@ -376,22 +329,10 @@ def admission_command(
 
     configure()
     try:
-        for given in filter(None, (address, healthz_address)):
+        chosen = Options(**options)
+        for given in filter(None, (chosen.address, chosen.health_address)):
             parse_address(given)
-        run(
-            Options(
-                kubeconfig,
-                context,
-                namespace,
-                scheduler_configmap,
-                address,
-                healthz_address,
-                hosts,
-                names,
-                boards,
-                protect_used_queues,
-            )
-        )
+        run(chosen)
     except (KubeConfigError, AddressError, BoardError) as error:
         raise stop(*str(error).splitlines()) from None
     except OSError as error:
