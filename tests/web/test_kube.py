@@ -17,7 +17,7 @@ from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.job_documents import SchedulerAnswers
 from ringwise.apps.web.kube import MEMORY, KubeCore, serving_dashboard
 from ringwise.apps.web.options import WebOptions
-from ringwise.apps.web.standalone import StandaloneOptions, serve_standalone
+from ringwise.apps.web.standalone import serve_standalone
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
@@ -283,9 +283,7 @@ class Beside:
 async def beside(client: Client) -> AsyncIterator[Beside]:
     urls: list[str] = []
     stop = asyncio.Event()
-    serving = asyncio.create_task(
-        serve_standalone(StandaloneOptions(WEB), client, shipped_catalog(()), urls.append, stop)
-    )
+    serving = asyncio.create_task(serve_standalone(WEB, client, shipped_catalog(()), urls.append, stop))
     await until(lambda: urls)
     async with ClientSession() as session:
         yield Beside(urls[0], session)
@@ -319,9 +317,7 @@ def test_beside_a_cluster_nodes_and_pods_must_be_readable() -> None:
             api.fault("GET /api/v1/nodes", status=403)
             urls: list[str] = []
             with pytest.raises(NothingReadableError) as refused:
-                await serve_standalone(
-                    StandaloneOptions(WEB), client, shipped_catalog(()), urls.append, asyncio.Event()
-                )
+                await serve_standalone(WEB, client, shipped_catalog(()), urls.append, asyncio.Event())
             assert str(refused.value).startswith("nodes: not allowed; you need the verb list on nodes in the")
             assert urls == []
 

@@ -216,19 +216,19 @@ def reading(hostile: HostileObject, nodes: Sequence[str]) -> float:
     return ours / _fastest(lambda: json.loads(data))
 
 
-def _fastest(run: Callable[[], object], times: int = 3) -> float:
+def _fastest(run: Callable[[], object]) -> float:
     found = []
-    for _ in range(times):
+    for _ in range(3):
         started = time.thread_time()
         run()
         found.append(time.thread_time() - started)
     return min(found)
 
 
-def memory_left(count: int, nodes: int = 20) -> float:
+def memory_left(count: int) -> float:
     """MiB that many objects with long names leave when they are gone."""
     long_names = HOSTILE[-1]
-    cluster = Ordinary(nodes)
+    cluster = Ordinary(20)
     gc.collect()
     before = tracemalloc.get_traced_memory()[0]
     for number in range(count):

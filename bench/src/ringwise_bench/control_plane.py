@@ -116,14 +116,14 @@ class Process:
     def last_lines(self, count: int = 20) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
 
-    def expect(self, ready: Callable[[], bool], seconds: float = TIMEOUT) -> None:
+    def expect(self, ready: Callable[[], bool]) -> None:
         """Wait until it is ready; an early end or none in time is an error with its last lines."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + TIMEOUT
         while not ready():
             if self.ended is not None:
                 raise ControlPlaneError(f"{self.name} ended with {self.ended}:\n{self.last_lines()}")
             if time.monotonic() > deadline:
-                raise ControlPlaneError(f"{self.name} is not ready after {seconds:g} s:\n{self.last_lines()}")
+                raise ControlPlaneError(f"{self.name} is not ready after {TIMEOUT:g} s:\n{self.last_lines()}")
             time.sleep(0.05)
 
 

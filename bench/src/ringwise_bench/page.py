@@ -96,7 +96,7 @@ def find_browser() -> Path | None:
     return next((Path(path) for name in names if (path := shutil.which(name))), None)
 
 
-async def measure_page(url: str, seconds: float, token: str = "") -> PageFigures:
+async def measure_page(url: str, seconds: float) -> PageFigures:
     """Open the page, wait until it is live, and count for `seconds`."""
     browser = find_browser()
     if browser is None:
@@ -107,9 +107,6 @@ async def measure_page(url: str, seconds: float, token: str = "") -> PageFigures
         session.ws_connect(address, max_msg_size=0) as socket,
     ):
         page = await _Page.open(_Connection(socket))
-        if token:
-            script = f"sessionStorage.setItem('ringwise-token', {msgspec.json.encode(token).decode()})"
-            await page.call("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         await page.call("Page.navigate", {"url": url})
         await page.until_loaded()
         await page.evaluate(_READY.replace("TIMEOUT", str(_TIMEOUT * 1000)))

@@ -55,8 +55,8 @@ class _Job:
 class Soak:
     """A cluster whose objects come and go; the number of each kind stays the same."""
 
-    def __init__(self, nodes: int = NODES, jobs: int = JOBS, queues: int = QUEUES, seed: int = 1) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, nodes: int = NODES, jobs: int = JOBS, queues: int = QUEUES) -> None:
+        self._random = random.Random(1)
         self._feed = ObjectFeed()
         self._jobs: deque[_Job] = deque()
         self._nodes: deque[str] = deque()

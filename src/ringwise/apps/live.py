@@ -48,7 +48,6 @@ class LiveCluster:
 
 async def read_cluster(
     client: Client,
-    configuration_map: tuple[str, str] = CONFIGURATION_MAP,
     progress: Callable[[str, int], None] = lambda kind, count: None,
     *,
     jobs_only: bool = False,
@@ -58,7 +57,7 @@ async def read_cluster(
     `jobs_only`: vcjobs, PodGroups, pods and priority classes.
     """
     live = LiveCluster()
-    for target, reader in kinds_to_read(configuration_map, jobs_only=jobs_only):
+    for target, reader in kinds_to_read(jobs_only=jobs_only):
         try:
             await _read(client, target, reader, live, progress)
         except ApiError as error:
@@ -67,12 +66,10 @@ async def read_cluster(
     return live
 
 
-def kinds_to_read(
-    configuration_map: tuple[str, str] = CONFIGURATION_MAP, *, jobs_only: bool = False
-) -> list[tuple[WatchTarget, Reader]]:
+def kinds_to_read(*, jobs_only: bool = False) -> list[tuple[WatchTarget, Reader]]:
     registry = installed_registry()
     hearer = Hearer.CONTROLLER if jobs_only else Hearer.SCHEDULER
-    return list(watched_kinds(TemplateStore(), {}, configuration_map, registry=registry, hearer=hearer))
+    return list(watched_kinds(TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, hearer=hearer))
 
 
 def missing_line(target: WatchTarget, error: ApiError) -> str:

@@ -18,6 +18,7 @@ API_VERSION = "v1beta1"
 KUBELET_SOCKET = "kubelet.sock"
 _LARGEST = 16 << 20
 _CONNECT_TIMEOUT = 1.0
+_LIST_TIMEOUT = 2.0
 _CLIENT_OPTIONS = (
     ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", _LARGEST),
@@ -85,10 +86,9 @@ class PodResources(Protocol):
 class PodResourcesClient:
     """Kubelet's pod-resources API. The connection is kept."""
 
-    def __init__(self, socket: Path, resource: str, timeout: float = 2.0) -> None:
+    def __init__(self, socket: Path, resource: str) -> None:
         self._socket = socket
         self._resource = resource
-        self._timeout = timeout
         self._channel: grpc.aio.Channel | None = None
 
     async def list(self) -> dict[str, list[list[str]]]:
@@ -102,7 +102,7 @@ class PodResourcesClient:
         )
         try:
             answer: resources.ListPodResourcesResponse = await call(
-                resources.ListPodResourcesRequest(), timeout=self._timeout
+                resources.ListPodResourcesRequest(), timeout=_LIST_TIMEOUT
             )
         except grpc.aio.AioRpcError as error:
             raise KubeletError(f"kubelet does not list pod resources: {_why(error)}") from None

@@ -110,18 +110,13 @@ def make_fleet(
     nodes: int,
     board: str = "910b-x8",
     *,
-    resource: str | None = None,
     chips: int | None = None,
     leaf_size: int | None = None,
     superpod_size: int | None = None,
-    single_layer: bool = False,
     prefix: str = "node-",
     first: int = 0,
     first_superpod: int = 0,
     device_stride: int | None = None,
-    cpu_milli: int = 192_000,
-    memory: int = 1536 * _GIB,
-    max_pods: int = 110,
 ) -> GeneratedFleet:
     """Equal nodes of one board, `leaf_size` of them under each leaf switch.
 
@@ -129,7 +124,7 @@ def make_fleet(
     one rack after the other.
     """
     profile = board_named(board)
-    resource = resource or profile.resources[0]
+    resource = profile.resources[0]
     count = profile.chips_per_node if chips is None else chips
     if superpod_size is None and profile.superpod:
         superpod_size = 48
@@ -169,9 +164,9 @@ def make_fleet(
                 name=name,
                 labels=own,
                 internal_ip=_address(10, number),
-                cpu_milli=cpu_milli,
-                memory=memory,
-                max_pods=max_pods,
+                cpu_milli=192_000,
+                memory=1536 * _GIB,
+                max_pods=110,
                 chips_allocatable={resource: count},
                 chips_capacity={resource: count},
                 devices=tuple(
@@ -198,8 +193,7 @@ def make_fleet(
         )
     topology = None
     if leaf_size is not None:
-        leaves = _named(_leaves(made, leaf_size))
-        topology = make_topology(leaves, leaf_size, single_layer=single_layer, origin="lab")
+        topology = make_topology(_named(_leaves(made, leaf_size)), leaf_size, origin="lab")
     return GeneratedFleet(tuple(made), tuple(reports), topology)
 
 

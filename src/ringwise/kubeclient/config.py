@@ -163,11 +163,10 @@ def find_access(
     context: str | None = None,
     *,
     environ: Mapping[str, str] = os.environ,
-    clock: Clock | None = None,
     service_account: Path = SERVICE_ACCOUNT,
 ) -> Access:
     """From the kubeconfig that was named, $KUBECONFIG, the pod's service account, or ~/.kube/config."""
-    clock = clock or RealClock()
+    clock = RealClock()
     if kubeconfig:
         return read_kubeconfig([Path(kubeconfig)], context, clock)
     listed = [Path(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -198,9 +197,9 @@ def in_cluster(environ: Mapping[str, str], clock: Clock, folder: Path = SERVICE_
     )
 
 
-def direct(server: str, token: str = "") -> Access:
+def direct(server: str) -> Access:
     """A server with plain HTTP or with the certificate authorities of the system: a local proxy, a test."""
-    return Access(server.rstrip("/"), FixedCredential(Credential(token)), origin=server)
+    return Access(server.rstrip("/"), FixedCredential(Credential("")), origin=server)
 
 
 def read_kubeconfig(paths: list[Path], context: str | None, clock: Clock) -> Access:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ringwise import __version__
@@ -29,7 +29,7 @@ class LabCore:
         return await self.call(fork)
 
 
-def lab_dashboard(live: LiveLab, hosts: Sequence[str] = (), aside: Aside | None = None) -> DashboardServer:
+def lab_dashboard(live: LiveLab, aside: Aside | None = None) -> DashboardServer:
     core = LabCore(live)
 
     def source() -> DashboardSource:
@@ -44,4 +44,4 @@ def lab_dashboard(live: LiveLab, hosts: Sequence[str] = (), aside: Aside | None 
     def journals() -> list[Path]:
         return [live.folder.older_journal, live.folder.journal]
 
-    return DashboardServer(Hub(core, source), SchedulerAnswers(core, journals, aside), Guard(hosts))
+    return DashboardServer(Hub(core, source), SchedulerAnswers(core, journals, aside), Guard())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from pathlib import Path
 
 from ringwise.apps.extensions import installed_registry, new_scheduler
 from ringwise.apps.live import CONFIGURATION_MAP, check_readable
@@ -18,24 +17,14 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.run.watch_only import WatchOnlyAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access
-from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.written_reasons import WrittenReasons
-from ringwise.wellknown import SCHEDULER_NAMES
-
-
-@dataclass(frozen=True, slots=True)
-class StandaloneOptions:
-    web: WebOptions
-    configuration_map: tuple[str, str] | None = CONFIGURATION_MAP
-    scheduler_names: tuple[str, ...] = SCHEDULER_NAMES
-    journals: tuple[Path, ...] = ()
 
 
 def run_standalone(
-    options: StandaloneOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
+    options: WebOptions, access: Access, catalog: BoardCatalog, started: Callable[[str], None]
 ) -> None:
     """Serve until a signal; `started` gets the URL.
 
@@ -53,7 +42,7 @@ def run_standalone(
 
 
 async def serve_standalone(
-    options: StandaloneOptions,
+    options: WebOptions,
     client: Client,
     catalog: BoardCatalog,
     started: Callable[[str], None],
@@ -62,12 +51,12 @@ async def serve_standalone(
     current: list[Scheduler] = []
 
     def machines() -> list[MachineAdapter]:
-        current[:] = [new_scheduler(default_configuration(), catalog, options.scheduler_names)]
+        current[:] = [new_scheduler(default_configuration(), catalog)]
         return [WatchOnlyAdapter(current[0])]
 
     written = WrittenReasons()
     settings = RunnerSettings(
-        configuration=options.configuration_map,
+        configuration=CONFIGURATION_MAP,
         read_only=True,
         without_forbidden=True,
         registry=installed_registry(),
@@ -75,9 +64,7 @@ async def serve_standalone(
     )
     await check_readable(client)
     runner = Runner(client, machines, settings)
-    dashboard = serving_dashboard(
-        runner, lambda: current[0], client, options.web, options.journals, written=written
-    )
+    dashboard = serving_dashboard(runner, lambda: current[0], client, options, written=written)
     async with dashboard as url:
         started(url)
         await runner.run(stop)

@@ -82,7 +82,7 @@ def _beside_cluster(
 ) -> None:
     from ringwise.apps.live import NothingReadableError
     from ringwise.apps.web.options import DASHBOARD_PORT, WebOptions
-    from ringwise.apps.web.standalone import StandaloneOptions, run_standalone
+    from ringwise.apps.web.standalone import run_standalone
     from ringwise.kube.run.runner import CoreFailedError
     from ringwise.kubeclient.client import ApiError, UnreachableError
     from ringwise.kubeclient.config import find_access
@@ -94,7 +94,7 @@ def _beside_cluster(
     try:
         web = WebOptions(address or f"127.0.0.1:{DASHBOARD_PORT}", *more, or_any_port=address is None)
         web.check()
-        run_standalone(StandaloneOptions(web), find_access(kubeconfig, context), load_catalog(boards), _tell)
+        run_standalone(web, find_access(kubeconfig, context), load_catalog(boards), _tell)
     except AddressError as error:
         raise stop(str(error)) from None
     except (KubeConfigError, UnreachableError, NothingReadableError) as error:

@@ -40,10 +40,10 @@ def print_line(console: Console, line: str | Text, style: str = "") -> None:
         console.print(part, style=style, soft_wrap=True)
 
 
-def print_lines(console: Console, text: str, style: str = "") -> None:
+def print_lines(console: Console, text: str) -> None:
     """Print plain text of one line or more."""
     for line in text.splitlines():
-        print_line(console, Text(line), style)
+        print_line(console, Text(line))
 
 
 def wrapped(text: Text, width: int) -> list[Text]:

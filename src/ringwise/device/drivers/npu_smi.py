@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.device.cards import Chip
 from ringwise.device.drivers.hccn import (
@@ -145,21 +145,12 @@ class NpuSmi:
     #: Longer than any of its programs may take.
     timeout = PROGRAM_SECONDS + 5.0
 
-    def __init__(
-        self,
-        run: Run = run_program,
-        program: str = "npu-smi",
-        hccn_tool: str = HCCN_TOOL,
-        links: LinkStates | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, run: Run = run_program, program: str = "npu-smi") -> None:
         self._run = run
-        self._monotonic = monotonic
         self._table_until = 0.0
         self._rows: list[Row] = []
         self._program = program
-        self._hccn_tool = hccn_tool
-        self._links = links if links is not None else LinkStates(run, hccn_tool)
+        self._links = LinkStates(run)
         #: What the last listing said about each place.
         self._listed: dict[Place, tuple[Row, Mapping[str, str]]] = {}
         if run is run_program and shutil.which(program) is None:
@@ -216,7 +207,7 @@ class NpuSmi:
 
     def _address(self, physical: int) -> str:
         try:
-            answer = self._run([self._hccn_tool, "-i", str(physical), "-ip", "-g"])
+            answer = self._run([HCCN_TOOL, "-i", str(physical), "-ip", "-g"])
         except DriverError:
             return ""
         found = re.search(r"ipaddr\s*:\s*(\S+)", answer)
@@ -244,7 +235,7 @@ class NpuSmi:
 
     def _table(self) -> list[Row]:
         """One table has the figures of all chips, and callers ask for one chip after the other."""
-        now = self._monotonic()
+        now = time.monotonic()
         if now >= self._table_until:
             self._rows = info_table(self._ask())
             self._table_until = now + _TABLE_SECONDS

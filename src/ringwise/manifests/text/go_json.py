@@ -7,9 +7,9 @@ import json
 from typing import Any
 
 
-def compact(value: Any, *, sort: bool = False) -> str:
+def compact(value: Any) -> str:
     """JSON as Go writes it: no blanks, `<`, `>` and `&` escaped."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, sort_keys=sort)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     for sign in ("<", ">", "&", "\u2028", "\u2029"):
         if sign in text:
             text = text.replace(sign, f"\\u{ord(sign):04x}")
