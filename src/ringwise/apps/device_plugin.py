@@ -30,7 +30,6 @@ from ringwise.records import dataclass
 _LOG = Logger()
 
 AUTO = "auto"
-DRIVERS = (AUTO, "dcmi", "npu-smi", "simulated")
 #: Seconds between two readings of temperature, power and the like.
 READING_PERIOD = 30.0
 #: Seconds between two attempts to find chips at the start.

@@ -127,7 +127,6 @@ class Registration:
         self._known: tuple[int, int] | None = None
         #: Looks in a row at which kubelet did not watch.
         self._silent = 0
-        self.registrations = 0
 
     async def run(self) -> None:
         """Until it is cancelled; then the server ends and its socket is gone. Raises SilentKubeletError."""
@@ -184,6 +183,5 @@ class Registration:
             self._known = None
             return str(problem)
         self._known = kubelet
-        self.registrations += 1
         _LOG.info("registered", resource=self._plugin.resource, endpoint=self._endpoint)
         return None

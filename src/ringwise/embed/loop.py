@@ -123,17 +123,6 @@ class EmbeddedLoop:
         clock.move_to(max(moment, clock.now()))
         self.step()
 
-    def run_until_quiet(self, limit: int) -> bool:
-        """Advance virtual time until there is no deadline left; False when one is after the limit."""
-        clock = self._virtual()
-        self.step()
-        while (due := self.next_deadline()) is not None:
-            if due > limit:
-                return False
-            clock.move_to(due)
-            self.step()
-        return True
-
     def _virtual(self) -> VirtualClock:
         if not isinstance(self.clock, VirtualClock):
             raise TypeError(

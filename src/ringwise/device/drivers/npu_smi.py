@@ -53,18 +53,6 @@ def pairs(text: str) -> list[tuple[str, str]]:
     return [(one[1], one[2]) for one in found if one is not None]
 
 
-def card_list(text: str) -> dict[int, int]:
-    """`npu-smi info -l`: card to its number of chips."""
-    cards: dict[int, int] = {}
-    card: int | None = None
-    for key, value in pairs(text):
-        if key == "NPU ID" and value.isdigit():
-            card = int(value)
-        elif key == "Chip Count" and value.isdigit() and card is not None:
-            cards[card] = int(value)
-    return cards
-
-
 def chip_map(text: str) -> list[dict[str, str]]:
     """`npu-smi info -m` by its header: `NPU ID`, `Chip ID`, `Chip Logic ID` and what else there is."""
     header: list[str] = []

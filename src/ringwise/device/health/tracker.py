@@ -29,7 +29,6 @@ _CAUSE = 0x80E01801
 _CONSEQUENCE_WINDOW = 5000
 
 BY_FREQUENCY = "FaultFrequency"
-BY_DURATION = "FaultDuration"
 #: A name that stood in ManuallySeparateNPU without a reason.
 BY_AUTOFILL = "FaultAutofill"
 AUTOFILL_CODE = "AutofillFaultCode"
