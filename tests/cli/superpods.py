@@ -21,10 +21,10 @@ def superpod(
     """Blocks are (job, number, nodes); their nodes are called `JOB-NUMBER-0` and so on."""
     return SuperPodPicture(
         number,
-        reserve,
         [f"free-{one}" for one in range(free)],
         [f"busy-{one}" for one in range(busy)],
         [f"unusable-{one}" for one in range(unusable)],
         {(job, block): [f"{job}-{block}-{one}" for one in range(count)] for job, block, count in blocks},
         set(faulty),
+        reserve,
     ).as_json()

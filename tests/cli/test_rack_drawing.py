@@ -7,7 +7,7 @@ from ringwise.views.topology import RackPicture, SuperPodPicture
 
 
 def superpod(identity: int, *racks: RackPicture) -> SuperPodPicture:
-    picture = SuperPodPicture(identity, 0, racks=list(racks))
+    picture = SuperPodPicture(identity, racks=list(racks))
     for rack in racks:
         picture.free += rack.free
         picture.busy += rack.busy

@@ -26,34 +26,10 @@ from ringwise.wellknown import SUPER_POD_RANK
 
 
 @dataclass(slots=True)
-class SwitchPicture:
-    resolved: ResolvedTopology
-    states: list[SwitchFacts]
-    free_nodes: set[str]
-    jobs_of_node: dict[str, list[str]]
-    #: Nodes with a faulty chip.
-    faulty_nodes: set[str] = field(default_factory=set)
+class _Nodes:
+    """The nodes of a SuperPoD or a rack by what they do."""
 
-
-@dataclass(slots=True)
-class RackPicture:
-    """The nodes of one rack, sorted as those of its SuperPoD."""
-
-    rack: int
-    free: list[str] = field(default_factory=list)
-    busy: list[str] = field(default_factory=list)
-    unusable: list[str] = field(default_factory=list)
-    blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    faulty: set[str] = field(default_factory=set)
-
-    def as_json(self) -> RackFields:
-        return {"rack": self.rack, **_nodes_json(self)}
-
-
-@dataclass(slots=True)
-class SuperPodPicture:
-    superpod: SuperPodId
-    reserve: int
+    id: SuperPodId
     free: list[str] = field(default_factory=list)
     #: Nodes that hold pods of jobs that are not cut into blocks.
     busy: list[str] = field(default_factory=list)
@@ -63,60 +39,48 @@ class SuperPodPicture:
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
     #: Nodes with a faulty chip, wherever else they are listed.
     faulty: set[str] = field(default_factory=set)
+
+    def counted(self) -> NodeCountFields:
+        return {
+            "free_nodes": len(self.free),
+            "busy_nodes": len(self.busy),
+            "unusable_nodes": len(self.unusable),
+            "faulty_nodes": len(self.faulty),
+            "free": self.free,
+            "busy": self.busy,
+            "unusable": self.unusable,
+            "faulty": sorted(self.faulty, key=natural_key),
+            "blocks": [
+                {"job": job, "block": block, "nodes": nodes}
+                for (job, block), nodes in sorted(self.blocks.items())
+            ],
+        }
+
+
+@dataclass(slots=True)
+class RackPicture(_Nodes):
+    def as_json(self) -> RackFields:
+        return {"rack": int(self.id), **self.counted()}
+
+
+@dataclass(slots=True)
+class SuperPodPicture(_Nodes):
+    reserve: int = 0
     #: By rack id; empty where the SuperPoD has no racks.
     racks: list[RackPicture] = field(default_factory=list)
 
-    @property
-    def reserved(self) -> int:
-        return min(self.reserve, len(self.free))
-
     def as_json(self) -> SuperPodFields:
-        nodes = _nodes_json(self)
+        free = len(self.free)
         document: SuperPodFields = {
-            "superpod": self.superpod,
-            "free_nodes": nodes["free_nodes"],
-            "reserved_nodes": self.reserved,
-            "busy_nodes": nodes["busy_nodes"],
-            "unusable_nodes": nodes["unusable_nodes"],
-            "faulty_nodes": nodes["faulty_nodes"],
-            "free": nodes["free"],
-            "busy": nodes["busy"],
-            "unusable": nodes["unusable"],
-            "faulty": nodes["faulty"],
-            "blocks": nodes["blocks"],
+            "superpod": self.id,
+            "free_nodes": free,
+            "reserved_nodes": min(self.reserve, free),
+            **self.counted(),
+            "racks": [rack.as_json() for rack in self.racks],
         }
-        if self.racks:
-            document["racks"] = [rack.as_json() for rack in self.racks]
+        if not self.racks:
+            del document["racks"]
         return document
-
-
-def _nodes_json(picture: SuperPodPicture | RackPicture) -> NodeCountFields:
-    return {
-        "free_nodes": len(picture.free),
-        "busy_nodes": len(picture.busy),
-        "unusable_nodes": len(picture.unusable),
-        "faulty_nodes": len(picture.faulty),
-        "free": picture.free,
-        "busy": picture.busy,
-        "unusable": picture.unusable,
-        "faulty": sorted(picture.faulty, key=natural_key),
-        "blocks": [
-            {"job": job, "block": block, "nodes": nodes}
-            for (job, block), nodes in sorted(picture.blocks.items())
-        ],
-    }
-
-
-def switch_picture(view: SchedulerView, now: int) -> SwitchPicture | None:
-    """None where there is no topology, or no usable one."""
-    state, resolved = view.cluster, view.switches()
-    if resolved is None or view.topology_problem is not None:
-        return None
-    states = view.switch_states()
-    free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
-    jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
-    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node], now)}
-    return SwitchPicture(resolved, states, free, jobs, faulty)
 
 
 def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
@@ -125,7 +89,7 @@ def superpod_pictures(view: SchedulerView, now: int) -> list[SuperPodPicture]:
     for superpod, nodes in view.superpods().nodes_of.items():
         by_rack = {rack: RackPicture(rack) for rack in racks.nodes_of.get(superpod, {})}
         # The rules for racks keep no reserve.
-        picture = SuperPodPicture(superpod, 0 if by_rack else settings.reserve_nodes)
+        picture = SuperPodPicture(superpod, reserve=0 if by_rack else settings.reserve_nodes)
         picture.racks = list(by_rack.values())
         for node in nodes:
             _sort_in(view, picture, int(node), now)
@@ -147,7 +111,7 @@ def topology_problems(view: SchedulerView) -> list[Reason]:
     return [*found, *superpod_problems(view).values(), *superpods.superpod_problems.values()]
 
 
-def _sort_in(view: SchedulerView, picture: SuperPodPicture | RackPicture, number: int, now: int) -> None:
+def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> None:
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
@@ -209,12 +173,13 @@ def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
 
 def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None:
     """None where there is no topology, or no usable one."""
-    picture = switch_picture(view, now)
-    if picture is None:
+    state, resolved = view.cluster, view.switches()
+    if resolved is None or view.topology_problem is not None:
         return None
-    return switch_rows(
-        picture.resolved, picture.states, picture.free_nodes, picture.jobs_of_node, picture.faulty_nodes
-    )
+    free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
+    jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
+    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node], now)}
+    return switch_rows(resolved, view.switch_states(), free, jobs, faulty)
 
 
 def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:

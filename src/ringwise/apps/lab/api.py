@@ -393,8 +393,8 @@ class LabServer:
         now = faults_now(live.cluster)
         return FaultChangeDocument(
             schema="ringwise.io/fault-change/v1",
-            injected=[row.as_json() for row in now if row not in before],
-            cleared=[row.as_json() for row in before if row not in now],
+            injected=[row for row in now if row not in before],
+            cleared=[row for row in before if row not in now],
         )
 
     def _done(self, action: str, request: ChangeRequest) -> Any:

@@ -28,7 +28,6 @@ from ringwise.manifests.config_maps.node_info import NODE, SWITCH, node_reports_
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.go_json import compact
 from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
-from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, NodeReport
 from ringwise.topology.chips import chip_names
 from ringwise.topology.natural import natural_key
@@ -61,29 +60,6 @@ _NODE_LEVEL = {
 }
 #: The code of a network port that does not work.
 _PORT_FAULT = "110001024"
-
-
-@dataclass(frozen=True, slots=True)
-class FaultRow:
-    """One fault that a node has now."""
-
-    node: str
-    #: chip, network, node or switch.
-    kind: str
-    #: Name of the chip; empty for the node and its switches.
-    chip: str
-    #: Level of a chip's fault, status of a node or of its switches.
-    level: str
-    code: str
-
-    def as_json(self) -> FaultFields:
-        return {
-            "node": self.node,
-            "kind": self.kind,
-            "chip": self.chip or None,
-            "level": self.level,
-            "code": self.code or None,
-        }
 
 
 # -- chips ---------------------------------------------------------------------------------------------
@@ -393,32 +369,30 @@ def clear(
 
 def clear_all(cluster: EmbeddedCluster) -> None:
     for row in faults_now(cluster):
-        clear(cluster, row.kind, [row.node])
+        clear(cluster, row["kind"], [row["node"]])
 
 
-def faults_now(cluster: EmbeddedCluster) -> list[FaultRow]:
-    """Every fault of every node of a lab."""
-    reports = [cluster.nodes.own_health(report) for report in cluster.all(DeviceReport)]
-    return fault_rows(cluster.all(Node), cluster.all(NodeReport), reports)
-
-
-def fault_rows(
-    nodes: Iterable[Node], node_reports: Iterable[NodeReport], device_reports: Iterable[DeviceReport]
-) -> list[FaultRow]:
-    """Every fault of every node, nodes in natural order."""
-    rows = [FaultRow(node.name, "node", "", NOT_READY, "") for node in nodes if not node.ready]
-    for report in node_reports:
+def faults_now(cluster: EmbeddedCluster) -> list[FaultFields]:
+    """Every fault of every node of a lab, nodes in natural order."""
+    rows = [_row(node.name, "node", NOT_READY) for node in cluster.all(Node) if not node.ready]
+    for report in cluster.all(NodeReport):
         if report.status not in ("", "Healthy"):
             kind = "switch" if report.source == SWITCH else "node"
-            rows.append(FaultRow(report.node, kind, "", report.status, ""))
-    for device_report in device_reports:
-        rows += _chip_rows(device_report)
+            rows.append(_row(report.node, kind, report.status))
+    for device_report in cluster.all(DeviceReport):
+        rows += _chip_rows(cluster.nodes.own_health(device_report))
     order = {kind: place for place, kind in enumerate(("node", "switch", "chip", "network"))}
-    return sorted(rows, key=lambda row: (natural_key(row.node), order[row.kind], natural_key(row.chip)))
+    return sorted(
+        rows, key=lambda row: (natural_key(row["node"]), order[row["kind"]], natural_key(row["chip"] or ""))
+    )
 
 
-def _chip_rows(report: DeviceReport) -> Iterator[FaultRow]:
+def _chip_rows(report: DeviceReport) -> Iterator[FaultFields]:
     for kind in ("chip", "network"):
         for chip, codes in _faults_of(report, kind == "network").items():
             for code, level in codes.items():
-                yield FaultRow(report.node, kind, chip_names(report.resource, (chip,)), level, code)
+                yield _row(report.node, kind, level, chip_names(report.resource, (chip,)), code)
+
+
+def _row(node: str, kind: str, level: str, chip: str = "", code: str = "") -> FaultFields:
+    return {"node": node, "kind": kind, "chip": chip or None, "level": level, "code": code or None}
