@@ -44,7 +44,7 @@ from ringwise.wellknown import (
     MOUNTED_CHIPS_KEY,
     PREDICATE_TIME,
 )
-from ringwise_bench.control_plane import ControlPlane
+from ringwise_bench.control_plane import ControlPlane, ringwise_command
 from ringwise_bench.report import Measured, at_most, shown
 from ringwise_bench.virtual_loop import LoopClock, VirtualLoop
 
@@ -290,18 +290,17 @@ async def _plugin(folder: Path, kubeconfig: str) -> AsyncIterator[asyncio.subpro
     chips = folder / "chips.json"
     chips.write_text(json.dumps(_CHIPS), encoding="utf-8")
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        "from ringwise.cli.main import main; main()",
-        "device-plugin",
-        f"--node-name={_NODE}",
-        f"--simulated-chips={chips}",
-        f"--kubelet-dir={folder}",
-        f"--kubeconfig={kubeconfig}",
-        "--mount-by=ascend-docker",
-        "--metrics-address=127.0.0.1:0",
-        "--enable-healthz=false",
-        "-logLevel=1",
+        *ringwise_command(
+            "device-plugin",
+            f"--node-name={_NODE}",
+            f"--simulated-chips={chips}",
+            f"--kubelet-dir={folder}",
+            f"--kubeconfig={kubeconfig}",
+            "--mount-by=ascend-docker",
+            "--metrics-address=127.0.0.1:0",
+            "--enable-healthz=false",
+            "-logLevel=1",
+        ),
         stderr=subprocess.DEVNULL,
     )
     try:

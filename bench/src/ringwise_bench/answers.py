@@ -8,7 +8,6 @@ thread decides; copies of the process answer them.
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +40,7 @@ from ringwise.scheduler.explain.forecast import forecast
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
 from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Measured, at_most, frozen, shown, timed
 
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 READERS, GANG = 10, 100
@@ -117,12 +116,7 @@ def _owner(job: Job) -> str:
 
 def cost(run: Callable[[], object], times: int) -> float:
     """Seconds of processor time, the median."""
-    found = []
-    for _ in range(times):
-        started = time.process_time()
-        run()
-        found.append(time.process_time() - started)
-    return median(found)
+    return median(timed(run, time.process_time) for _ in range(times))
 
 
 def placement(live: LiveLab, name: str) -> float:
@@ -135,12 +129,7 @@ def placement(live: LiveLab, name: str) -> float:
         changed = replace(group, labels={**group.labels, "turn": str(next(numbers))})
         live.scheduler.handle([ev.PodGroupSeen(changed)], live.now)
 
-    found = []
-    for _ in range(_TRIED):
-        started = time.process_time()
-        turn()
-        found.append(time.process_time() - started)
-    return median(found)
+    return cost(turn, _TRIED)
 
 
 def gang_turn(live: LiveLab, pods: int) -> float:
@@ -356,19 +345,6 @@ def reading(live: LiveLab, gang: float, pairs: int) -> Iterator[Measured]:
     else:
         yield at_most(share, ratio, "x", MAX_SHARE)
         yield at_most(piece, longest, "x", 1)
-
-
-@contextmanager
-def frozen() -> Iterator[None]:
-    """As in a component that decides: what lives long is not looked at for garbage."""
-    gc.collect()
-    gc.freeze()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-        gc.unfreeze()
 
 
 def run(

@@ -24,8 +24,16 @@ from ringwise.records import dataclass
 from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
 from ringwise_bench.differing_gangs import WHOLE_JOBS
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
-from ringwise_bench.object_feed import CREATED, SECOND, ObjectFeed, Plain, Unreadable, device_report
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.object_feed import (
+    CREATED,
+    SECOND,
+    ObjectFeed,
+    Plain,
+    Unreadable,
+    device_report,
+    node_body,
+)
+from ringwise_bench.report import Measured, at_least, at_most, shown, timed
 
 NODES, JOBS, A_TURN = 1_000, 5_000, 100
 #: Copies of one object, all of one namespace.
@@ -53,17 +61,8 @@ class Ordinary:
         self.turn(1)
 
     def _node(self, name: str) -> list[Event]:
-        offers = {"cpu": "192", "memory": "1Ti", "pods": "110", ASCEND910: "8"}
-        body = {
-            "metadata": {"name": name, "labels": {HOSTNAME: name, "zone": f"z{len(name) % 3}"}},
-            "status": {
-                "allocatable": offers,
-                "capacity": offers,
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-        report = device_report(name, ASCEND910, 8)
-        return [*self.feed.put("ConfigMap", report), *self.feed.put("Node", body)]
+        body = node_body(name, {HOSTNAME: name, "zone": f"z{len(name) % 3}"})
+        return [*self.feed.put("ConfigMap", device_report(name)), *self.feed.put("Node", body)]
 
     def turn(self, jobs: int) -> float:
         """So many jobs arrive at once. Returns the processor time of the scheduler until it is done."""
@@ -90,9 +89,7 @@ class Ordinary:
     def pass_on(self, events: Sequence[Event]) -> float:
         """One turn, a second later."""
         self.feed.now += SECOND
-        started = time.thread_time()
-        self.feed.deliver(events)
-        return time.thread_time() - started
+        return self.feed.time_of(events)
 
     def _recreate(self, command: Command) -> list[Event]:
         """Pods that are deleted are gone at once, and their owner makes them again."""
@@ -155,10 +152,7 @@ class Prepared:
         """Ordinary jobs in turns; the hostile object comes with the first and stays."""
         cluster, total = self._cluster, 0.0
         if hostile is not None:
-            events = cluster.add(hostile.make("h", cluster.nodes))
-            started = time.thread_time()
-            cluster.feed.deliver(events)
-            total += time.thread_time() - started
+            total += cluster.feed.time_of(cluster.add(hostile.make("h", cluster.nodes)))
         total += sum(map(cluster.pass_on, self._turns))
         theirs = [body for body in cluster.feed.bodies.values() if body["metadata"]["namespace"] != "team"]
         bound = sum("nodeName" in body["spec"] for body in theirs)
@@ -170,9 +164,7 @@ def gang_cost(pods: int) -> tuple[float, int]:
     cluster = Ordinary(2 * pods)
     events = cluster.add(pinned_gang("g", cluster.nodes, pods))
     before = cluster.feed.bound
-    started = time.thread_time()
-    cluster.feed.deliver(events)
-    return (time.thread_time() - started) / pods, cluster.feed.bound - before
+    return cluster.feed.time_of(events) / pods, cluster.feed.bound - before
 
 
 def gangs() -> list[Measured]:
@@ -217,12 +209,7 @@ def reading(hostile: HostileObject, nodes: Sequence[str]) -> float:
 
 
 def _fastest(run: Callable[[], object]) -> float:
-    found = []
-    for _ in range(3):
-        started = time.thread_time()
-        run()
-        found.append(time.thread_time() - started)
-    return min(found)
+    return min(timed(run, time.thread_time) for _ in range(3))
 
 
 def memory_left(count: int) -> float:

@@ -164,7 +164,6 @@ def _bytes_per_node(nodes: int) -> float:
     gc.collect()
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
-    stream = Stream.__new__(Stream)
     state = ClusterState()
     for number in range(nodes):
         state.put_node(Node(f"node-{number}", chips_allocatable={ASCEND910: 8}, cpu_milli=192_000))
@@ -173,7 +172,6 @@ def _bytes_per_node(nodes: int) -> float:
     gc.collect()
     after = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
-    del stream
     return (after - before) / nodes
 
 

@@ -5,7 +5,6 @@ On twice as many nodes as pods, under leaf switches, in SuperPoDs and in racks.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 
@@ -28,7 +27,7 @@ from ringwise.wellknown import (
     VOLCANO_SCHEDULER,
 )
 from ringwise_bench.hostile_objects import names_node
-from ringwise_bench.object_feed import CREATED, ObjectFeed, Plain, device_report
+from ringwise_bench.object_feed import CREATED, ObjectFeed, Plain, device_report, node_body
 
 #: Nodes of a leaf switch, of a SuperPoD, of a rack and of a block.
 _SWITCH, _SUPERPOD, _RACK, _BLOCK = 32, 48, 8, 6
@@ -53,10 +52,7 @@ class WholeJob:
         nodes = [f"node-{number}" for number in range(2 * pods)]
         feed = ObjectFeed(replace(default_configuration(), settings=self.settings))
         feed.deliver([*self._switches(nodes), *self._node_events(feed, nodes)])
-        events = self._gang(feed, nodes, pods)
-        started = time.thread_time()
-        feed.deliver(events)
-        return (time.thread_time() - started) / pods, feed.bound
+        return feed.time_of(self._gang(feed, nodes, pods)) / pods, feed.bound
 
     def _switches(self, nodes: list[str]) -> list[Event]:
         """Where a job must be under one switch, half of the nodes are."""
@@ -67,17 +63,11 @@ class WholeJob:
         return [TopologySeen(make_topology(leaves, width, single_layer=self.single_layer))]
 
     def _node_events(self, feed: ObjectFeed, nodes: list[str]) -> list[Event]:
-        offers = {"cpu": "192", "memory": "1Ti", "pods": "110", self.resource: str(self.chips)}
         events: list[Event] = []
         for number, name in enumerate(nodes):
-            meta = {"name": name, "labels": {HOSTNAME: name}, "annotations": dict(self.place(number))}
-            status = {
-                "allocatable": offers,
-                "capacity": offers,
-                "addresses": [{"type": "InternalIP", "address": _address(number)}],
-                "conditions": [{"type": "Ready", "status": "True"}],
-            }
-            events += feed.put("Node", {"metadata": meta, "status": status})
+            place, address = self.place(number), _address(number)
+            body = node_body(name, {HOSTNAME: name}, self.resource, self.chips, place, address)
+            events += feed.put("Node", body)
             events += feed.put("ConfigMap", device_report(name, self.resource, self.chips))
         return events
 

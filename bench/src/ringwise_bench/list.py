@@ -55,7 +55,7 @@ from ringwise.wellknown import (
     RING_CONTROLLER,
     VOLCANO_SCHEDULER,
 )
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Measured, at_least, at_most, frozen, shown, timed
 
 NODE_COUNT, POD_COUNT = 10_000, 50_000
 _MIB = 1 << 20
@@ -121,18 +121,9 @@ def _check(reader: Reader, page: bytes) -> None:
 
 def _best(works: Sequence[Callable[[], None]], rounds: int) -> list[float]:
     """The shortest time of each, measured in turn."""
-    times = [float("inf")] * len(works)
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(rounds):
-            for place, work in enumerate(works):
-                started = time.perf_counter()
-                work()
-                times[place] = min(times[place], time.perf_counter() - started)
-    finally:
-        gc.enable()
-    return times
+    with frozen():
+        times = [[timed(work) for work in works] for _ in range(rounds)]
+    return [min(of_one) for of_one in zip(*times, strict=True)]
 
 
 # -- the whole list

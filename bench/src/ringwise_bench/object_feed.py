@@ -5,7 +5,8 @@ What the scheduler binds comes back as news of the pods.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -28,14 +29,16 @@ from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
-from ringwise.state.model import Node, PriorityClass
+from ringwise.state.model import EMPTY, Node, PriorityClass
 from ringwise.wellknown import (
+    ASCEND910,
     DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     KUBE_SYSTEM,
     NETWORK_UNHEALTHY_SUFFIX,
     UNHEALTHY_SUFFIX,
 )
+from ringwise_bench.report import timed
 
 #: Virtual time between two turns of the scheduler.
 SECOND = 1_000_000_000
@@ -49,14 +52,37 @@ class Unreadable(Exception):
     """An object that the reader refuses."""
 
 
-def device_report(node: str, resource: str, chips: int) -> Plain:
+def device_report(
+    node: str, resource: str = ASCEND910, chips: int = 8, seconds: int = START // SECOND
+) -> Plain:
     """The ConfigMap in which a device plugin reports the chips of its node, all of them free and healthy."""
     listed = ",".join(f"{resource.rpartition('/')[2]}-{chip}" for chip in range(chips))
     lists = {resource: listed, resource + UNHEALTHY_SUFFIX: "", resource + NETWORK_UNHEALTHY_SUFFIX: ""}
-    info = {"DeviceInfo": {"DeviceList": lists, "UpdateTime": START // SECOND}}
+    info = {"DeviceInfo": {"DeviceList": lists, "UpdateTime": seconds}}
     return {
         "metadata": {"name": f"{DEVICE_INFO_PREFIX}{node}", "namespace": KUBE_SYSTEM},
         "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
+    }
+
+
+def node_body(
+    name: str,
+    labels: Mapping[str, str],
+    resource: str = ASCEND910,
+    chips: int = 8,
+    annotations: Mapping[str, str] = EMPTY,
+    address: str = "",
+) -> Plain:
+    """A node that is Ready and offers its chips."""
+    offers = {"cpu": "192", "memory": "1Ti", "pods": "110", resource: str(chips)}
+    return {
+        "metadata": {"name": name, "labels": dict(labels), "annotations": dict(annotations)},
+        "status": {
+            "allocatable": offers,
+            "capacity": offers,
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "addresses": [{"type": "InternalIP", "address": address}] if address else [],
+        },
     }
 
 
@@ -120,6 +146,10 @@ class ObjectFeed:
             batch = []
             for command in commands:
                 batch += self._bind(command) if isinstance(command, Bind) else self.on_command(command)
+
+    def time_of(self, events: Iterable[Event]) -> float:
+        """The same; seconds of processor time of the scheduler."""
+        return timed(lambda: self.deliver(events), time.thread_time)
 
     def _bind(self, command: Bind) -> list[Event]:
         self.bound += 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from ringwise import __version__
 from ringwise.records import dataclass
@@ -34,6 +36,26 @@ def at_most(name: str, value: float, unit: str, goal: float) -> Measured:
 
 def shown(name: str, value: float, unit: str) -> Measured:
     return Measured(name, value, unit)
+
+
+def timed(work: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Seconds of one run, by this clock."""
+    started = clock()
+    work()
+    return clock() - started
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """As in a component that decides: what lives long is not looked at for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 Bench = Callable[[bool], list[Measured]]

@@ -15,20 +15,17 @@ from collections.abc import Iterable
 from dataclasses import field
 from itertools import cycle
 
-import msgspec
-
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
 from ringwise.wellknown import (
     ASCEND910,
-    DEVICE_INFO_KEY,
     DEVICE_INFO_PREFIX,
     GROUP_NAME,
     HOSTNAME,
     KUBE_SYSTEM,
     VOLCANO_SCHEDULER,
 )
-from ringwise_bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain
+from ringwise_bench.object_feed import CREATED, SECOND, START, ObjectFeed, Plain, device_report, node_body
 from ringwise_bench.report import Measured, at_most, shown
 
 EVENTS = 100_000
@@ -118,22 +115,9 @@ class Soak:
     def _new_node(self) -> list[Event]:
         name = self._name("node")
         self._nodes.append(name)
-        offers = {"cpu": "192", "memory": "1Ti", "pods": "110", ASCEND910: "8"}
-        body = {
-            "metadata": {"name": name, "labels": {HOSTNAME: name, "zone": f"z{self._random.randrange(3)}"}},
-            "status": {
-                "allocatable": offers,
-                "capacity": offers,
-                "conditions": [{"type": "Ready", "status": "True"}],
-                "addresses": [{"type": "InternalIP", "address": f"10.1.{self._numbers % 251}.7"}],
-            },
-        }
-        free = ",".join(f"Ascend910-{chip}" for chip in range(8))
-        info = {"DeviceInfo": {"DeviceList": {ASCEND910: free}, "UpdateTime": START // SECOND + self._turn}}
-        report = {
-            "metadata": {"name": f"{DEVICE_INFO_PREFIX}{name}", "namespace": KUBE_SYSTEM},
-            "data": {DEVICE_INFO_KEY: msgspec.json.encode(info).decode()},
-        }
+        labels = {HOSTNAME: name, "zone": f"z{self._random.randrange(3)}"}
+        body = node_body(name, labels, address=f"10.1.{self._numbers % 251}.7")
+        report = device_report(name, seconds=START // SECOND + self._turn)
         return [*self._feed.put("ConfigMap", report), *self._feed.put("Node", body)]
 
     def _end_node(self) -> list[Event]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from ringwise.placement.superpods.blocks import BlockPlan, Free
 from ringwise.placement.superpods.packing import plan
 from ringwise.topology.superpods import SuperPodId
-from ringwise_bench.report import Measured, at_most, shown
+from ringwise_bench.report import Measured, at_most, shown, timed
 
 BLOCKS = 64
 NODES_PER_BLOCK = 16
@@ -56,12 +55,7 @@ def _seconds(
     pack: Callable[[dict[SuperPodId, Free]], Packed], cluster: dict[SuperPodId, Free], rounds: int
 ) -> float:
     """The best of several rounds: what else the machine does can only add time."""
-    best = float("inf")
-    for _ in range(rounds):
-        start = time.perf_counter()
-        pack(cluster)
-        best = min(best, time.perf_counter() - start)
-    return best
+    return min(timed(lambda: pack(cluster)) for _ in range(rounds))
 
 
 def _by_ringwise(cluster: dict[SuperPodId, Free]) -> Packed:

@@ -6,8 +6,6 @@ how much faster the two-switch search is than comparing every pair.
 
 from __future__ import annotations
 
-import gc
-import time
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
@@ -23,7 +21,7 @@ from ringwise.placement.switches.view import (
     make_indexed_view,
 )
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
-from ringwise_bench.report import Measured, at_least, at_most, shown
+from ringwise_bench.report import Measured, at_least, at_most, frozen, shown, timed
 
 SWITCHES = 1_000
 WIDTH = 32
@@ -71,17 +69,8 @@ def _growth(name: str, ratio: float) -> Measured:
 
 def _best(work: Callable[[], object], repeats: int) -> float:
     """The shortest of several runs, which other load disturbed least."""
-    times = []
-    gc.collect()
-    gc.disable()
-    try:
-        for _ in range(repeats):
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-    finally:
-        gc.enable()
-    return min(times)
+    with frozen():
+        return min(timed(work) for _ in range(repeats))
 
 
 def _resolved(switches: int) -> ResolvedTopology:
