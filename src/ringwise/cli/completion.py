@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,31 +50,25 @@ class LabName(_Text):
         return [CompletionItem(name) for name in found if name.startswith(incomplete)]
 
 
-class BoardName(_Text):
-    """The name of a shipped board; one of a board file is not completed."""
+class KnownName(_Text):
+    """One of a few names, with their summaries. Completed, never checked: there may be more."""
 
     name = "text"
+
+    def __init__(self, known: Callable[[], Mapping[str, str | None]]) -> None:
+        self._known = known
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        from ringwise.topology.boards import shipped_boards
+        known = self._known().items()
+        return [CompletionItem(name, help=help) for name, help in known if name.startswith(incomplete)]
 
-        return [CompletionItem(name) for name in shipped_boards() if name.startswith(incomplete)]
 
+def shipped_board_names() -> dict[str, str | None]:
+    from ringwise.topology.boards import shipped_boards
 
-class SchemaName(_Text):
-    """The name of a document's schema."""
-
-    name = "text"
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        from ringwise.views.schemas import DOCUMENTS
-
-        found = [kind for kind in DOCUMENTS if kind.name.startswith(incomplete)]
-        return [CompletionItem(kind.name, help=kind.summary) for kind in found]
+    return dict.fromkeys(shipped_boards())
 
 
 def _names(kind: str, parameters: dict[str, Any]) -> list[str]:

@@ -85,6 +85,13 @@ def configuration_option(command: Command) -> Command:
     )
 
 
+#: Of commands that reach an API server and nothing else.
+api_server_options = (
+    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
+    click.option("--context", help="A context of the kubeconfig."),
+)
+
+
 def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[[Command], Command]:
     """Several options at once, listed in this order by `--help`."""
 

@@ -11,15 +11,22 @@ import click
 from ringwise.cli.ask.web_options import CERTIFICATE, HOSTS
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.inputs import load_catalog
-from ringwise.cli.output import FILES, board_option, complain, configuration_option, stop, with_options
+from ringwise.cli.output import (
+    FILES,
+    api_server_options,
+    board_option,
+    complain,
+    configuration_option,
+    stop,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from ringwise.web.application import DashboardServer
 
 
 @click.command("web")
-@click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config.")
-@click.option("--context", help="A context of the kubeconfig.")
+@with_options(api_server_options)
 @click.option(
     "--journal",
     "journals",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import click
 
-from ringwise.cli.completion import SchemaName
+from ringwise.cli.completion import KnownName
 from ringwise.cli.output import stdout_console, stop
 from ringwise.views.schemas import DOCUMENTS, shipped_schema
 
 
 @click.command("schema")
-@click.argument("name", type=SchemaName(), required=False)
+@click.argument(
+    "name", type=KnownName(lambda: {kind.name: kind.summary for kind in DOCUMENTS}), required=False
+)
 def schema_command(name: str | None) -> None:
     """Print the JSON schema of the document NAME; without it, list them.
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ringwise.cli.completion import BoardName
+from ringwise.cli.completion import KnownName, shipped_board_names
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import print_document, stdout_console, stop
 from ringwise.topology.board import BoardError
@@ -64,7 +64,7 @@ def list_boards(
 
 
 @boards.command()
-@click.argument("name", type=BoardName())
+@click.argument("name", type=KnownName(shipped_board_names))
 @_options
 @click.pass_obj
 def show(

@@ -24,7 +24,15 @@ from ringwise.apps.install.deployment import (
 from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import InstallError, Step, install, printed, steps_document, uninstall
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import complain, output_option, print_document, stop, with_options
+from ringwise.cli.output import (
+    Command,
+    api_server_options,
+    complain,
+    output_option,
+    print_document,
+    stop,
+    with_options,
+)
 from ringwise.cli.run.components import queue_command_option
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import find_access
@@ -36,29 +44,22 @@ from ringwise.wellknown import VOLCANO_SYSTEM
 
 _where = with_options(
     (
-        click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
-        click.option("--context", help="A context of the kubeconfig."),
+        *api_server_options,
         click.option("--namespace", default=VOLCANO_SYSTEM, show_default=True, help="Namespace of Ringwise."),
         click.option("--with-admission", is_flag=True, help="Also the webhook that refuses impossible jobs."),
     )
 )
 
 
+def _part(names: str, help: str, default: bool = True) -> Callable[[Command], Command]:
+    return click.option(names, default=default, show_default=True, help=help)
+
+
 @click.command("install")
 @_where
 @click.option("--image", default=IMAGE, show_default=True, help="The image of all components.")
-@click.option(
-    "--with-controller/--no-controller",
-    default=True,
-    show_default=True,
-    help="Run the vcjob controller; not where Volcano's own runs.",
-)
-@click.option(
-    "--with-device-plugin/--no-device-plugin",
-    default=True,
-    show_default=True,
-    help="Run the device plugin; not where Huawei's own stays.",
-)
+@_part("--with-controller/--no-controller", "Run the vcjob controller; not where Volcano's own runs.")
+@_part("--with-device-plugin/--no-device-plugin", "Run the device plugin; not where Huawei's own stays.")
 @click.option(
     "--device-plugin-nodes",
     type=click.Choice([ALL_NODES, LABELLED_NODES]),
@@ -66,11 +67,9 @@ _where = with_options(
     show_default=True,
     help="Run it on all nodes with NPUs, or on those with the label ringwise.io/device-plugin=ringwise.",
 )
-@click.option(
+@_part(
     "--with-annotation-policy/--no-annotation-policy",
-    default=True,
-    show_default=True,
-    help="Let only scheduler and device plugin write the annotations with a pod's chips. This and the other "
+    "Let only scheduler and device plugin write the annotations with a pod's chips. This and the other "
     "policies are made where the API server has admission policies (Kubernetes 1.30).",
 )
 @click.option(
@@ -81,32 +80,25 @@ _where = with_options(
     show_default="the usual accounts of a vendor's scheduler and device plugin",
     help="With that policy: another user name that may write them; may be repeated.",
 )
-@click.option(
+@_part(
     "--with-device-plugin-policy/--no-device-plugin-policy",
-    default=True,
-    show_default=True,
-    help="Let the device plugin of a node write only what belongs to that node.",
+    "Let the device plugin of a node write only what belongs to that node.",
 )
-@click.option(
+@_part(
     "--with-queue-command-policy/--no-queue-command-policy",
-    default=True,
-    show_default=True,
-    help="Let only those who may update a queue create Commands for it (`vcctl queue operate`), and obey "
+    "Let only those who may update a queue create Commands for it (`vcctl queue operate`), and obey "
     "them in every namespace. Without it those of --queue-command-namespace are obeyed.",
 )
 @queue_command_option
-@click.option(
+@_part(
     "--with-reset-config/--no-reset-config",
-    default=False,
-    show_default=True,
-    help="Let the scheduler tell processes in reset-config-<job> that their job is rescheduled. It then may "
+    "Let the scheduler tell processes in reset-config-<job> that their job is rescheduled. It then may "
     "read and change every ConfigMap.",
+    default=False,
 )
-@click.option(
+@_part(
     "--with-pod-groups/--no-pod-groups",
-    default=True,
-    show_default=True,
-    help="Create PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their own; else "
+    "Create PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their own; else "
     "each pod is scheduled by itself. Without our controller, Volcano's creates them.",
 )
 @click.option(

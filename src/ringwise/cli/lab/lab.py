@@ -18,7 +18,7 @@ from ringwise.apps.lab.folder import FolderError, LabFolder, default_folder
 from ringwise.apps.lab.journal import MAX_BYTES
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import status_document
-from ringwise.cli.completion import BoardName
+from ringwise.cli.completion import KnownName, shipped_board_names
 from ringwise.cli.drawing.cluster import counts_text, use_text
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.inputs import load_configuration
@@ -41,7 +41,7 @@ _FLEET = ("nodes", "board", "leaf_size", "superpod_size")
 )
 @click.option(
     "--board",
-    type=BoardName(),
+    type=KnownName(shipped_board_names),
     default="910-x8",
     show_default=True,
     help="Their board; `ringwise boards` lists them. Several with their nodes: 910-x8:200,310p:50.",

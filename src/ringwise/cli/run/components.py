@@ -9,14 +9,14 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ringwise.cli.ask.web_options import WEB, take_web
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, shown_default
-from ringwise.cli.output import board_option, stop, with_options
+from ringwise.cli.output import Command, api_server_options, board_option, stop, with_options
 from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
@@ -29,8 +29,6 @@ from ringwise.wellknown import (
 
 if TYPE_CHECKING:
     from ringwise.apps.kube_scheduler import ComponentOptions
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -93,10 +91,6 @@ def _configuration_map(what: str) -> Callable[[Command], Command]:
     )
 
 
-_API_SERVER = (
-    click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
-    click.option("--context", help="A context of the kubeconfig."),
-)
 _HEALTH = click.option(
     "--healthz-address",
     "health_address",
@@ -126,7 +120,7 @@ queue_command_option = click.option(
 )
 _cluster_options = with_options(
     (
-        *_API_SERVER,
+        *api_server_options,
         click.option(
             "--leader-elect/--no-leader-elect",
             default=True,
@@ -288,7 +282,7 @@ def _run_component(options: ComponentOptions) -> None:
 
 
 @click.command("admission")
-@with_options(_API_SERVER)
+@with_options(api_server_options)
 @click.option(
     "--namespace",
     default=_own_namespace,

@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -18,15 +18,13 @@ from click.core import ParameterSource
 from ringwise import __version__
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.listening import default_address, own_address, shown_default
-from ringwise.cli.output import require_grpc, stop
+from ringwise.cli.output import Command, api_server_options, require_grpc, stop, with_options
 from ringwise.log import Logger
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
 _LOG = Logger()
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NODE_NAME = 230
@@ -68,6 +66,11 @@ def _text(name: str, help: str, default: str = "") -> Callable[[Command], Comman
     )
 
 
+def _path(name: str, help: str, default: str | None = None) -> Callable[[Command], Command]:
+    shown = default is not None
+    return click.option(name, type=click.Path(path_type=Path), default=default, show_default=shown, help=help)
+
+
 def _variable(name: str) -> str:
     words = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower().replace("310_p", "310p_")
     return words.replace("-", "_")
@@ -106,8 +109,8 @@ def _no_effect(name: str) -> str:
     return f"No effect: {_WITHOUT_EFFECT[name]}."
 
 
-def _options(command: Command) -> Command:
-    options = (
+_options = with_options(
+    (
         click.option(
             "--node-name", envvar="NODE_NAME", required=True, help="Name of this node. [env var: NODE_NAME]"
         ),
@@ -118,14 +121,8 @@ def _options(command: Command) -> Command:
             show_default=True,
             help="Where chips are read; auto takes libdcmi.so, else npu-smi.",
         ),
-        click.option(
-            "--simulated-chips", type=click.Path(path_type=Path), help="A description of chips, as JSON."
-        ),
-        click.option(
-            "--simulated-socket",
-            type=click.Path(path_type=Path),
-            help="Take changes of simulated chips on this unix socket.",
-        ),
+        _path("--simulated-chips", "A description of chips, as JSON."),
+        _path("--simulated-socket", "Take changes of simulated chips on this unix socket."),
         click.option(
             "--mount-by",
             type=click.Choice(["auto", "ascend-docker", "plain", "cdi"]),
@@ -137,43 +134,28 @@ def _options(command: Command) -> Command:
         click.option(
             "--mount-driver", is_flag=True, help="Mount the driver's files, too, with plain device nodes."
         ),
-        click.option(
-            "--kubelet-dir",
-            type=click.Path(path_type=Path),
-            default="/var/lib/kubelet",
-            show_default=True,
-            help="Kubelet's folder, with device-plugins and pod-resources.",
+        _path(
+            "--kubelet-dir", "Kubelet's folder, with device-plugins and pod-resources.", "/var/lib/kubelet"
         ),
-        click.option(
+        _path(
             "--state-dir",
-            type=click.Path(path_type=Path),
-            help="Where mounts are remembered. Default: device-plugins/ringwise in kubelet's folder.",
+            "Where mounts are remembered. Default: device-plugins/ringwise in kubelet's folder.",
         ),
-        click.option(
-            "--cdi-dir",
-            type=click.Path(path_type=Path),
-            default="/var/run/cdi",
-            show_default=True,
-            help="Where CDI specifications are written.",
-        ),
-        click.option(
+        _path("--cdi-dir", "Where CDI specifications are written.", "/var/run/cdi"),
+        _path(
             "--control-groups",
-            type=click.Path(path_type=Path),
-            default="/sys/fs/cgroup",
-            show_default=True,
-            help="The host's control groups, to see whether the container of a deleted pod still runs.",
+            "The host's control groups, to see whether the container of a deleted pod still runs.",
+            "/sys/fs/cgroup",
         ),
-        click.option(
+        _path(
             "--container-specs",
-            type=click.Path(path_type=Path),
-            help="The container runtime's folder of containers, to see which chips those have of whose mount "
+            "The container runtime's folder of containers, to see which chips those have of whose mount "
             "there is no record: their specifications are read, with their environment. Default: not read.",
         ),
         click.option(
             "--set-labels/--no-labels", default=True, show_default=True, help="Set missing node labels."
         ),
-        click.option("--kubeconfig", help="Default: $KUBECONFIG, the pod's account, ~/.kube/config."),
-        click.option("--context", help="A context of the kubeconfig."),
+        *api_server_options,
         click.option(
             "--metrics-address",
             default=default_address(8082),
@@ -223,9 +205,7 @@ def _options(command: Command) -> Command:
             callback=_print_version,
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+)
 
 
 @click.command("device-plugin")
