@@ -302,59 +302,51 @@ def _accounts(choices: Choices) -> Iterator[Object]:
 
 
 def _access(choices: Choices) -> Iterator[Object]:
+    for namespace, name, rules, component in _rights(choices):
+        kind = "ClusterRole" if namespace is None else "Role"
+        meta, api = _meta(name, namespace, component), f"{RBAC_GROUP}/v1"
+        yield {"apiVersion": api, "kind": kind, "metadata": meta, "rules": access_rules()[rules]}
+        account = {"kind": "ServiceAccount", "name": f"ringwise-{component}", "namespace": choices.namespace}
+        yield {
+            "apiVersion": api,
+            "kind": f"{kind}Binding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": name},
+            "subjects": [account],
+        }
+
+
+def _rights(choices: Choices) -> Iterator[tuple[str | None, str, str, str]]:
+    """Namespace, or None for the whole cluster; name of the role; its rules; the component that has it."""
     own = choices.namespace
-    yield from _cluster_access("ringwise-reader", "reader", "scheduler", own)
+    yield None, "ringwise-reader", "reader", "scheduler"
     if not choices.shadow:
-        yield from _cluster_access(SCHEDULER, "scheduler", "scheduler", own)
+        yield None, SCHEDULER, "scheduler", "scheduler"
     for namespace in (KUBE_SYSTEM, MINDX_DL):
-        yield from _access_in(namespace, "ringwise-reports", "reports", "scheduler", own)
-    yield from _access_in(own, "ringwise-configuration", "configuration", "scheduler", own)
+        yield namespace, "ringwise-reports", "reports", "scheduler"
+    yield own, "ringwise-configuration", "configuration", "scheduler"
     if choices.dashboard is not None:
-        yield from _cluster_access(DASHBOARD, "web", "scheduler", own)
+        yield None, DASHBOARD, "web", "scheduler"
     if not choices.shadow:
-        yield from _access_in(VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler", own)
+        yield VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler"
         for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
-            yield from _access_in(namespace, RESCHEDULING_CONFIG_MAP, "rescheduling", "scheduler", own)
-        yield from _access_in(MINDX_DL, RESCHEDULING_CONFIG_MAP, "rescheduleRecords", "scheduler", own)
+            yield namespace, RESCHEDULING_CONFIG_MAP, "rescheduling", "scheduler"
+        yield MINDX_DL, RESCHEDULING_CONFIG_MAP, "rescheduleRecords", "scheduler"
         if choices.with_reset_config:
-            yield from _cluster_access("ringwise-reset-config", "resetConfig", "scheduler", own)
-        yield from _access_in(own, SCHEDULER, "schedulerLease", "scheduler", own)
+            yield None, "ringwise-reset-config", "resetConfig", "scheduler"
+        yield own, SCHEDULER, "schedulerLease", "scheduler"
     if choices.with_controller:
-        yield from _cluster_access(CONTROLLER, "controller", "controller", own)
-        yield from _access_in(own, CONTROLLER, "controllerLease", "controller", own)
+        yield None, CONTROLLER, "controller", "controller"
+        yield own, CONTROLLER, "controllerLease", "controller"
     if choices.with_admission:
-        yield from _cluster_access(ADMISSION, "admission", "admission", own)
-        yield from _access_in(own, ADMISSION, "admissionSecret", "admission", own)
-        yield from _access_in(own, f"{ADMISSION}-configuration", "configuration", "admission", own)
-        yield from _access_in(KUBE_SYSTEM, ADMISSION, "admissionTopology", "admission", own)
+        yield None, ADMISSION, "admission", "admission"
+        yield own, ADMISSION, "admissionSecret", "admission"
+        yield own, f"{ADMISSION}-configuration", "configuration", "admission"
+        yield KUBE_SYSTEM, ADMISSION, "admissionTopology", "admission"
     if choices.with_device_plugin:
-        yield from _cluster_access(DEVICE_PLUGIN, "devicePlugin", "device-plugin", own)
-        yield from _access_in(KUBE_SYSTEM, DEVICE_PLUGIN, "deviceReports", "device-plugin", own)
-        yield from _access_in(own, f"{DEVICE_PLUGIN}-events", "deviceEvents", "device-plugin", own)
-
-
-def _cluster_access(name: str, rules: str, component: str, own: str) -> Iterator[Object]:
-    yield _role("ClusterRole", _meta(name, None, component), rules)
-    yield _binding("ClusterRole", _meta(name, None, component), component, own)
-
-
-def _access_in(namespace: str, name: str, rules: str, component: str, own: str) -> Iterator[Object]:
-    yield _role("Role", _meta(name, namespace, component), rules)
-    yield _binding("Role", _meta(name, namespace, component), component, own)
-
-
-def _role(kind: str, meta: Object, rules: str) -> Object:
-    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": meta, "rules": access_rules()[rules]}
-
-
-def _binding(kind: str, meta: Object, component: str, own: str) -> Object:
-    return {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": f"{kind}Binding",
-        "metadata": meta,
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": kind, "name": meta["name"]},
-        "subjects": [{"kind": "ServiceAccount", "name": f"ringwise-{component}", "namespace": own}],
-    }
+        yield None, DEVICE_PLUGIN, "devicePlugin", "device-plugin"
+        yield KUBE_SYSTEM, DEVICE_PLUGIN, "deviceReports", "device-plugin"
+        yield own, f"{DEVICE_PLUGIN}-events", "deviceEvents", "device-plugin"
 
 
 # -- workloads
@@ -392,12 +384,11 @@ def _replicas(choices: Choices) -> int:
 def _workload(
     choices: Choices, component: str, arguments: list[str], requests: Object, memory: str
 ) -> Iterator[Object]:
-    ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
-    if component == "admission":
-        ports = {"webhook": WEBHOOK_PORT, "health": HEALTH_PORT}
     name = f"ringwise-{component}"
     labels = _labels(component)
     selector = {"matchLabels": _selected(component)}
+    # Components listen on the address of their pod alone.
+    env = _from_fields(POD_NAMESPACE="metadata.namespace", POD_IP="status.podIP")
     deployment: Object = {
         "apiVersion": DEPLOYMENT_API,
         "kind": "Deployment",
@@ -427,21 +418,7 @@ def _workload(
                     ],
                     "containers": [
                         {
-                            "name": component,
-                            "image": choices.image,
-                            "imagePullPolicy": "IfNotPresent",
-                            "args": arguments,
-                            # Components listen on the address of their pod alone.
-                            "env": [
-                                _from_field("POD_NAMESPACE", "metadata.namespace"),
-                                _from_field("POD_IP", "status.podIP"),
-                            ],
-                            "ports": [
-                                {"name": port, "containerPort": number} for port, number in ports.items()
-                            ],
-                            "livenessProbe": _probe("/healthz", period=10, failures=6),
-                            "readinessProbe": _probe("/readyz", period=5, failures=3),
-                            "resources": {"requests": requests, "limits": {"memory": memory}},
+                            **_container(choices, component, arguments, env, requests, memory),
                             "securityContext": {
                                 "allowPrivilegeEscalation": False,
                                 "readOnlyRootFilesystem": True,
@@ -464,6 +441,26 @@ def _workload(
         "kind": "PodDisruptionBudget",
         "metadata": _meta(name, choices.namespace, component),
         "spec": {"maxUnavailable": 1, "selector": selector},
+    }
+
+
+def _container(
+    choices: Choices, component: str, arguments: list[str], env: list[Object], requests: Object, memory: str
+) -> Object:
+    """What the containers of all components have."""
+    first = ("webhook", WEBHOOK_PORT) if component == "admission" else ("metrics", METRICS_PORT)
+    return {
+        "name": component,
+        "image": choices.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": arguments,
+        "env": env,
+        "ports": [
+            {"name": name, "containerPort": number} for name, number in (first, ("health", HEALTH_PORT))
+        ],
+        "livenessProbe": _probe("/healthz", period=10, failures=6),
+        "readinessProbe": _probe("/readyz", period=5, failures=3),
+        "resources": {"requests": requests, "limits": {"memory": memory}},
     }
 
 
@@ -503,7 +500,19 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
         # Where the plugin sees whether the container of a deleted pod has ended.
         "control-groups": (str(CONTROL_GROUPS), "Directory", True),
     }
-    ports = {"metrics": METRICS_PORT, "health": HEALTH_PORT}
+    arguments = [
+        component,
+        f"--metrics-address=$(POD_IP):{METRICS_PORT}",
+        f"--healthz-address={HEALTH_PORT}",
+    ]
+    env = _from_fields(
+        NODE_NAME="spec.nodeName",
+        POD_NAME="metadata.name",
+        POD_NAMESPACE="metadata.namespace",
+        POD_IP="status.podIP",
+    )
+    env.append({"name": "LD_LIBRARY_PATH", "value": ":".join(_LIBRARIES)})
+    requests = {"cpu": "50m", "memory": "128Mi"}
     yield {
         "apiVersion": DEPLOYMENT_API,
         "kind": "DaemonSet",
@@ -523,30 +532,7 @@ def _device_plugin(choices: Choices) -> Iterator[Object]:
                     "affinity": {"nodeAffinity": _node_affinity(choices.device_plugin_nodes)},
                     "containers": [
                         {
-                            "name": component,
-                            "image": choices.image,
-                            "imagePullPolicy": "IfNotPresent",
-                            "args": [
-                                component,
-                                f"--metrics-address=$(POD_IP):{METRICS_PORT}",
-                                f"--healthz-address={HEALTH_PORT}",
-                            ],
-                            "env": [
-                                _from_field("NODE_NAME", "spec.nodeName"),
-                                _from_field("POD_NAME", "metadata.name"),
-                                _from_field("POD_NAMESPACE", "metadata.namespace"),
-                                _from_field("POD_IP", "status.podIP"),
-                                {"name": "LD_LIBRARY_PATH", "value": ":".join(_LIBRARIES)},
-                            ],
-                            "ports": [
-                                {"name": port, "containerPort": number} for port, number in ports.items()
-                            ],
-                            "livenessProbe": _probe("/healthz", period=10, failures=6),
-                            "readinessProbe": _probe("/readyz", period=5, failures=3),
-                            "resources": {
-                                "requests": {"cpu": "50m", "memory": "128Mi"},
-                                "limits": {"memory": "256Mi"},
-                            },
+                            **_container(choices, component, arguments, env, requests, "256Mi"),
                             "securityContext": {"privileged": True, "readOnlyRootFilesystem": True},
                             "volumeMounts": [
                                 {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
@@ -571,8 +557,8 @@ def _node_affinity(nodes: str) -> Object:
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
-def _from_field(name: str, path: str) -> Object:
-    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+def _from_fields(**paths: str) -> list[Object]:
+    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in paths.items()]
 
 
 def _selected(component: str) -> dict[str, str]:
