@@ -372,18 +372,23 @@ def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) 
     for key, pods in by_group.items():
         if key in known:
             continue
-        yield missing_group_view(objects.view, key, objects.view.jobs.get(key), pods)
+        yield pods_view(objects.view, "PodGroup", pods, objects.view.jobs.get(key))
 
 
-def missing_group_view(view: SchedulerView, key: str, job: Job | None, pods: list[Pod]) -> JobView:
-    namespace, _, name = key.partition("/")
+def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> JobView:
+    return pods_view(objects.view, "Pod", [pod], objects.view.job_of(pod.uid) or others.get(pod.uid))
+
+
+def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) -> JobView:
+    """A pod on its own, or the pods of a PodGroup that does not exist."""
+    first = pods[0]
     return JobView(
-        namespace,
-        name,
-        "PodGroup",
+        first.namespace,
+        first.name if kind == "Pod" else first.group or "",
+        kind,
         "default" if job is None else job.queue,
-        0 if job is None else job.priority,
-        pod_phase(pods[0]),
+        job.priority if job is not None else first.priority if kind == "Pod" else 0,
+        pod_phase(first),
         pods,
         len(pods),
         1,
@@ -391,30 +396,7 @@ def missing_group_view(view: SchedulerView, key: str, job: Job | None, pods: lis
         sum(pod.cls.chips for pod in pods),
         _reason(view, job),
         job,
-        labels=pods[0].labels,
-    )
-
-
-def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> JobView:
-    return pod_view(objects.view, pod, objects.view.job_of(pod.uid) or others.get(pod.uid))
-
-
-def pod_view(view: SchedulerView, pod: Pod, job: Job | None) -> JobView:
-    return JobView(
-        pod.namespace,
-        pod.name,
-        "Pod",
-        "default" if job is None else job.queue,
-        pod.priority if job is None else job.priority,
-        pod_phase(pod),
-        [pod],
-        1,
-        1,
-        pod.created,
-        pod.cls.chips,
-        _reason(view, job),
-        job,
-        labels=pod.labels,
+        labels=first.labels,
     )
 
 
@@ -426,10 +408,9 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
         found = vcjob_view(view, vcjob, job, pods)
     elif job.group is not None:
         found = group_view(view, job.group, job, pods)
-    elif pods and pods[0].group is not None:
-        found = missing_group_view(view, job.key, job, pods)
     elif pods:
-        found = pod_view(view, pods[0], job)
+        alone = pods[0].group is None
+        found = pods_view(view, "Pod", pods[:1], job) if alone else pods_view(view, "PodGroup", pods, job)
     else:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
@@ -444,7 +425,7 @@ def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
     """A pod of another scheduler, which is shown where it has chips or waits for them."""
     if not pod.cls.chips or not pod.live or pod.unreadable:
         return None
-    return pod_view(view, pod, view.job_of_other(pod))
+    return pods_view(view, "Pod", [pod], view.job_of_other(pod))
 
 
 def shown_jobs(view: SchedulerView) -> Iterator[JobView]:
