@@ -1,4 +1,4 @@
-"""The document of `why --story`: the life of one job."""
+"""The documents of `why --story` and of a drill: the life of jobs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ringwise.durations import time_text
 from ringwise.scheduler.explain.story import PLACED, WAITS, JobStory, PodStep, StoryEntry
 from ringwise.views.documents.explain import PodStepFields, StoryDocument, StoryEntryFields
+from ringwise.views.documents.maintenance import DrillEntryFields
 
 _SECOND = 1_000_000_000
 
@@ -38,6 +39,23 @@ def entry_document(entry: StoryEntry) -> StoryEntryFields:
         "took_seconds": None if entry.took is None else seconds(entry.took),
         "pods": [step_fields(step) for step in entry.pods],
     }
+
+
+def timeline_fields(start: int, entries: Iterable[tuple[str, StoryEntry]]) -> list[DrillEntryFields]:
+    """What happened, with the job that it happened to."""
+    return [
+        {
+            "time": time_text(entry.at),
+            "nanoseconds": entry.at,
+            "after_seconds": seconds(entry.at - start),
+            "job": job or None,
+            "kind": entry.kind,
+            "text": entry.text,
+            "took_seconds": None if entry.took is None else seconds(entry.took),
+            "pods": [step_fields(step) for step in entry.pods],
+        }
+        for job, entry in entries
+    ]
 
 
 def step_fields(step: PodStep) -> PodStepFields:

@@ -34,16 +34,7 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
 
 
 def _runs(console: Console, document: SimulationDocument) -> None:
-    columns = [
-        Column("run", wraps=True),
-        Column("mean wait", right=True),
-        Column("over bound", right=True),
-        Column("p50", right=True),
-        Column("p90", right=True),
-        Column("p99", right=True),
-        Column("in use", right=True),
-    ]
-    table = Table(columns, gap=2)
+    table = _table("mean wait", "over bound", "p50", "p90", "p99", "in use")
     for run in document["runs"]:
         wait, over = run["wait_seconds"], run["mean_over_bound"]
         table.add(
@@ -57,14 +48,7 @@ def _runs(console: Console, document: SimulationDocument) -> None:
         )
     table.print(console)
     console.print()
-    columns = [
-        Column("run", wraps=True),
-        Column("head blocked", right=True),
-        Column("idle chip-hours", right=True),
-        Column("restarts", right=True),
-        Column("lost chip-hours", right=True),
-    ]
-    table = Table(columns, gap=2)
+    table = _table("head blocked", "idle chip-hours", "restarts", "lost chip-hours")
     for run in document["runs"]:
         table.add(
             run["name"],
@@ -74,6 +58,10 @@ def _runs(console: Console, document: SimulationDocument) -> None:
             f"{run['lost_chip_hours']:,.0f}",
         )
     table.print(console)
+
+
+def _table(*numbers: str) -> Table:
+    return Table([Column("run", wraps=True), *(Column(name, right=True) for name in numbers)], gap=2)
 
 
 def _sizes(console: Console, document: SimulationDocument) -> None:

@@ -81,8 +81,7 @@ def _document(results: list[DrillResult], passed: bool) -> DrillDocument:
 def _fields(result: DrillResult) -> DrillFields:
     from ringwise.apps.drill.run import START
     from ringwise.durations import time_text
-    from ringwise.views.drill import timeline_fields
-    from ringwise.views.story import seconds
+    from ringwise.views.story import seconds, timeline_fields
 
     return {
         "file": str(result.drill.path),
