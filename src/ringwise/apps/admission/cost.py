@@ -6,9 +6,11 @@ tasks, and with the pods it expands to. All three are known before the check sta
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from ringwise.manifests.objects.workloads import OPERATOR_KINDS
 
 #: Limits of one review. Under them a check takes less than a second on one core.
 MAX_OBJECT_BYTES = 512 << 10
@@ -23,28 +25,26 @@ class _Task(msgspec.Struct):
     replicas: Any = None
 
 
-_Roles = dict[str, _Task | None]
+#: Fields with the roles of the jobs of operators. A Deployment is checked by one of its pods.
+_ROLES = tuple(kind.attribute for kind in OPERATOR_KINDS.values())
+
+if TYPE_CHECKING:
+    _Spec = Any
+else:
+    _Spec = msgspec.defstruct(
+        "_Spec",
+        [
+            ("tasks", list[_Task] | None, None),
+            *((name, dict[str, _Task | None] | None, None) for name in _ROLES),
+        ],
+        rename="camel",
+    )
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    """Of a vcjob or of an operator's job. A Deployment is checked by one of its pods."""
-
-    tasks: list[_Task] | None = None
-    replica_specs: _Roles | None = None
-    pytorch_replica_specs: _Roles | None = None
-    tf_replica_specs: _Roles | None = None
-    mpi_replica_specs: _Roles | None = None
-    paddle_replica_specs: _Roles | None = None
-    xgb_replica_specs: _Roles | None = None
-    jax_replica_specs: _Roles | None = None
-
-    def parts(self) -> list[_Task]:
-        roles = (
-            *(self.replica_specs, self.pytorch_replica_specs, self.tf_replica_specs),
-            *(self.mpi_replica_specs, self.paddle_replica_specs, self.xgb_replica_specs),
-            self.jax_replica_specs,
-        )
-        return [*(self.tasks or ()), *(role or _Task() for group in roles for role in (group or {}).values())]
+def _parts(spec: _Spec) -> list[_Task]:
+    """The tasks of a vcjob, the roles of an operator's job."""
+    roles = (role or _Task() for name in _ROLES for role in (getattr(spec, name) or {}).values())
+    return [*(spec.tasks or ()), *roles]
 
 
 class _Object(msgspec.Struct):
@@ -81,6 +81,6 @@ def cost_of(raw: msgspec.Raw) -> Cost:
         found = msgspec.json.decode(raw, type=_Object)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return Cost(len(bytes(raw)))
-    tasks = found.spec.parts() if found.spec is not None else []
+    tasks = _parts(found.spec) if found.spec is not None else []
     replicas = [task.replicas if isinstance(task.replicas, int) else 1 for task in tasks]
     return Cost(len(bytes(raw)), len(tasks), sum(max(0, count) for count in replicas) or 1)

@@ -311,20 +311,21 @@ class Reviews:
             turn.release()
 
 
+def _response(review: dict[str, Any] | None) -> web.Response:
+    if review is None:
+        return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
+    return web.json_response(review)
+
+
 def application(cluster: KnownCluster) -> web.Application:
     reviews = Reviews(cluster)
 
     async def validate(request: web.Request) -> web.Response:
-        answered = await reviews.answer(await read_body(request))
-        if answered is None:
-            return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
-        return web.json_response(answered)
+        return _response(await reviews.answer(await read_body(request)))
 
     async def mutate(request: web.Request) -> web.Response:
-        answered = filled(await read_body(request), cluster.scheduler_names, cluster.namespace_queues)
-        if answered is None:
-            return web.Response(status=400, text="the body is no AdmissionReview of admission.k8s.io/v1")
-        return web.json_response(answered)
+        body = await read_body(request)
+        return _response(filled(body, cluster.scheduler_names, cluster.namespace_queues))
 
     app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     app.router.add_post(PATH, validate)

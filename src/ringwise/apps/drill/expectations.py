@@ -77,12 +77,8 @@ def places_of(live: LiveLab, name: str) -> dict[int, Checked]:
     return ranks_of(job_named(live, name))
 
 
-def problems_of(live: LiveLab, step: Expect, before: Before, book: StoryBook) -> list[str]:
+def problems_of(live: LiveLab, step: Expect, before: Before, book: StoryBook) -> Iterator[str]:
     """What is not as expected, one sentence each."""
-    return list(_problems(live, step, before, book))
-
-
-def _problems(live: LiveLab, step: Expect, before: Before, book: StoryBook) -> Iterator[str]:
     view = job_named(live, step.job)
     if step.phase is not None and view.shown_phase != step.phase:
         yield f"it is {view.shown_phase}"

@@ -36,6 +36,7 @@ from ringwise.embed.clock import SECOND
 from ringwise.embed.loop import NotConvergingError
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
+from ringwise.framework.configuration import SETTINGS_ENTRY
 from ringwise.grammar import agrees
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.text.errors import ConfigurationError
@@ -117,17 +118,8 @@ def _lab_settings(drill: Drill) -> LabSettings:
 
 
 def _configuration(drill: Drill) -> str:
-    """The default configuration with the settings of the drill; JSON is YAML, too."""
-    first, second = ("priority", "gang", "conformance", "topology910"), (
-        "drf", "predicates", "proportion", "nodeorder", "binpack"
-    )  # fmt: skip
-    return json.dumps(
-        {
-            "actions": "enqueue, allocate, backfill",
-            "tiers": [{"plugins": [{"name": name} for name in names]} for names in (first, second)],
-            "configurations": [{"name": "init-params", "arguments": dict(drill.settings)}],
-        }
-    )
+    """The settings of the drill, all else by default; JSON is YAML, too."""
+    return json.dumps({"configurations": [{"name": SETTINGS_ENTRY, "arguments": dict(drill.settings)}]})
 
 
 class _Run:
@@ -311,7 +303,7 @@ class _Run:
         job_named(live, step.job)
 
         def problems() -> list[str]:
-            return problems_of(live, step, self._before, self._book)
+            return list(problems_of(live, step, self._before, self._book))
 
         found = problems()
         if step.throughout is not None:

@@ -95,8 +95,7 @@ _REPLICA_SET = "ReplicaSet"
 class OperatorKind:
     """A kind whose pods an operator creates, together with a PodGroup."""
 
-    #: Field of the spec with the roles, on the wire and in `OperatorJobSpecWire`.
-    field: str
+    #: Field of `OperatorJobSpecWire` with the roles.
     attribute: str
     #: Roles in the order of their ranks, leaders first.
     roles: tuple[str, ...]
@@ -107,6 +106,14 @@ class OperatorKind:
     operator: str = ""
     #: Role of which the name of the only pod has no number.
     unnumbered: str = ""
+
+    @property
+    def field(self) -> str:
+        """The same in a manifest."""
+        fields = zip(
+            OperatorJobSpecWire.__struct_fields__, OperatorJobSpecWire.__struct_encode_fields__, strict=True
+        )
+        return dict(fields)[self.attribute]
 
 
 REPLICATED_KINDS: frozenset[tuple[str, str]] = frozenset(
@@ -120,7 +127,6 @@ REPLICATED_KINDS: frozenset[tuple[str, str]] = frozenset(
 )
 OPERATOR_KINDS: Mapping[tuple[str, str], OperatorKind] = {
     (ASCEND_JOB_GROUP, "AscendJob"): OperatorKind(
-        "replicaSpecs",
         "replica_specs",
         ("Master", "Scheduler", "Chief", "Worker"),
         {"pytorch": "Master", "mindspore": "Scheduler", "tensorflow": "Chief"},
@@ -128,30 +134,26 @@ OPERATOR_KINDS: Mapping[tuple[str, str], OperatorKind] = {
         ASCEND_OPERATOR,
     ),
     (KUBEFLOW_GROUP, "PyTorchJob"): OperatorKind(
-        "pytorchReplicaSpecs", "pytorch_replica_specs", ("Master", "Worker"), operator="pytorchjob-controller"
+        "pytorch_replica_specs", ("Master", "Worker"), operator="pytorchjob-controller"
     ),
     (KUBEFLOW_GROUP, "TFJob"): OperatorKind(
-        "tfReplicaSpecs",
         "tf_replica_specs",
         ("Chief", "Master", "PS", "Worker", "Evaluator"),
         operator="tfjob-controller",
     ),
     (KUBEFLOW_GROUP, "MPIJob"): OperatorKind(
-        "mpiReplicaSpecs",
         "mpi_replica_specs",
         ("Launcher", "Worker"),
         operator="mpijob-controller",
         unnumbered="Launcher",
     ),
     (KUBEFLOW_GROUP, "PaddleJob"): OperatorKind(
-        "paddleReplicaSpecs", "paddle_replica_specs", ("Master", "Worker"), operator="paddlejob-controller"
+        "paddle_replica_specs", ("Master", "Worker"), operator="paddlejob-controller"
     ),
     (KUBEFLOW_GROUP, "XGBoostJob"): OperatorKind(
-        "xgbReplicaSpecs", "xgb_replica_specs", ("Master", "Worker"), operator="xgboostjob-controller"
+        "xgb_replica_specs", ("Master", "Worker"), operator="xgboostjob-controller"
     ),
-    (KUBEFLOW_GROUP, "JAXJob"): OperatorKind(
-        "jaxReplicaSpecs", "jax_replica_specs", ("Worker",), operator="jaxjob-controller"
-    ),
+    (KUBEFLOW_GROUP, "JAXJob"): OperatorKind("jax_replica_specs", ("Worker",), operator="jaxjob-controller"),
 }
 
 
