@@ -22,10 +22,10 @@ from ringwise.apps.journal.format import JournalError, batch_line, open_journal,
 from ringwise.apps.replay import replay
 from ringwise.apps.story import story_of
 from ringwise.cli.commands import cli
-from ringwise.kube.observer import NullObserver
 from ringwise.log import LEVELS, Logger
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
+from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
@@ -37,8 +37,9 @@ SECOND = 1_000_000_000
 NOW = 1_800_000_000 * SECOND
 
 
-class Dropped(NullObserver):
+class Dropped(Metrics):
     def __init__(self) -> None:
+        super().__init__()
         self.turns = 0
 
     def journal_dropped(self) -> None:
@@ -374,7 +375,7 @@ def test_a_file_that_is_no_journal_is_not_overwritten(tmp_path: Path, content: s
     path = tmp_path / "journal.jsonl"
     path.write_text(content)
     with pytest.raises(JournalError, match=r"is no journal, and is not overwritten"):
-        JournalFiles(path, NullObserver())
+        JournalFiles(path, Metrics())
     assert path.read_text() == content
     with pytest.raises(JournalError, match=r"is a folder"):
-        JournalFiles(tmp_path, NullObserver())
+        JournalFiles(tmp_path, Metrics())

@@ -21,7 +21,6 @@ from typing import Any
 import msgspec
 
 from ringwise.apps.extensions import new_scheduler
-from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
 from ringwise.kube.watch.kinds import Reader
@@ -34,6 +33,7 @@ from ringwise.kubeclient.resources import NODES, PODS
 from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
+from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import Node
 from ringwise.wellknown import (
@@ -186,7 +186,7 @@ async def _read_all() -> Mapping[str, float]:
         RunnerSettings(read_only=True),
         Fence(clock),
         clock=clock,
-        observer=NullObserver(),
+        observer=Metrics(),
         rng=random.Random(1),
         on_crash=_raise,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ringwise.device.allocate_calls import Observer
 from ringwise.device.cards import ASCEND310P, ASCEND910, ASCEND910A3, ASCEND910B
 from ringwise.device.drivers.port import Readings
 from ringwise.device.plugin import NodePlugin
@@ -34,7 +35,7 @@ def _code_families() -> tuple[MetricFamily, ...]:
     return first, *more
 
 
-class DeviceMetrics(MetricSet):
+class DeviceMetrics(MetricSet, Observer):
     """One set of figures; hears what the plugin does. Those of chips are computed for each scrape."""
 
     def __init__(self) -> None:

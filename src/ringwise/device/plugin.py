@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ringwise.device.allocate_calls import API_ERRORS, AllocateCalls, NoObserver, Observer
+from ringwise.device.allocate_calls import API_ERRORS, AllocateCalls, Observer
 from ringwise.device.allocation import AllocationError, check_request
 from ringwise.device.allocator import Allocator
 from ringwise.device.cards import ASCEND910A5, Chip, card_type, device_type, lead, name_of, resource_of
@@ -114,7 +114,7 @@ class NodePlugin:
         self.resource = resource_of(self.card)
         self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
         self._clock: Clock = clock or RealClock()
-        self._observer: Observer = observer or NoObserver()
+        self._observer = observer or Observer()
         self._client = client
         self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
         self._rank_tables = RankTables(self.card)

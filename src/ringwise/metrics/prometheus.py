@@ -79,6 +79,7 @@ class Metrics(MetricSet):
         self._commands.inc(by=commands)
 
     def bound(self, seconds: float) -> None:
+        """A pod was bound this many seconds after the decision."""
         self._bindings.inc()
         self._bind.observe(seconds)
         self._volcano_attempts.inc("scheduled")
@@ -113,9 +114,11 @@ class Metrics(MetricSet):
         self._volcano_unscheduled.set(sum(by_reason.values()))
 
     def jobs_set_aside(self, reason: str, times: int) -> None:
+        """So many more attempts to place a job took too many steps."""
         self._set_aside.inc(reason, by=times)
 
     def chips(self, resource: str, counts: Mapping[str, int], before_drain: int) -> None:
+        """`before_drain`: of the free ones, on nodes that are drained later."""
         self._before_drain.set(before_drain, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)
@@ -127,4 +130,5 @@ class Metrics(MetricSet):
         self._shadow.inc(outcome)
 
     def journal_dropped(self) -> None:
+        """A turn is missing in the journal. Called from the core thread and from the journal's."""
         self._journal_dropped.inc()

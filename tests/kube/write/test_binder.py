@@ -15,14 +15,16 @@ from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.retry import MAX_CONFLICTS
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
+from ringwise.metrics.prometheus import Metrics
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import CHIP, PODS, HeldCredentials, InstantClock, pod, run, server, until
 
 
-class RecordingObserver:
-    """An observer that records the kinds of errors."""
+class Recording(Metrics):
+    """Records the kinds of errors."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.failed: list[str] = []
         self.retried: list[str] = []
 
@@ -32,9 +34,6 @@ class RecordingObserver:
     def bind_retried(self, kind: str) -> None:
         self.retried.append(kind)
 
-    def __getattr__(self, name: str) -> Any:
-        return lambda *arguments: None
-
 
 class Trial:
     def __init__(self, api: FakeApiServer, client: Client, clock: InstantClock, in_flight: int = 64) -> None:
@@ -43,7 +42,7 @@ class Trial:
         self.clock = clock
         self.failures: list[BindFailed] = []
         self.bound: list[Bind] = []
-        self.counting: Any = RecordingObserver()
+        self.counting = Recording()
         self.fence = Fence(clock)
         self.fence.open_forever()
         self.binder = Binder(

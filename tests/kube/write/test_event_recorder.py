@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from ringwise.kube.observer import NullObserver
 from ringwise.kube.write import event_recorder, status_queue
 from ringwise.kube.write.event_recorder import (
     EVENT_BURST,
@@ -29,6 +28,7 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence, StatusQueue
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Bind, SetPodCondition
+from ringwise.metrics.prometheus import Metrics
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, run, server, until
@@ -36,8 +36,9 @@ from tests.kube.harness import EVENTS, PODS, InstantClock, ManualClock, pod, run
 FULL = ReasonKind("full", Stage.GANG, "{free} of {asked} chips are free", ("wait for {asked} chips",))
 
 
-class DropCounter(NullObserver):
+class DropCounter(Metrics):
     def __init__(self) -> None:
+        super().__init__()
         self.dropped = Counter[str]()
 
     def status_dropped(self, kind: str) -> None:
@@ -358,7 +359,7 @@ def test_a_queue_accepts_entries_after_a_discard() -> None:
         async def write(entry: str) -> None:
             written.append(entry)
 
-        queue = StatusQueue[str]("test", write, Retrier(clock), 1, NullObserver(), clock, _never_wait)
+        queue = StatusQueue[str]("test", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
         queue.put("a", "one")
         queue.discard("a")
         assert queue.is_idle
@@ -396,7 +397,7 @@ def test_an_entry_put_while_workers_end_is_written() -> None:
                 # Like the core: it is called just after the worker has ended.
                 asyncio.get_running_loop().call_soon(queue.put, "b", "second")
 
-        queue = StatusQueue("news", write, Retrier(clock), 1, NullObserver(), clock, _never_wait)
+        queue = StatusQueue("news", write, Retrier(clock), 1, Metrics(), clock, _never_wait)
         queue.put("a", "first")
         await until(lambda: len(written) == 2)
         await queue.finish()

@@ -31,9 +31,9 @@ from ringwise.apps.journal.format import (
     snapshot_line,
 )
 from ringwise.framework.configuration import Configuration
-from ringwise.kube.observer import ComponentObserver
 from ringwise.log import Logger
 from ringwise.messages.events import Event
+from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.journal import Batch, Journal
@@ -114,7 +114,7 @@ class JournalFiles:
     def __init__(
         self,
         path: Path,
-        observer: ComponentObserver,
+        observer: Metrics,
         *,
         most_bytes: int = FILE_MEGABYTES << 20,
         files: int = FILES,

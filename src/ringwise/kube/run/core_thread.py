@@ -13,12 +13,12 @@ from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
 
 from ringwise.controller.machine import Controller
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kubeclient.clock import Clock, SteadyTime
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
+from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts
 
@@ -81,7 +81,7 @@ class MachineAdapter(Protocol):
 
     def next_deadline(self) -> int | None: ...
 
-    def count(self, observer: ComponentObserver) -> None:
+    def count(self, observer: Metrics) -> None:
         """Report gauges: pending jobs and chips."""
 
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
@@ -143,7 +143,7 @@ class SchedulerAdapter:
     def next_deadline(self) -> int | None:
         return self.scheduler.next_deadline()
 
-    def count(self, observer: ComponentObserver) -> None:
+    def count(self, observer: Metrics) -> None:
         view = self.scheduler.view
         waiting: dict[str, int] = {}
         for job in view.jobs.values():
@@ -197,7 +197,7 @@ class ControllerAdapter:
     def next_deadline(self) -> int | None:
         return self._controller.next_deadline()
 
-    def count(self, observer: ComponentObserver) -> None:
+    def count(self, observer: Metrics) -> None:
         """The controller has no gauges: it counts pods in the status of each job."""
 
     def send_early(self, deliver: Deliver, yield_to_loop: Callable[[], object]) -> None:
@@ -234,7 +234,7 @@ class CoreThread:
         on_crash: Callable[[BaseException], object],
         *,
         clock: Clock,
-        observer: ComponentObserver | None = None,
+        observer: Metrics | None = None,
         loop_is_idle: threading.Event,
     ) -> None:
         self._machines = machines
@@ -245,7 +245,7 @@ class CoreThread:
         self._on_crash = on_crash
         self._clock = clock
         self._time = SteadyTime(clock)
-        self._observer: ComponentObserver = observer or NullObserver()
+        self._observer = observer or Metrics()
         self._wakeup = threading.Condition()
         self._inbox: list[ev.Event] = []
         self._questions: list[_Question] = []

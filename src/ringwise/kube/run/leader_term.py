@@ -9,7 +9,6 @@ from functools import partial
 from typing import Protocol
 
 from ringwise.framework.registry import Registry
-from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
 from ringwise.kube.run.idle_event_loop import loop_idle_event
 from ringwise.kube.run.leader_election import LeaseSettings
@@ -37,6 +36,7 @@ from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages.commands import Command, SetAside
 from ringwise.messages.events import ReschedulingRead
+from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views.written_reasons import WrittenReasons
@@ -109,7 +109,7 @@ class LeaderTerm:
         fence: Fence,
         *,
         clock: Clock,
-        observer: ComponentObserver,
+        observer: Metrics,
         rng: random.Random,
         on_crash: Callable[[BaseException], None],
     ) -> None:

@@ -15,7 +15,6 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import Answer, CoreStoppedError, CoreThread, MachineAdapter
 from ringwise.kube.run.leader_election import LeaderElection
 from ringwise.kube.run.leader_term import LeaderTerm, RunnerSettings
@@ -26,6 +25,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.log import Logger
 from ringwise.messages.events import Event
+from ringwise.metrics.prometheus import Metrics
 
 _LOG = Logger()
 
@@ -42,7 +42,7 @@ class Runner:
         settings: RunnerSettings | None = None,
         *,
         clock: Clock | None = None,
-        observer: ComponentObserver | None = None,
+        observer: Metrics | None = None,
         rng: random.Random | None = None,
         on_synced: Callable[[], None] = lambda: None,
         watchdog_clock: Clock | None = None,
@@ -52,7 +52,7 @@ class Runner:
         self._machines = machines
         self._settings = settings or RunnerSettings()
         self._clock: Clock = clock or RealClock()
-        self._observer: ComponentObserver = observer or NullObserver()
+        self._observer = observer or Metrics()
         self._rng = rng or random.Random()
         self._on_synced = on_synced
         self._fence = Fence(self._clock)

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.run.core_thread import Deliver, SchedulerAdapter
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command
+from ringwise.metrics.prometheus import Metrics
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
@@ -41,12 +41,10 @@ class ShadowAdapter(SchedulerAdapter):
     They hold until the real binding is seen, or the pod is deleted.
     """
 
-    def __init__(
-        self, scheduler: Scheduler, report: Report, observer: ComponentObserver | None = None
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, report: Report, observer: Metrics | None = None) -> None:
         super().__init__(scheduler)
         self._report = report
-        self._observer: ComponentObserver = observer or NullObserver()
+        self._observer = observer or Metrics()
         self._decided: dict[str, Bind] = {}
         self._now = 0
         self.outcomes: Counter[str] = Counter()

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ringwise.grammar import counted
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for
 from ringwise.kube.watch.malformed import UNNAMED, MalformedObjects
 from ringwise.kube.watch.objects import KeyedObjects, change_events, deletion_events
@@ -22,6 +21,7 @@ from ringwise.kubeclient.list_watch import ListWatch, Named, WatchEvent, name_of
 from ringwise.log import Logger
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import Event
+from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
 _LOG = Logger()
@@ -57,7 +57,7 @@ class Reflector(ListWatch):
         clock: Clock,
         rng: random.Random | None = None,
         malformed: MalformedObjects | None = None,
-        observer: ComponentObserver | None = None,
+        observer: Metrics | None = None,
         page_size: int = PAGE_SIZE,
         on_crash: Callable[[BaseException], None] = lambda defect: None,
         without_forbidden: bool = False,
@@ -70,7 +70,7 @@ class Reflector(ListWatch):
         self._reader = reader
         self._sink = sink
         self._malformed = malformed if malformed is not None else MalformedObjects()
-        self._observer: ComponentObserver = observer or NullObserver()
+        self._observer = observer or Metrics()
         self._on_crash = on_crash
         self._known: dict[str, _Known] = {}
         #: Which API object holds a part that may move between API objects.

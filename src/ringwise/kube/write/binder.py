@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.write.fence import CANCEL_MARGIN, MIN_FENCE_GAP, Fence
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import MERGE_PATCH, ApiError, Client, FencedError, UnreachableError
@@ -33,6 +32,7 @@ from ringwise.kubeclient.retry import MAX_CONFLICTS, Backoff
 from ringwise.log import Logger
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
+from ringwise.metrics.prometheus import Metrics
 from ringwise.wellknown import ASCEND_REAL, PREDICATE_TIME
 
 _LOG = Logger()
@@ -79,7 +79,7 @@ class Binder:
         clock: Clock,
         on_failed: Callable[[BindFailed], None],
         on_bound: Callable[[Bind], None] = lambda bind: None,
-        observer: ComponentObserver | None = None,
+        observer: Metrics | None = None,
         rng: random.Random | None = None,
         in_flight: int = MAX_IN_FLIGHT,
         namespaces: TerminatingNamespaces | None = None,
@@ -90,7 +90,7 @@ class Binder:
         self._clock = clock
         self._on_failed = on_failed
         self._on_bound = on_bound
-        self._observer: ComponentObserver = observer or NullObserver()
+        self._observer = observer or Metrics()
         self._rng = rng or random.Random()
         self._in_flight = in_flight
         self._waiting: deque[tuple[Bind, float]] = deque()

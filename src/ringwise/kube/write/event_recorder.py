@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.watch.malformed import BadObject
 from ringwise.kube.write.status_queue import MAX_EVENT_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import cut_text, reason_text
@@ -22,6 +21,7 @@ from ringwise.manifests.kinds import KINDS
 from ringwise.manifests.text.errors import one_line
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetPodCondition
+from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
 COMPONENT = "ringwise"
@@ -117,7 +117,7 @@ class EventRecorder:
         retrier: Retrier,
         *,
         clock: Clock,
-        observer: ComponentObserver,
+        observer: Metrics,
         precedence: Precedence,
         namespaces: TerminatingNamespaces | None = None,
     ) -> None:

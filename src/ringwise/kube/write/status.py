@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from ringwise.kube.observer import ComponentObserver, NullObserver
 from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
@@ -27,6 +26,7 @@ from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
+from ringwise.metrics.prometheus import Metrics
 from ringwise.state.model import EMPTY
 
 Write = Callable[[], Awaitable[object]]
@@ -44,14 +44,14 @@ class StatusWriter:
         clock: Clock,
         queues: Mapping[str, ObservedQueue] | None = None,
         precedence: Precedence | None = None,
-        observer: ComponentObserver | None = None,
+        observer: Metrics | None = None,
         rng: random.Random | None = None,
         namespaces: TerminatingNamespaces | None = None,
     ) -> None:
         client = self._client = client.gated(fence)
         self._groups = groups
         self._clock = clock
-        observer = observer or NullObserver()
+        observer = observer or Metrics()
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         precedence = self._precedence = precedence or Precedence(clock)
         # The names of the queues are label values of metrics.

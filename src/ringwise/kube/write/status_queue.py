@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
-from ringwise.kube.observer import ComponentObserver
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
+from ringwise.metrics.prometheus import Metrics
 
 _LOG = Logger()
 
@@ -67,7 +67,7 @@ class StatusQueue(Generic[Entry]):
         write: Callable[[Entry], Awaitable[object]],
         retrier: Retrier,
         workers: int,
-        observer: ComponentObserver,
+        observer: Metrics,
         clock: Clock,
         before_write: Callable[[float], Awaitable[None]],
         *,
