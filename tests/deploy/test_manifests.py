@@ -33,11 +33,11 @@ from ringwise.apps.install.deployment import (
     chart,
     configuration,
     definitions,
+    is_image_reference,
     objects,
     watched_rules,
     watched_rules_file,
 )
-from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import cli
 from ringwise.device.drivers.dcmi import FOLDERS

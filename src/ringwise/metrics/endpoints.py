@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from ringwise.metrics.connections import Listener, OpenConnections, listening_sockets
-from ringwise.metrics.families import CONTENT_TYPE
+from ringwise.metrics.families import CONTENT_TYPE, MetricSet
 from ringwise.topology.numbers import whole_number
 
 if TYPE_CHECKING:
@@ -26,12 +26,6 @@ CLIENT_TIMEOUT = 10.0
 MAX_CONNECTIONS = 64
 #: Bytes of a request; these pages need no body.
 MAX_REQUEST = 16 << 10
-
-
-class MetricsText(Protocol):
-    """What the metrics page shows."""
-
-    def text(self) -> bytes: ...
 
 
 class AddressError(Exception):
@@ -58,7 +52,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 @asynccontextmanager
 async def serving(
-    metrics: MetricsText | None,
+    metrics: MetricSet | None,
     ready: Callable[[], bool],
     *,
     healthy: Callable[[], bool] = lambda: True,
@@ -134,7 +128,7 @@ def _page(pages: Pages, request: bytes) -> HttpPage:
     return HttpPage(HTTPStatus.NOT_FOUND, b"no such page\n") if page is None else page()
 
 
-def _metrics_pages(metrics: MetricsText) -> Pages:
+def _metrics_pages(metrics: MetricSet) -> Pages:
     return {"/metrics": lambda: HttpPage(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)}
 
 

@@ -7,6 +7,8 @@ chart; the plain manifests in the repository are printed from here, and the test
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -24,7 +26,6 @@ from ringwise.apps.admission.objects import (
     mutating_configuration,
     webhook_configuration,
 )
-from ringwise.apps.install.boards import Boards, board_config_map, give_boards
 from ringwise.apps.install.dashboard import NAME as DASHBOARD
 from ringwise.apps.install.dashboard import REPLICAS as DASHBOARD_REPLICAS
 from ringwise.apps.install.dashboard import Dashboard, dashboard_service, replicas_service
@@ -36,6 +37,7 @@ from ringwise.wellknown import (
     APP_COMPONENT,
     APP_NAME,
     APP_PART_OF,
+    BOARDS_CHECKSUM,
     BOARDS_CONFIG_MAP,
     CONTROLLER_LEASE,
     DEPLOYMENT_API,
@@ -77,6 +79,9 @@ def policy_objects(meta: dict[str, Any], rules: Mapping[str, Any], action: str) 
 
 
 Object = dict[str, Any]
+#: Boards of one's own: name of each and text of its file, by name.
+Boards = tuple[tuple[str, str], ...]
+_BOARDS_FOLDER = "/etc/ringwise/boards"
 
 IMAGE = f"ringwise/ringwise:{__version__}"
 SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
@@ -106,6 +111,19 @@ _LIBRARIES = (
 ALL_NODES, LABELLED_NODES = "all", "labelled"
 
 
+#: Registry and port, path, tag, digest: what a container runtime accepts.
+_REFERENCE = re.compile(
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::[0-9]{1,5})?/)?"
+    r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+
+
+def is_image_reference(text: str) -> bool:
+    """Whether a container runtime could pull it: `registry:5000/path/name:tag@sha256:...`"""
+    return len(text) <= 512 and _REFERENCE.fullmatch(text) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
     """The options of the installation. The chart has more."""
@@ -129,7 +147,6 @@ class Choices:
     queue_command_namespaces: tuple[str, ...] = QUEUE_COMMAND_NAMESPACES
     #: Only a scheduler that decides and writes nothing.
     shadow: bool = False
-    #: Board files of one's own: name of the board and text, by name.
     boards: Boards = ()
     #: Processes are told that their job is rescheduled: the right to change every ConfigMap.
     with_reset_config: bool = False
@@ -237,7 +254,24 @@ def _settings(choices: Choices) -> str:
 
 
 def _boards(choices: Choices) -> Iterator[Object]:
-    yield board_config_map(_meta(BOARDS_CONFIG_MAP, choices.namespace, "scheduler"), choices.boards)
+    """In a ConfigMap that scheduler and webhook mount."""
+    files = {f"{name}.toml": text for name, text in choices.boards}
+    meta = _meta(BOARDS_CONFIG_MAP, choices.namespace, "scheduler")
+    yield {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": files}
+
+
+def _give_boards(template: Object, boards: Boards) -> None:
+    """Let the pods of a template read the boards. They do so when they start: a change starts them anew."""
+    text = "".join(f"{name}\n{text}\n" for name, text in boards)
+    template["metadata"]["annotations"] = {BOARDS_CHECKSUM: hashlib.sha256(text.encode()).hexdigest()}
+    spec = template["spec"]
+    (container,) = spec["containers"]
+    container["args"] = [
+        *container["args"],
+        *(f"--board-file={_BOARDS_FOLDER}/{name}.toml" for name, _ in boards),
+    ]
+    container["volumeMounts"] = [{"name": "boards", "mountPath": _BOARDS_FOLDER, "readOnly": True}]
+    spec["volumes"] = [{"name": "boards", "configMap": {"name": BOARDS_CONFIG_MAP}}]
 
 
 def annotation_policies(choices: Choices) -> Iterator[Object]:
@@ -432,7 +466,7 @@ def _workload(
     }
     # The controller makes pods and chooses no chips.
     if choices.boards and component != "controller":
-        give_boards(deployment["spec"]["template"], choices.boards)
+        _give_boards(deployment["spec"]["template"], choices.boards)
     if choices.dashboard is not None and component == "scheduler":
         choices.dashboard.give_certificate(deployment["spec"]["template"])
     yield deployment

@@ -10,18 +10,18 @@ from typing import Any
 
 import click
 
-from ringwise.apps.install.boards import Boards
 from ringwise.apps.install.dashboard import Dashboard, is_dns_name
 from ringwise.apps.install.deployment import (
     ALL_NODES,
     IMAGE,
     LABELLED_NODES,
     VENDOR_ACCOUNTS,
+    Boards,
     Choices,
     definitions,
+    is_image_reference,
     objects,
 )
-from ringwise.apps.install.images import is_image_reference
 from ringwise.apps.install.steps import InstallError, Step, install, printed, steps_document, uninstall
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (

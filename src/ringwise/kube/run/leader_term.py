@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
 from ringwise.framework.registry import Registry
 from ringwise.kube.run.core_thread import CoreThread, MachineAdapter
@@ -86,20 +85,6 @@ class RunnerSettings:
     written: WrittenReasons | None = None
 
 
-class CommandSink(Protocol):
-    def execute(self, commands: list[Command]) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
-class _Discard:
-    """Executes nothing: for a read-only component."""
-
-    def execute(self, commands: list[Command]) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
 class LeaderTerm:
     def __init__(
         self,
@@ -138,7 +123,8 @@ class LeaderTerm:
         )
         self._config_maps = OwnConfigMaps(self._writer, settings.namespace)
         self._status: StatusWriter | None = None
-        self._sink: CommandSink = _Discard() if settings.read_only else self._executor()
+        #: None: a read-only component executes nothing.
+        self._sink = None if settings.read_only else self._executor()
         kinds = watched_kinds(
             self._templates,
             self._groups,
@@ -217,11 +203,13 @@ class LeaderTerm:
         if self._job_commands is not None:
             await self._job_commands.stop()
         await self._first_work.stop()
-        await self._sink.stop()
+        if self._sink is not None:
+            await self._sink.stop()
 
     def _execute(self, commands: list[Command]) -> None:
         try:
-            self._sink.execute(commands)
+            if self._sink is not None:
+                self._sink.execute(commands)
         except Exception as defect:
             # A lost command would leave chips held for a pod that does not get them.
             self._on_crash(defect)
