@@ -22,16 +22,12 @@ _SECOND = 1_000_000_000
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
-def _monotonic() -> float:
-    return time.clock_gettime(_CLOCK)
-
-
 class RealClock:
     def now(self) -> int:
         return time.time_ns()
 
     def monotonic(self) -> float:
-        return _monotonic()
+        return time.clock_gettime(_CLOCK)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

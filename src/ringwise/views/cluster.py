@@ -235,7 +235,8 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     found += _of_groups(objects, by_group)
     found += _of_missing_groups(objects, by_group)
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
-    found += [_of_pod(objects, pod, others) for pod in alone]
+    known = objects.view.job_of
+    found += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
     records = objects.view.cluster.pods
     hurt = HurtJobs(objects.view)
     for view in found:
@@ -373,10 +374,6 @@ def _of_missing_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) 
         if key in known:
             continue
         yield pods_view(objects.view, "PodGroup", pods, objects.view.jobs.get(key))
-
-
-def _of_pod(objects: ClusterObjects, pod: Pod, others: Mapping[str, Job]) -> JobView:
-    return pods_view(objects.view, "Pod", [pod], objects.view.job_of(pod.uid) or others.get(pod.uid))
 
 
 def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) -> JobView:

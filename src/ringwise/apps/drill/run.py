@@ -258,7 +258,7 @@ class _Run:
         chips: tuple[int, ...] = step.chips or ()
         if isinstance(step, Inject):
             if step.chips in (None, ALL) and step.kind == "chip" and isinstance(step.target, PodOf):
-                chips = self._pod_chips(step.target)[:1]
+                chips = self._place(step.target).chips[:1]
             live.inject_fault(
                 str(step.kind), nodes, chips=chips, level=step.level, code=step.code, status=step.status
             )
@@ -288,9 +288,6 @@ class _Run:
         if found is None or not found.node:
             raise LookupError(f"rank {target.rank} of {target.job} has no node")
         return found
-
-    def _pod_chips(self, target: PodOf) -> tuple[int, ...]:
-        return self._place(target).chips
 
     def _remember(self) -> None:
         """What the next expectations compare with: where every pod is now, and how far the stories are."""

@@ -19,6 +19,7 @@ from ringwise.kube.write.default_queues import create_if_missing, default_queues
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.list_watch import NamedObject, ObjectName
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, QUEUES, Resource
+from ringwise.manifests.config_maps.switch_lists import BlockDumper
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
 from ringwise.wellknown import (
@@ -157,18 +158,11 @@ def printed(choices: Choices) -> str:
     return "---\n".join(yaml.dump(one, Dumper=_Plain, sort_keys=False, width=110) for one in every)
 
 
-class _Plain(yaml.SafeDumper):
-    """Repeats what is equal instead of referring to it, and keeps long texts readable."""
+class _Plain(BlockDumper):
+    """Repeats what is equal instead of referring to it."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
-
-
-def _text_block(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Plain.add_representer(str, _text_block)
 
 
 async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:

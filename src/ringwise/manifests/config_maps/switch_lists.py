@@ -134,7 +134,7 @@ def _name(value: object, origin: str, field: str) -> str:
 # -- writing
 
 
-class _Dumper(yaml.SafeDumper):
+class BlockDumper(yaml.SafeDumper):
     """Long texts as blocks, as a person writes them."""
 
 
@@ -142,11 +142,11 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 
-_Dumper.add_representer(str, _text)
+BlockDumper.add_representer(str, _text)
 
 
 def render_tor_configmap(topology: SwitchTopology) -> str:
     """The manifest of `basic-tor-node-cm`, ready for `kubectl apply`."""
     return yaml.dump(
-        tor_config_map(topology), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1 << 30
+        tor_config_map(topology), Dumper=BlockDumper, sort_keys=False, allow_unicode=True, width=1 << 30
     )
