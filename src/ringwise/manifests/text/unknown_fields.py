@@ -111,12 +111,8 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
     "schedulingPolicy": ("minAvailable", "queue", "minResources", "priorityClass", "scheduleTimeoutSeconds"),
     "role": ("replicas", "template", "restartPolicy"),
 }
-_SPECS = frozenset(
-    {
-        *("Job", "PodGroup", "Queue", "Pod", "Deployment", "ReplicaSet", "ReplicationController"),
-        *("StatefulSet", "AscendJob", "PyTorchJob", "TFJob", "MPIJob", "PaddleJob", "XGBoostJob", "JAXJob"),
-    }
-)
+#: Those of them that are the spec of a kind.
+_SPECS = frozenset(name for name in _KNOWN if name[0].isupper())
 
 
 def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Iterator[str]:
