@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from tests.cluster.cluster import Cluster
+from tests.cluster.cluster import WAIT_TIMEOUT, Cluster
 from tests.web.client import Mirror
 
 #: Seconds in which a replica must answer. A stream shows at least every 15 s that it is alive.
@@ -98,7 +98,7 @@ class Follower:
         #: What other replicas said about the leader.
         self.leaders: list[str] = []
 
-    def follow(self, until: Any, seconds: float = 90.0) -> Mirror:
+    def follow(self, until: Any, seconds: float = WAIT_TIMEOUT) -> Mirror:
         """Until the mirror is as wanted."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -18,7 +18,7 @@ from tests.cluster.objects import CHIP, Object, nodes, vcjob
 from tests.cluster.placement_monitor import PlacementMonitor
 from tests.cluster.workload import Workload
 
-pytestmark = [pytest.mark.cluster, pytest.mark.chaos]
+pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.alone]
 
 SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
@@ -33,15 +33,13 @@ LEASE = ("--lease-duration=9", "--renew-deadline=4", "--retry-period=1")
 RECOVERY_LIMIT = 10
 #: Gangs of many small pods are allowed, too: they are interrupted most easily.
 SETTINGS = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
-#: ... and how long that may take when requests fail and are retried.
-RETRY_TIME = 5
+#: ... and how long that may take when requests fail and are retried, on a busy machine.
+RETRY_TIME = 20
 #: Seconds for a leader that starts after the limit: its own attempt, then it undoes the gang.
 FIRST_CYCLE = GRACE + RETRY_TIME
 NODES = 5
 #: Nodes that are used by jobs without an end: three are left, and every job fits on three.
 FOREVER = 2
-#: Seconds after the faults in which every submitted job runs or has run.
-SETTLES = 120.0
 
 
 def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> None:
@@ -70,7 +68,6 @@ def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> N
         f"{dict(proxy.counts)}"
     )
     print(summary)
-    assert monitor.checks > SECONDS, summary
     assert _enough(kills, proxy, during_faults, monitor), summary
     for component in cluster.components:
         assert component.process.ended in (None, KILLED), (
@@ -153,6 +150,7 @@ def _enough(kills: int, proxy: FaultyProxy, states: Counter[str], monitor: Place
     """Whether enough has happened for a meaningful result."""
     return (
         kills >= SECONDS / 20
+        and monitor.checks > SECONDS
         and len(monitor.bound) >= SECONDS / 2
         and states["finished"] >= SECONDS / 12
         and all(proxy.counts[fault] for fault in FAULTS)
@@ -189,7 +187,7 @@ def _all_jobs_run_or_have_run(cluster: Cluster, work: Workload, monitor: Placeme
         work.update()
         return not work.unsettled()
 
-    cluster.wait(settled, f"seed {SEED}: everything that was ordered runs or has run", SETTLES)
+    cluster.wait(settled, f"seed {SEED}: everything that was ordered runs or has run")
     states = work.states()
     assert states["finished"] + states["runs"] + states["withdrawn"] == len(work.jobs)
     assert states["runs"] <= FOREVER

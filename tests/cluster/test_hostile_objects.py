@@ -15,7 +15,7 @@ from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod
 from tests.cluster.owners import Workload
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 #: The last one first: a pod that is bound already is on the first of them.
 NODES = [f"node-{number}" for number in range(20, 0, -1)]

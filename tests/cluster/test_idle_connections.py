@@ -17,7 +17,7 @@ from tests.cluster.objects import NAMESPACE, nodes, vcjob
 from tests.cluster.test_admission import ADDRESS, DENIED, applied, port, refused, start
 from tests.cluster.test_dashboard import SNAPSHOT, Account, Exposed, exposed, reader
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 __all__ = ["exposed", "port", "reader"]
 
@@ -52,8 +52,7 @@ def test_7_a_job_is_reviewed_beside_idle_connections_to_the_webhook(cluster: Clu
         refused(cluster)
         for number in range(3):
             assert DENIED in applied(cluster, vcjob(f"impossible-{number}", 1, 3))
-        assert webhook.healthy
-        assert webhook.ready
+        cluster.wait(lambda: webhook.healthy and webhook.ready, "the webhook says that it is well")
     assert "idle connections are closed to make room" in webhook.log()
 
 
@@ -70,9 +69,8 @@ def test_7_a_dashboard_and_its_health_answer_beside_idle_connections(
         idle("127.0.0.1", scheduler.metrics_port, 200, tls=False, path="/nothing"),
     ):
         assert web.request(SNAPSHOT, token).status == 200
-        assert scheduler.healthy
-        # Of the metrics page.
-        assert scheduler.leads
+        # Of the metrics page, too.
+        cluster.wait(lambda: scheduler.healthy and scheduler.leads, "the scheduler says that it is well")
         # And it schedules.
         cluster.run("controller")
         cluster.apply([vcjob("train", 1, 8)])

@@ -92,9 +92,7 @@ def test_a_restarted_pod_restarts_the_job_and_the_cause_stays(cluster: Cluster) 
     assert "pod lame-bad-0 failed with exit code 3: RestartPod" in found["state"]["message"]
     assert {one["status"] for one in found["conditions"]} >= {"Pending", "Running", "Restarting", "Failed"}
     assert found["conditions"][-1]["status"] == "Failed"
-    cluster.wait(
-        lambda: messages(cluster, "lame", "ExecuteAction"), "the action is an event on the job", seconds=20
-    )
+    cluster.wait(lambda: messages(cluster, "lame", "ExecuteAction"), "the action is an event on the job")
     (message, *_) = messages(cluster, "lame", "ExecuteAction")
     assert message.startswith("Start to execute action RestartPod")
 
@@ -159,7 +157,7 @@ def test_a_job_has_what_vcctl_shows(cluster: Cluster) -> None:
     cluster.wait_running("shown", 2)
     found = wait_phase(cluster, "shown", "Running")
     assert (found["retryCount"], found["state"]["reason"]) == (1, "CommandIssued")
-    assert cluster.api.items(COMMANDS) == []
+    cluster.wait(lambda: not cluster.api.items(COMMANDS), "no Command is left")
 
     cluster.api.delete(f"{JOBS}/shown")
     cluster.wait(lambda: not cluster.api.items(PODS), "the pods of the deleted job are gone")

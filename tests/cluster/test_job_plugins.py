@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -140,6 +141,16 @@ def test_frameworks_find_their_peers(cluster: Cluster) -> None:
     assert service["selector"]["volcano.sh/task-spec"] == "head"
 
 
+def lists_hosts(cluster: Cluster, replicas: int) -> bool:
+    hosts = [f"elastic-worker-{index}.elastic" for index in range(replicas)]
+    found: dict[str, str] = by_name(cluster, f"{CORE}/configmaps")["elastic-svc"]["data"]
+    return found == {
+        "worker.host": "\n".join(hosts),
+        "VC_WORKER_HOSTS": ",".join(hosts),
+        "VC_WORKER_NUM": str(replicas),
+    }
+
+
 def test_host_lists_follow_a_job_that_is_scaled(cluster: Cluster) -> None:
     cluster.apply(nodes(2))
     cluster.run()
@@ -153,12 +164,7 @@ def test_host_lists_follow_a_job_that_is_scaled(cluster: Cluster) -> None:
         elastic["spec"]["tasks"][0]["replicas"] = replicas
         cluster.apply([elastic])
         cluster.wait_running("elastic", replicas)
-        hosts = [f"elastic-worker-{index}.elastic" for index in range(replicas)]
-        assert by_name(cluster, f"{CORE}/configmaps")["elastic-svc"]["data"] == {
-            "worker.host": "\n".join(hosts),
-            "VC_WORKER_HOSTS": ",".join(hosts),
-            "VC_WORKER_NUM": str(replicas),
-        }
+        cluster.wait(partial(lists_hosts, cluster, replicas), f"the lists name {replicas} hosts")
 
 
 def test_an_unknown_plugin_is_refused_and_an_unknown_argument_ignored(cluster: Cluster) -> None:

@@ -26,7 +26,7 @@ ALL = tuple(range(8))
 def started(cluster: Cluster, journal: Path) -> Component:
     component = cluster.start("scheduler", f"--journal={journal}")
     cluster.wait(partial(is_ready, component), "the scheduler is ready")
-    cluster.wait(lambda: component.leads, "the scheduler leads", 120)
+    cluster.wait(lambda: component.leads, "the scheduler leads")
     return component
 
 

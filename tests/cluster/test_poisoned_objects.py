@@ -80,14 +80,14 @@ def placements(cluster: Cluster, more: Iterable[Object] = ()) -> dict[str, tuple
     return {one["metadata"]["name"]: (node_of(one), chips_of(one)) for one in pods}
 
 
-def named(cluster: Cluster, kind: str, name: str, namespace: str) -> list[str]:
-    """Messages of the events about an object that could not be read or handled."""
-    return [
-        event["message"]
+def told(cluster: Cluster, kind: str, name: str, namespace: str, words: str) -> bool:
+    """Whether an event about an object that could not be read or handled has these words."""
+    return any(
+        words in event["message"]
         for event in cluster.api.items(f"/api/v1/namespaces/{namespace}/events")
         if event["type"] == "Warning"
         and (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == (kind, name)
-    ]
+    )
 
 
 def test_poisoned_objects_among_100_jobs_change_no_other_placement(cluster: Cluster) -> None:
@@ -99,12 +99,7 @@ def test_poisoned_objects_among_100_jobs_change_no_other_placement(cluster: Clus
         ("Node", "huge", "default", CHIP),
         ("ConfigMap", f"mindx-dl-deviceinfo-{REPORTED}", "kube-system", "DeviceInfoCfg"),
     ):
-        found = cluster.wait(
-            partial(named, cluster, kind, name, namespace),
-            f"an event names {kind} {name}",
-            20,
-        )
-        assert any(what in message for message in found), found
+        cluster.wait(partial(told, cluster, kind, name, namespace, what), f"an event names {kind} {name}")
     # They stay harmless when the scheduler starts again, and when they change.
     cluster.stop_components()
     again = cluster.run("scheduler")
@@ -188,7 +183,8 @@ def test_hostile_reports_in_the_middle_of_a_rescheduling_hurt_no_other_job(clust
         cluster.api.request("PATCH", *_written(report))
         wanted.append((report["metadata"]["name"], report["metadata"]["namespace"], words))
         cluster.wait(
-            partial(_told, cluster, *wanted[-1]), f"an event about {report['metadata']['name']} ({title})"
+            partial(told, cluster, "ConfigMap", *wanted[-1]),
+            f"an event about {report['metadata']['name']} ({title})",
         )
 
     def whole() -> list[Object] | None:
@@ -231,10 +227,6 @@ def _written(report: Object) -> tuple[str, Object, str]:
     return f"{path}?fieldManager=hostile&force=true", report, "application/apply-patch+yaml"
 
 
-def _told(cluster: Cluster, name: str, namespace: str, words: str) -> bool:
-    return any(words in message for message in named(cluster, "ConfigMap", name, namespace))
-
-
 # -- pods that choose their chips
 
 CHOSEN = {"name": "ASCEND_VISIBLE_DEVICES", "value": "0-7"}
@@ -261,14 +253,12 @@ def test_pods_that_choose_their_chips_are_not_placed_and_doctor_names_those_that
     (usual,) = cluster.wait_running("usual", 1)
     assert chips_of(usual) == [f"Ascend910-{chip}" for chip in (4, 5, 6, 7)]
     for name in ("greedy-0", "idle-0"):
-        found = cluster.wait(partial(named, cluster, "Pod", name, NAMESPACE), f"an event names {name}", 20)
-        assert any("spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES" in one for one in found), (
-            found
-        )
+        words = "spec.containers[0].env[0].value sets ASCEND_VISIBLE_DEVICES"
+        cluster.wait(partial(told, cluster, "Pod", name, NAMESPACE, words), f"an event names {name}")
     assert [one for one in cluster.pods("greedy") + cluster.pods("idle") if node_of(one)] == []
-    told = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
+    found = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
     places = {
-        one["where"] for one in json.loads(told.stdout)["findings"] if one["code"] == "visible-devices-set"
+        one["where"] for one in json.loads(found.stdout)["findings"] if one["code"] == "visible-devices-set"
     }
     assert f"pod {NAMESPACE}/bound-0/main" in places
     assert not any("usual" in place for place in places)
@@ -294,6 +284,10 @@ def quota_for_class(name: str, hard: dict[str, str]) -> Object:
         "metadata": {"name": f"for-{name}", "namespace": NAMESPACE},
         "spec": {"hard": hard, "scopeSelector": {"matchExpressions": [scope]}},
     }
+
+
+def _says(cluster: Cluster, job: str, words: str) -> bool:
+    return words in (cluster.condition(job) or {}).get("message", "")
 
 
 def of_class(thing: Object, name: str) -> Object:
@@ -328,16 +322,13 @@ def test_8_nobody_gives_its_own_jobs_a_priority_that_the_namespace_may_not_use(c
             ("forbidden", f"ResourceQuota {NAMESPACE}/for-high allows 0 of pods for it"),
             ("batch", "priority class system-cluster-critical is not used"),
         ):
-            condition = cluster.wait(partial(cluster.condition, name), f"{name} has a condition")
-            assert words in condition["message"], condition
+            cluster.wait(partial(_says, cluster, name, words), f"the condition of {name} says it")
             group = cluster.group_of(name)
             assert group is not None
-            found = cluster.wait(
-                partial(named, cluster, "PodGroup", group["metadata"]["name"], NAMESPACE),
-                f"an event tells {name}",
-                20,
+            known = group["metadata"]["name"]
+            cluster.wait(
+                partial(told, cluster, "PodGroup", known, NAMESPACE, words), f"an event tells {name}"
             )
-            assert any(words in message for message in found), found
         placed = {one["metadata"]["name"] for one in cluster.pods() if node_of(one)}
         assert placed == {"honest-0"}
         why = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/forbidden").stdout

@@ -88,8 +88,10 @@ def test_08_commands_open_and_close_queues_with_those_below(cluster: Cluster) ->
     )
     cluster.apply([in_queue("team", vcjob("runs", 1, 8)), in_queue("dept", vcjob("parent", 1, 1))])
     cluster.wait_running("runs", 1)
-    condition = cluster.wait(lambda: cluster.condition("parent"), "a job in a parent waits")
-    assert "queue dept has the queues own, team below it" in condition["message"]
+    words = "queue dept has the queues own, team below it"
+    cluster.wait(
+        lambda: words in (cluster.condition("parent") or {}).get("message", ""), "a job in a parent waits"
+    )
     used = {"huawei.com/Ascend910": "8", "pods": "1"}
     for name in ("team", "dept", "root"):
         cluster.wait(partial(has_used, cluster, name, used), f"the pod is counted in {name}")
@@ -111,8 +113,9 @@ def test_08_commands_open_and_close_queues_with_those_below(cluster: Cluster) ->
     operate(cluster, "dept", "OpenQueue")
     opened = {"dept": "Open", "team": "Open", "own": "Closed"}
     cluster.wait(lambda: states(cluster, *names) == opened, "opening opens what was closed with it")
-    assert ("Normal", "CloseQueue", "Close queue succeed") in told(cluster, "own")
-    assert cluster.api.items(COMMANDS) == []
+    closing = ("Normal", "CloseQueue", "Close queue succeed")
+    cluster.wait(lambda: closing in told(cluster, "own"), "the closing is told")
+    cluster.wait(lambda: not cluster.api.items(COMMANDS), "no Command is left")
     for name in ("team", "own", "dept"):
         cluster.api.delete(f"{QUEUES}/{name}")
 
@@ -133,7 +136,7 @@ def test_9_without_the_policy_commands_are_obeyed_in_named_namespaces_alone(clus
 
     (message,) = cluster.wait(refused, "the refusal is told in the namespace of the Command")
     assert message.startswith(f"Commands of namespace {NAMESPACE} do not open or close queues; ")
-    assert cluster.api.items(strange) == []
+    cluster.wait(lambda: not cluster.api.items(strange), "the Command is gone")
     # One that is obeyed comes after it, so nothing is under way any more.
     operate(cluster, "blue", "OpenQueue")
     opened = ("Normal", "OpenQueue", "Open queue succeed")

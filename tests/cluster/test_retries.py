@@ -70,7 +70,7 @@ def test_F5_a_component_is_killed_while_the_pods_fail(cluster: Cluster, kind: st
         cluster.wait(failed, "the pods have failed")
         cluster.wait(lambda: state(cluster).get("reason") == "AwaitsRestart", "the controller waits")
     cluster.run(kind)
-    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended", 120)
+    end = cluster.wait(lambda: ended(cluster, seen), "the job has ended")
     assert end["reason"] == "NotRestarted"
     assert "the one restart that fault-retry-times allows is used up" in end["message"]
     assert len(seen) == 4
@@ -105,11 +105,14 @@ def test_F5_a_pod_that_kubelet_rejects_is_made_again(cluster: Cluster) -> None:
 
     made = cluster.wait(again, "it is made again")
     assert made["metadata"]["annotations"]["ringwise.io/kubelet-rejections"] == "1"
-    cluster.wait_running("train", 2, 120)
+    cluster.wait_running("train", 2)
     status = cluster.api.get(f"{JOBS}/train")["status"]
     assert status.get("retryCount", 0) == 0
     assert "kubelet-rejections" not in status.get("controlledResources", {})
-    (told,) = [one for one in cluster.events("Job", "train") if one["reason"] == "PodRejected"]
+    (told,) = cluster.wait(
+        lambda: [one for one in cluster.events("Job", "train") if one["reason"] == "PodRejected"],
+        "an event tells it",
+    )
     assert f"rejected pod {name} (UnexpectedAdmissionError)" in told["message"]
 
 

@@ -35,7 +35,7 @@ from ringwise.state.model import Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server
+from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server, until
 from tests.web.reviews import GOOD, Reviews, reviewing
 
 Call = tuple[str, str, str]
@@ -109,12 +109,12 @@ async def written(
     await executor.stop()
 
 
-async def elected(client: Client, name: str) -> None:
+async def elected(api: FakeApiServer, client: Client, name: str) -> None:
     clock = InstantClock()
     election = LeaderElection(client, Fence(clock), "me", clock=clock, settings=LeaseSettings(name=name))
     task = asyncio.create_task(election.run())
     await election.leading.wait()
-    await asyncio.sleep(0.02)
+    await until(lambda: any(method == "PUT" and "/leases/" in path for method, path in api.requests))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await election.release()
@@ -143,7 +143,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason", "records")
             await create_default_queues(client, Retrier(InstantClock()))
-            await elected(client, "ringwise-scheduler")
+            await elected(api, client, "ringwise-scheduler")
             reads = ("reader", "reports", "configuration")
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
             assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes)
@@ -222,7 +222,7 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
                 ],
                 job,
             )
-            await elected(client, "ringwise-controller")
+            await elected(api, client, "ringwise-controller")
             job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
             # Asked for by admission plugins on what we send, not by a request of its own.
             besides = {("update", "batch.volcano.sh", "jobs/finalizers")}

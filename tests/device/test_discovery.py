@@ -57,11 +57,11 @@ def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) ->
     steer(library, hanging_card=3)
 
     async def test() -> None:
-        calls = DriverCalls(0.1)
+        calls = DriverCalls(2.0)
         discovery = Discovery(dcmi.Dcmi(library), calls)
         for _ in range(2):
             assert [chip.physical for chip in await discovery.look()] == [4, 5]
-            assert discovery.problems == {Place(3, 0): "the driver does not answer within 0.1 s"}
+            assert discovery.problems == {Place(3, 0): "the driver does not answer within 2 s"}
             assert calls.hanging == 1, "what hangs is not called again"
         steer(library, hanging_card=-1)
         while calls.hanging:

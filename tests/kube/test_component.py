@@ -214,11 +214,11 @@ def test_shadow_mode_writes_nothing() -> None:
             api.put(NODES, node("node-1"))
             task = asyncio.create_task(component(api, stop, lines, shadow=True))
             # At some point a pod is decided here before the other scheduler binds it.
-            for number in itertools.count():
+            for number in itertools.count(1):
                 api.put(PODS, pod(f"train-{number}", 1))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05 * number)
                 api.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05 * number)
                 api.remove(PODS, f"default/train-{number}")
                 if lines:
                     break
