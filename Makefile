@@ -14,9 +14,14 @@ BROWSER_STAMP := $(VENV)/.browser
 FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise_bench.page import find_browser; sys.exit(not find_browser())'
 NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGWISE_BROWSER names another one
 
+# Where it is set, as in many images, every process compiles all sources anew: more than half of its start.
+unexport PYTHONDONTWRITEBYTECODE
+# Each worker takes from the others when it has no tests left, and what a module shares is made once.
+IN_PARALLEL := -n $(WORKERS) --dist=worksteal
+
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint lint-page format bench docs tour \
-  pictures proto requirements page-vendor clean
+.PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint style types lint-page format bench docs \
+  tour pictures proto requirements page-vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -36,18 +41,22 @@ $(STAMP): requirements-dev.txt bench/pyproject.toml $(USER_STAMP)
 demo: $(USER_STAMP) ## show Ringwise at work on a sample cluster
 	@$(BIN)/ringwise demo
 
-test: lint ## all checks and all tests
-	@echo "== tests"
-	@$(BIN)/python -m pytest -q -n $(WORKERS)
+test: style ## all checks and all tests
+	@echo "== tests, and types beside them"
+	@mkdir -p build; $(BIN)/mypy > build/types.log 2>&1 & types=$$!; \
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL); tests=$$?; \
+	  wait $$types; types=$$?; echo "== types"; cat build/types.log; test $$tests$$types = 00
 
 test-cluster: $(STAMP) ## user stories on a real control plane; its programs are found, or built once with Go
 	@echo "== programs"
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
-	  $(BIN)/python -m pytest -q tests/deploy/test_manifests.py tests/deploy/test_chart.py
-	@echo "== user stories on a cluster, and faults"
-	@$(BIN)/python -m pytest -q -m cluster tests/cluster
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) tests/deploy/test_manifests.py tests/deploy/test_chart.py
+	@echo "== user stories on a cluster"
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "cluster and not alone" tests/cluster
+	@echo "== faults, pauses and large objects: one story at a time"
+	@$(BIN)/python -m pytest -q -m "cluster and alone" tests/cluster
 	@$(MAKE) --no-print-directory test-node
 
 test-node: $(STAMP) ## stories on a real kubelet; root is needed
@@ -63,7 +72,7 @@ test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects th
 test-browser: $(STAMP) ## stories on the dashboard's page in a Chromium, if one is found
 	@echo "== the page in a browser"
 	@if $(FIND_BROWSER); then $(MAKE) --no-print-directory $(BROWSER_STAMP) && \
-	  $(BIN)/python -m pytest -q -m browser tests/web/browser; \
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) -m browser tests/web/browser; \
 	else echo "   skipped: $(NO_BROWSER)"; fi
 
 pictures: $(STAMP) ## make the pictures of the dashboard in docs/pictures; a Chromium is needed
@@ -87,14 +96,18 @@ lint-page: ## types and style of the dashboard's page, where Node.js is
 page-vendor: ## copy the libraries of the dashboard's page anew, as tools/page/package.json names them; needs Node.js
 	@$(PYTHON) tools/page/vendor.py
 
-lint: $(STAMP) ## style, types and the direction of imports
+lint: style types ## style, types and the direction of imports
+
+style: $(STAMP)
 	@echo "== style"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@echo "== types"
-	@$(BIN)/mypy
 	@echo "== direction of imports"
 	@$(BIN)/lint-imports --no-logo
+
+types: $(STAMP)
+	@echo "== types"
+	@$(BIN)/mypy
 
 format: $(STAMP) ## put all files into the common form
 	@$(BIN)/ruff check --fix-only --quiet .

@@ -10,7 +10,7 @@ from ringwise_bench.binders import ALONE, LOOP, SCHEDULER
 from ringwise_bench.comparison import compare, compare_in_turn
 from ringwise_bench.scenario import Scenario
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,10 @@ For benchmarks and cluster tests. Nothing is shared with other clusters, and not
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import os
+import random
 import secrets
 import shutil
 import signal
@@ -62,12 +64,23 @@ def find_program(name: str) -> Path:
     )
 
 
+#: Ports below those that systems give to connections.
+_PORTS = range(10_000, 32_000)
+#: Each process has an order of its own: two that start programs at the same time try different ports.
+_next_port = itertools.cycle(random.Random(os.getpid()).sample(_PORTS, len(_PORTS)))
+
+
 def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+    """A port that is free now, and that no connection gets before a program listens there."""
+    while True:
+        port = next(_next_port)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 class Process:
