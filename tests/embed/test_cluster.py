@@ -319,6 +319,17 @@ def test_changes_of_a_queue() -> None:
     assert (queue.state, queue.annotations["volcano.sh/closed-by-parent"]) == ("Closing", "false")
 
 
+def test_what_a_queue_lacked_is_written_once() -> None:
+    """A queue of a live cluster, with neither state nor parent: the controller would write both for ever."""
+    cluster = cluster_of()
+    cluster.submit(Queue("blue", parent="root", missing=("state", "parent")))
+    cluster.apply(UpdateQueue("blue", "Open"))
+    cluster.apply(UpdateQueue("blue", parent="root"))
+    queue = cluster.get(Queue, "blue")
+    assert queue is not None
+    assert queue.missing == ()
+
+
 def test_status_commands_are_kept_and_change_versions_only_when_new() -> None:
     cluster = cluster_of()
     cluster.submit(PodGroup("default", "g"))

@@ -335,6 +335,7 @@ class EmbeddedCluster:
                 state=command.state or queue.state,
                 parent=command.parent or queue.parent,
                 annotations=annotations,
+                missing=tuple(name for name in queue.missing if not getattr(command, name)),
             )
         )
 
