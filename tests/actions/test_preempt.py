@@ -18,6 +18,7 @@ from ringwise.messages.commands import Bind, SetPodCondition
 from ringwise.state.model import Pod, PodClass
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.builders import cluster, option
+from tests.examples import examples
 from tests.scheduler.rig import SECOND, Rig, gangs_may_end
 
 PREEMPT = ("enqueue", "allocate", "preempt", "backfill")
@@ -342,7 +343,7 @@ def test_a_gang_is_evicted_as_a_whole_or_not_at_all() -> None:
 SIZES = st.lists(st.sampled_from([1, 2, 4, 8]), min_size=1, max_size=10)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     st.integers(1, 3),
     SIZES,

@@ -37,6 +37,7 @@ from ringwise.scheduler.defaults import BUILT_IN, default_configuration
 from ringwise.scheduler.journal import Batch, Journal
 from ringwise.state.model import Owner, Pod, PodClass
 from ringwise.topology.boards import shipped_catalog
+from tests.examples import examples
 
 ROOT = Path(__file__).parents[2]
 CONFIGURATIONS = [
@@ -86,7 +87,7 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
 def test_every_event_survives_the_file(kind: type, tmp_path: Path) -> None:
     file = tmp_path / "journal"
 
-    @settings(max_examples=15)
+    @settings(max_examples=examples(15))
     @given(values_of(kind), st.integers(0, 2**62))
     def holds(event: Any, now: int) -> None:
         batch = Batch(0, now, (event,), ())

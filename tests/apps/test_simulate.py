@@ -33,6 +33,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import shipped_boards
 from ringwise.views.documents.simulation import SimulationDocument
 from ringwise.wellknown import TOR_AFFINITY
+from tests.examples import examples
 
 DEFAULT = default_configuration()
 STRICT = variant_from_text(DEFAULT, "queue-discipline=strict").configuration
@@ -218,7 +219,7 @@ def test_policies_differ() -> None:
     assert len({run["wait_seconds"]["mean"] for run in document["runs"]}) == 4
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(
         st.tuples(st.integers(0, 300), st.integers(1, 200), st.sampled_from([1, 2, 4, 8, 16, 24, 32])),

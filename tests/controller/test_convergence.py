@@ -19,6 +19,7 @@ from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy, VcJob
 from tests.embed.builders import job_of, lab_of, task_of
 from tests.embed.drains import drain
+from tests.examples import examples
 
 END = 400 * SECOND
 SCRIPTS = ("forever", "succeed@20", "fail@15", "fail@40:7")
@@ -158,7 +159,7 @@ def nothing(lab: EmbeddedLoop) -> None:
     """Without a restart."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS, chance=st.randoms(use_true_random=False))
 def test_a_restarted_controller_continues_as_the_old_one_would(
     first: VcJob, second: VcJob, deeds: list[Deed], chance: Random
@@ -224,7 +225,7 @@ def subject(event: ev.Event) -> object:
     return type(event)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     first=jobs("job-0", chips=(1,), policies_of_tasks=st.just([])),
     second=jobs("job-1", chips=(1,), policies_of_tasks=st.just([])),
@@ -243,7 +244,7 @@ def test_repeated_and_reordered_events_change_nothing(
     assert lived([first, second], deeds, Shaky(chance), nothing, exact=False) == expected
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(first=jobs("job-0"), second=jobs("job-1"), deeds=DEEDS)
 def test_a_quiet_lab_stays_quiet(first: VcJob, second: VcJob, deeds: list[Deed]) -> None:
     """Without events nothing is written: no command is repeated, and equal runs are equal."""

@@ -19,6 +19,7 @@ from ringwise.messages.ordinary_groups import group_for, is_as_wanted
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import GROUP_NAME
+from tests.examples import examples
 
 CHIP = "huawei.com/Ascend910"
 SET = Owner("ReplicaSet", "chat-1", "rs", "apps/v1")
@@ -362,7 +363,7 @@ def do(lab: Lab, what: str, number: int) -> None:
             lab.drop_group("default/podgroup-rs")
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(deeds=DEEDS, chance=st.randoms(use_true_random=False))
 def test_restarts_and_lost_commands_end_the_same(deeds: list[tuple[str, int]], chance: Random) -> None:
     """What is there in the end follows from the objects: every live pod has a group that fits its owner."""

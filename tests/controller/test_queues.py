@@ -29,6 +29,7 @@ from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import SCHEDULING_QUEUE_NAME
 from tests.controller.controller_lab import FOREVER, lab_with
 from tests.embed.builders import job_of, task_of
+from tests.examples import examples
 
 MARK = "volcano.sh/closed-by-parent"
 
@@ -260,7 +261,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STEPS)
 def test_whatever_is_done_no_queue_is_open_below_one_that_is_not(steps: list[tuple[str, str, str]]) -> None:
     world = World(a="root", b="root", c="root", d="root")

@@ -25,6 +25,7 @@ from ringwise.state.model import Device, DeviceReport, Node, Pod, PodClass
 from ringwise.topology.chips import mask_of
 from tests.device.cases import RESOURCE, chips
 from tests.device.test_allocation import REAL, healthy, waiting_pod
+from tests.examples import examples
 from tests.scheduler.rig import SECOND, configuration
 
 ALL = chips(8)
@@ -405,5 +406,5 @@ class GuardedMigration(Migration):
 TestMigration = Migration.TestCase
 TestGuardedMigration = GuardedMigration.TestCase
 TestMigration.settings = TestGuardedMigration.settings = settings(
-    max_examples=40, stateful_step_count=12, deadline=None
+    max_examples=examples(40), stateful_step_count=12, deadline=None
 )

@@ -21,6 +21,7 @@ from ringwise.device.ledger import Ledger
 from ringwise.device.pods import NodePod
 from tests.device.cases import RESOURCE, chips
 from tests.device.test_allocation import REAL, healthy, waiting_pod
+from tests.examples import examples
 
 ALL = chips(6)
 SECOND = 1_000_000_000
@@ -239,7 +240,7 @@ TestExchanges = Node.TestCase
 TestByEnvironment = NodeWithRuntime.TestCase
 TestWithoutListing = NodeWithoutListing.TestCase
 for case in (TestExchanges, TestByEnvironment, TestWithoutListing):
-    case.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)
+    case.settings = settings(max_examples=examples(60), stateful_step_count=15, deadline=None)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])

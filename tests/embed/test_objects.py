@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ringwise.embed.objects import ConflictError, ObjectChange, ObjectTable, TableWatch, TooOldError
+from tests.examples import examples
 
 KEYS = st.sampled_from(["a", "b", "c"])
 KINDS = st.sampled_from(["Pod", "Node"])
@@ -87,7 +88,7 @@ class Writers(RuleBasedStateMachine):
 
 
 TestWriters = Writers.TestCase
-TestWriters.settings = settings(max_examples=60, stateful_step_count=40)
+TestWriters.settings = settings(max_examples=examples(60), stateful_step_count=40)
 
 
 def test_a_watch_that_fell_behind_lists_again_and_shows_deletions() -> None:

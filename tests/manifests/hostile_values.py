@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 #: Documents per kind; RINGWISE_FUZZ asks for more, and the first are the same.
-COUNT = int(os.environ.get("RINGWISE_FUZZ", "200"))
+COUNT = int(os.environ.get("RINGWISE_FUZZ", "100"))
 SEED = int(os.environ.get("RINGWISE_FUZZ_SEED", "13"))
 
 STRANGE: tuple[Any, ...] = (

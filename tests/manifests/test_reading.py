@@ -21,6 +21,7 @@ from ringwise.manifests.bundle import Bundle, read_bundle
 from ringwise.manifests.text import json_stream
 from ringwise.manifests.text.json_stream import JsonStream
 from ringwise.manifests.text.yaml_stream import YamlStream
+from tests.examples import examples
 from tests.manifests.builders import node, pod, pod_group, text_of, vcjob, write_dump
 
 ROOT = Path(__file__).parents[2]
@@ -171,7 +172,7 @@ def test_json_is_split_into_the_values_that_were_written(
 
 
 @given(st.lists(OBJECT, min_size=1, max_size=2))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_values_longer_than_the_window_are_found(values: list[dict[str, Any]]) -> None:
     written = "".join(json.dumps(value) for value in values).encode()
     with pytest.MonkeyPatch.context() as patch:

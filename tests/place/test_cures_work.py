@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.place.asking import ask
 from tests.place.objects import ASCEND, chip_list, filler, node, pod_spec, topology, vcjob
 
@@ -219,7 +220,7 @@ def outcome(objects: Objects, rules: dict[str, str]) -> Plain:
     return next(one for one in answer["jobs"] if one["name"] == "job")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(clusters(), jobs(), st.sampled_from([{}, V2]))
 def test_10_every_printed_cure_starts_the_job(cluster: Objects, job: Plain, rules: dict[str, str]) -> None:
     objects = [*cluster, job]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.cli.commands import cli
+from tests.examples import examples
 from tests.place.asking import Plain, as_bytes, configuration_text
 from tests.place.objects import filler, node, pod, pod_group, pod_spec, vcjob
 
@@ -52,7 +53,7 @@ def printed(answer: Plain) -> dict[str, tuple[Any, ...]]:
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     busy=st.lists(st.integers(0, 8), min_size=1, max_size=4),
     jobs=st.lists(st.tuples(st.integers(1, 3), st.sampled_from([1, 2, 3, 4, 8])), max_size=5),

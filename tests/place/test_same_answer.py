@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.place import switch_cases
 from tests.place.asking import Plain, as_bytes, ask, configuration_text
 from tests.place.objects import filler, node, node_report, pod, pod_group, pod_spec, report, topology, vcjob
@@ -63,7 +64,7 @@ def busy_cluster(seed: int) -> list[Plain]:
     return objects
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(6))
 @given(seed=st.integers(0, 10_000), shuffle=st.randoms(use_true_random=False), form=st.sampled_from(FORMS))
 def test_order_and_form_of_the_input_change_nothing(seed: int, shuffle: random.Random, form: str) -> None:
     objects = busy_cluster(seed)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.placement.matching import Matching, can_match, largest_matching, useful_nodes
 from ringwise.placement.parts import Completion, first_matching
+from tests.examples import examples
 from tests.placement import matching_reference as reference
 
 pods = st.lists(st.integers(0, 2), max_size=5)
@@ -68,7 +69,7 @@ def many_classes(draw: st.DrawFn) -> tuple[list[int], list[int]]:
 
 
 @given(many_classes())
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_a_matching_that_is_repaired_is_the_one_from_scratch_P8_S13(
     case: tuple[list[int], list[int]],
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_matching_that_is_repaired_is_the_one_from_scratch_P8_S13(
 
 
 @given(many_classes(), st.integers(0, 16))
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_a_trial_counts_what_nodes_would_add_and_changes_nothing_S13(
     case: tuple[list[int], list[int]], taken: int
 ) -> None:
@@ -99,7 +100,7 @@ def test_a_trial_counts_what_nodes_would_add_and_changes_nothing_S13(
 
 
 @given(many_classes())
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_spared_nodes_hold_no_pod_that_could_not_have_another_S9(case: tuple[list[int], list[int]]) -> None:
     pods, nodes = case
     demand, supply = Counter(pods), Counter(nodes)
@@ -112,7 +113,7 @@ def test_spared_nodes_hold_no_pod_that_could_not_have_another_S9(case: tuple[lis
 
 
 @given(many_classes(), st.integers(1, 6))
-@settings(max_examples=300)
+@settings(max_examples=examples(150))
 def test_pods_are_given_nodes_only_where_the_others_can_be_completed_P8(
     case: tuple[list[int], list[int]], first: int
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ringwise.placement.matching import Matching
 from ringwise.placement.parts import Part, assign_in_parts
+from tests.examples import examples
 from tests.placement import matching_reference as reference
 
 pods = st.lists(st.integers(0, 2), max_size=4)
@@ -36,7 +37,7 @@ def every_way(pods: list[int], parts: list[tuple[list[int], int]]) -> list[tuple
 
 
 @given(pods, parts)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_the_first_of_all_assignments_is_chosen_S13(
     pods: list[int], parts: list[tuple[list[int], int]]
 ) -> None:
@@ -71,7 +72,7 @@ def many_classes(draw: st.DrawFn) -> tuple[list[int], list[Part]]:
 
 
 @given(many_classes())
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 def test_a_repaired_assignment_is_the_one_from_scratch_S13(
     case: tuple[list[int], list[Part]],
 ) -> None:

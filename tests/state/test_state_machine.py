@@ -21,6 +21,7 @@ from ringwise.topology.board import Board
 from ringwise.topology.boards import shipped_boards
 from ringwise.topology.chips import mask_of
 from ringwise.topology.natural import natural_key
+from tests.examples import examples
 from tests.fingerprint import fingerprint
 
 RESOURCE = "huawei.com/Ascend910"
@@ -276,4 +277,4 @@ def test_a_new_view_reads_what_is_known_of_the_nodes(monkeypatch: pytest.MonkeyP
 
 
 TestStateMachine = StateMachine.TestCase
-TestStateMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestStateMachine.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)

@@ -29,6 +29,7 @@ from ringwise.topology.switches import Server, make_topology
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.views.version1 import as_version_1
+from tests.examples import examples
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
 from tests.scheduler.core.test_machine_properties import Stream
 from tests.web.client import Mirror
@@ -143,7 +144,7 @@ class FollowedStream(Stream):
 
 
 TestFollowedStream = FollowedStream.TestCase
-TestFollowedStream.settings = settings(max_examples=15, stateful_step_count=20, deadline=None)
+TestFollowedStream.settings = settings(max_examples=examples(15), stateful_step_count=20, deadline=None)
 
 
 def followed(*events: Any) -> Follower:

@@ -36,6 +36,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.messages import events as ev
 from ringwise.state.model import Node
 from ringwise.topology.switches import SwitchTopology
+from tests.examples import examples
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import CONFIG_MAPS, NODES, PODS, InstantClock, node, pod, run, server, until
 
@@ -554,7 +555,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STEPS)
 def test_events_match_the_objects_under_random_faults(steps: list[tuple[str, int]]) -> None:
     async def test() -> None:

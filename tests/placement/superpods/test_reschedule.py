@@ -19,6 +19,7 @@ from ringwise.placement.superpods.reschedule import Release, Rescheduled, must_w
 from ringwise.plugins.topology910.annotations import block_annotations
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
+from tests.examples import examples
 from tests.placement.superpods.plans import map_from_blocks
 
 RULES = json.loads((Path(__file__).parents[2] / "vectors" / "superpod_rules.json").read_text())
@@ -288,7 +289,7 @@ def faults(
     return before, free, running, faulty, s
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(100))
 @given(faults())
 def test_blocks_stay_whole_and_no_running_pod_moves_P7(
     fault: tuple[BlockPlan, dict[SuperPodId, list[NodeId]], list[NodeId], list[NodeId], int],

@@ -15,6 +15,7 @@ from ringwise.placement.superpods.previous_blocks import PreviousBlock
 from ringwise.placement.superpods.reschedule import Release, Rescheduled, reschedule
 from ringwise.reasons import Reason
 from ringwise.topology.superpods import NodeId, SuperPodId
+from tests.examples import examples
 from tests.placement.superpods import reference
 from tests.placement.superpods.roles_reference import Nodes, whole_job
 from tests.placement.superpods.test_packing_properties import SIZE, Shape, clusters, pack, picks, shapes
@@ -67,7 +68,7 @@ def pack_roles(
 
 
 @given(superpods, jobs(), st.integers(0, 2), st.none() | st.integers(0, 4))
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 def test_blocks_of_differing_pods_equal_the_reference_P8(
     nodes: list[Nodes], job: tuple[list[list[int]], int], reserve: int, minimum: int | None
 ) -> None:
@@ -88,7 +89,7 @@ def test_blocks_of_differing_pods_equal_the_reference_P8(
 
 
 @given(superpods, jobs(), st.integers(0, 2), st.booleans(), st.sampled_from(Packing))
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 def test_every_pod_gets_a_node_that_it_can_take_P8(
     nodes: list[Nodes], job: tuple[list[list[int]], int], reserve: int, soft: bool, packing: Packing
 ) -> None:
@@ -110,7 +111,7 @@ def test_every_pod_gets_a_node_that_it_can_take_P8(
 
 
 @given(clusters, shapes, st.sampled_from(Packing))
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 def test_pods_that_can_take_everything_are_packed_like_equal_pods_P8(
     free: dict[int, int], shape: Shape, packing: Packing
 ) -> None:

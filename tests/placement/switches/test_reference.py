@@ -16,6 +16,7 @@ from ringwise.placement.switches.view import (
     SwitchView,
     TopologyView,
 )
+from tests.examples import examples
 from tests.placement.switches import reference
 from tests.placement.switches.reference import Case, Leaf
 
@@ -87,7 +88,7 @@ def per_position(answer: SwitchPlan) -> dict[int, int]:
 
 
 @given(cases())
-@settings(max_examples=600)
+@settings(max_examples=examples(150))
 def test_version2_equals_the_reference_S3_S4_S5_S6_S7(case: Case) -> None:
     expected = reference.version2(case)
     answer = plan(view_of(case, "2.0"), request_of(case))
@@ -102,7 +103,7 @@ def test_version2_equals_the_reference_S3_S4_S5_S6_S7(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=600)
+@settings(max_examples=examples(150))
 def test_version1_equals_the_reference_S8(case: Case) -> None:
     expected = reference.version1(case)
     answer = plan(view_of(case, "1.0"), request_of(case))
@@ -115,7 +116,7 @@ def test_version1_equals_the_reference_S8(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_single_layer_equals_the_reference_S11(case: Case) -> None:
     expected = reference.single_layer(case)
     answer = plan(view_of(case, "1.0", single_layer=True), request_of(case))
@@ -123,7 +124,7 @@ def test_single_layer_equals_the_reference_S11(case: Case) -> None:
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]))
-@settings(max_examples=400)
+@settings(max_examples=examples(100))
 def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: str) -> None:
     """The cure is true: that many pods are placed, one more is not."""
     view = view_of(case, version)
@@ -144,7 +145,7 @@ def test_a_refusal_names_the_largest_job_that_fits_S6_S8(case: Case, version: st
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]), st.integers(1, 4))
-@settings(max_examples=150)
+@settings(max_examples=examples(60))
 def test_the_largest_part_of_a_job_is_found_S10(case: Case, version: str, minimum: int) -> None:
     view = view_of(case, version)
     answer = plan_at_least(view, request_of(case), minimum)

@@ -23,6 +23,7 @@ from ringwise.placement.switches.view import (
     TopologyView,
 )
 from ringwise.topology.superpods import NodeId
+from tests.examples import examples
 from tests.placement.switches import roles_reference as reference
 from tests.placement.switches.plans import node_of_rank
 from tests.placement.switches.roles_reference import RoleCase, RoleLeaf, Taken
@@ -117,25 +118,25 @@ def compare(case: RoleCase, version: str, model: Callable[[RoleCase], Taken | No
 
 
 @given(cases())
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_version2_equals_the_reference_S13(case: RoleCase) -> None:
     compare(case, "2.0", reference.version2)
 
 
 @given(cases())
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 def test_version1_equals_the_reference_S13(case: RoleCase) -> None:
     compare(case, "1.0", reference.version1)
 
 
 @given(cases())
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 def test_single_layer_equals_the_reference_S13(case: RoleCase) -> None:
     compare(case, "1.0", reference.single_layer, single_layer=True)
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]))
-@settings(max_examples=120)
+@settings(max_examples=examples(60))
 def test_every_pod_gets_a_node_of_its_own_that_it_can_take_S13(case: RoleCase, version: str) -> None:
     request = request_of(case)
     answer = plan(view_of(case, version), request)
@@ -150,7 +151,7 @@ def test_every_pod_gets_a_node_of_its_own_that_it_can_take_S13(case: RoleCase, v
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]), st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 def test_pods_that_can_take_everything_are_placed_like_equal_pods_S13(
     case: RoleCase, version: str, single: bool
 ) -> None:
@@ -172,7 +173,7 @@ def test_pods_that_can_take_everything_are_placed_like_equal_pods_S13(
 
 
 @given(cases(), st.sampled_from(["1.0", "2.0"]))
-@settings(max_examples=100)
+@settings(max_examples=examples(50))
 def test_a_refusal_names_the_largest_job_that_fits_S13(case: RoleCase, version: str) -> None:
     view, request = view_of(case, version), request_of(case)
     answer = plan(view, request)
@@ -194,7 +195,7 @@ def test_a_refusal_names_the_largest_job_that_fits_S13(case: RoleCase, version: 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @given(case=cases(), data=st.data())
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 def test_replaced_pods_get_nodes_that_they_can_take_S9_S13(
     version: str, case: RoleCase, data: st.DataObject
 ) -> None:

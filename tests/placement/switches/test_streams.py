@@ -21,6 +21,7 @@ from ringwise.placement.switches.view import (
     SwitchView,
     TopologyView,
 )
+from tests.examples import examples
 from tests.placement.switches.plans import node_of_rank
 
 #: What happens next: (kind, a number that picks class or job, a number of pods or a rank).
@@ -166,7 +167,7 @@ def check(world: World) -> None:
 
 
 @given(st.integers(2, 5), st.integers(1, 6), st.integers(1, 2), st.booleans(), EVENTS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_invariants_hold_under_random_streams_S2_S9(
     leaves: int, width: int, limit: int, single_first: bool, events: list[tuple[str, int, int]]
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ringwise.messages import events as ev
 from ringwise.scheduler.cache.inventory import offered
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass
+from tests.examples import examples
 from tests.scheduler.rig import CHIP, Rig
 
 NAMES = ("n1", "n2", "n3")
@@ -48,7 +49,7 @@ def changes(draw: st.DrawFn) -> ev.Event:
     return ev.PodSeen(Pod(uid, "default", uid, cls, node=name, phase="Running", scheduler="other"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.lists(changes(), max_size=3), max_size=12))
 def test_the_kept_total_is_the_counted_one(batches: list[list[ev.Event]]) -> None:
     rig = Rig()

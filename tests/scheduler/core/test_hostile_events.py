@@ -37,7 +37,7 @@ from ringwise.wellknown import (
 )
 from tests.scheduler.rig import CHIP, SECOND, configuration
 
-STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "5000"))
+STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "2000"))
 SEED = int(os.environ.get("RINGWISE_HOSTILE_SEED", "13"))
 NODES = 6
 CLASSES = tuple(

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import missing_pods
+from tests.examples import examples
 from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
 
 SETTINGS: dict[str, Any] = {
@@ -142,4 +143,4 @@ class Stream(RuleBasedStateMachine):
 
 
 TestStream = Stream.TestCase
-TestStream.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestStream.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)

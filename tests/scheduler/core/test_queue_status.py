@@ -12,6 +12,7 @@ from ringwise.framework.amounts import Amounts, add, amounts_of
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, SetQueueStatus
 from ringwise.state.model import Pod, PodClass, Queue
+from tests.examples import examples
 from tests.scheduler.rig import CHIP, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -156,7 +157,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(STEPS)
 def test_the_last_status_equals_a_full_count(steps: list[tuple[str, int]]) -> None:
     rig = Rig(2, actions=PLAIN)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ringwise.framework.session import Session
 from ringwise.scheduler.core.reservation import RunningJob, StarvationGuard
 from ringwise.state.reservations import Reservation
+from tests.examples import examples
 from tests.scheduler.rig import SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -161,7 +162,7 @@ def test_the_reservation_of_a_deleted_job_goes_to_pending_jobs() -> None:
 SMALL = st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 30), st.booleans())
 
 
-@settings(deadline=None, max_examples=30, phases=(Phase.explicit, Phase.generate))
+@settings(deadline=None, max_examples=examples(15), phases=(Phase.explicit, Phase.generate))
 @given(st.integers(2, 3), st.lists(SMALL, min_size=8, max_size=40), st.integers(0, 5))
 def test_a_stream_of_small_jobs_does_not_starve_a_gang(
     nodes: int, stream: list[tuple[int, int, bool]], before: int

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.state.model import Pod, PodClass, PodGroup, Queue, ResourceQuota
+from tests.examples import examples
 from tests.scheduler.rig import CHIP, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -171,7 +172,7 @@ STEPS = st.one_of(
 
 
 @pytest.mark.parametrize("voters", sorted(VOTERS))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.tuples(*(_groups(name) for name in NAMES)), st.lists(STEPS, max_size=12))
 def test_no_wake_up_is_lost(voters: str, groups: tuple[Step, ...], steps: list[Step]) -> None:
     parks, everything = rig_with(voters), rig_with(voters)

@@ -12,6 +12,7 @@ from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import PodClass, PodTerm, Queue, Requirement, Taint
+from tests.examples import examples
 from tests.fingerprint import difference, whole_state
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report, scheduler_told
 
@@ -97,7 +98,7 @@ def clusters(draw: st.DrawFn) -> Scheduler:
     return scheduler
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(clusters())
 def test_no_question_leaves_a_trace(scheduler: Scheduler) -> None:
     questions_leave_no_trace(scheduler)

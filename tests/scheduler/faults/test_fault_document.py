@@ -29,6 +29,7 @@ from ringwise.scheduler.faults.records import (
 )
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import State
+from tests.examples import examples
 from tests.scheduler.rig import Rig
 
 
@@ -165,7 +166,7 @@ JSON = st.recursive(
 KEYS = sorted(json.loads(write([job()], {}, {}, []).text)["jobs"][0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(["jobs", "retries", "placements"]), JSON, st.sampled_from(KEYS), JSON)
 def test_F1_no_content_makes_reading_fail(part: str, content: object, key: str, value: object) -> None:
     document = json.loads(write([job()], {}, {}, []).text)

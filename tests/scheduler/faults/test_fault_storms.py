@@ -16,6 +16,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, Publish
 from ringwise.scheduler.faults.states import State
 from ringwise.state.model import Pod
+from tests.examples import examples
 from tests.scheduler.rig import Rig
 
 NODES = [f"n{number}" for number in range(1, 8)]
@@ -182,7 +183,7 @@ class FaultStorm(RuleBasedStateMachine):
 
 TestFaultStorm = FaultStorm.TestCase
 TestFaultStorm.settings = settings(
-    max_examples=10,
+    max_examples=examples(10),
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

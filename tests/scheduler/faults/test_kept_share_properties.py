@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ringwise.messages import events as ev
+from tests.examples import examples
 from tests.scheduler.faults.fault_rig import successor
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -176,4 +177,4 @@ class Drains(RuleBasedStateMachine):
 
 
 TestDrains = Drains.TestCase
-TestDrains.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+TestDrains.settings = settings(max_examples=examples(30), stateful_step_count=40, deadline=None)
