@@ -6,5 +6,5 @@ from hypothesis import settings
 
 
 def examples(few: int) -> int:
-    """Few, or as many as the profile that searches asks for: the one of every run draws the same each time."""
+    """Few, or as many as the profile says that draws new ones each time."""
     return few if settings().derandomize else settings().max_examples

@@ -277,4 +277,4 @@ def test_a_new_view_reads_what_is_known_of_the_nodes(monkeypatch: pytest.MonkeyP
 
 
 TestStateMachine = StateMachine.TestCase
-TestStateMachine.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
+TestStateMachine.settings = settings(max_examples=examples(40), stateful_step_count=40, deadline=None)
