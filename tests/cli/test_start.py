@@ -22,14 +22,19 @@ EXAMPLE = "examples/jobs/05-gang.yaml"
 #: Nothing of these is needed for a command that talks to no server.
 NETWORK = ("aiohttp", "asyncio", "http.client", "multiprocessing", "prometheus_client", "ssl")
 
-#: Runs a command and prints the modules that it has loaded.
+#: Runs commands one after the other and prints after each the modules that are loaded by then.
 PROBE = """
 import json, sys
 from ringwise.cli.main import main
-try:
-    main()
-finally:
-    print("\\n" + json.dumps(sorted(sys.modules)), file=sys.stderr)
+loaded = []
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["ringwise", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, (arguments, end.code)
+    loaded.append(sorted(sys.modules))
+print("\\n" + json.dumps(loaded), file=sys.stderr)
 """
 
 
@@ -46,12 +51,15 @@ finally:
 """
 
 
-def modules_loaded_by(*arguments: str) -> set[str]:
+def modules_loaded_by(*commands: str) -> list[set[str]]:
+    """After each of the commands, which one process runs: what one of them loads, the next have, too."""
+    given = json.dumps([command.split() for command in commands])
     ran = subprocess.run(
-        [sys.executable, "-c", PROBE, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", PROBE, given], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    loaded = set(json.loads(ran.stderr.splitlines()[-1]))
-    assert {"ringwise.cli.main", "click"} <= loaded
+    loaded = [set(names) for names in json.loads(ran.stderr.splitlines()[-1])]
+    assert len(loaded) == len(commands)
+    assert {"ringwise.cli.main", "click"} <= loaded[0]
     return loaded
 
 
@@ -75,34 +83,31 @@ def test_a_short_command_collects_no_garbage() -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("arguments", [("--help",), ("--version",)])
-def test_help_loads_no_command(arguments: tuple[str, ...]) -> None:
-    loaded = modules_loaded_by(*arguments)
+def test_help_loads_no_command() -> None:
+    *_, loaded = modules_loaded_by("--help", "--version")
     ours = {name for name in loaded if name.startswith("ringwise")}
     assert ours == {"ringwise", "ringwise.cli", "ringwise.cli.main", "ringwise.cli.commands"}
     assert below((*NETWORK, "msgspec", "rich", "yaml", "dataclasses"), loaded) == set()
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(
-    ("output", "unused"),
-    [("table", ("ringwise.apps.lab",)), ("json", ("ringwise.cli.drawing", "rich"))],
-)
-def test_place_loads_only_what_it_needs(output: str, unused: tuple[str, ...]) -> None:
-    loaded = modules_loaded_by("place", "-f", EXAMPLE, "-o", output)
-    assert "ringwise.apps.place" in loaded
+def test_place_loads_only_what_it_needs() -> None:
+    for_program, for_people = modules_loaded_by(f"place -f {EXAMPLE} -o json", f"place -f {EXAMPLE} -o table")
+    assert "ringwise.apps.place" in for_program
     ours = ("ringwise.apps.admission", "ringwise.kube", "ringwise.kubeclient", "ringwise.embed")
     searched = ("importlib.metadata", "ringwise.plugins.topology910.racks")
-    assert below((*NETWORK, *ours, *searched, *unused), loaded) == set()
+    assert below((*NETWORK, *ours, *searched, "ringwise.cli.drawing", "rich"), for_program) == set()
+    assert below((*NETWORK, *ours, *searched, "ringwise.apps.lab"), for_people) == set()
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("command", ["why gang", "get jobs", "describe job gang", "capacity", "top"])
-def test_a_query_about_files_loads_no_network_and_draws_nothing_for_a_program(command: str) -> None:
-    loaded = modules_loaded_by(*command.split(), "-f", EXAMPLE, "-o", "json")
-    assert "ringwise.apps.sources.files" in loaded
+def test_a_query_about_files_loads_no_network_and_draws_nothing_for_a_program() -> None:
+    queries = ("why gang", "get jobs", "describe job gang", "capacity", "top")
     ours = ("ringwise.apps.lab", "ringwise.kube", "ringwise.kubeclient", "ringwise.embed")
-    assert below((*NETWORK, *ours, "ringwise.cli.drawing", "rich"), loaded) == set()
+    loaded = modules_loaded_by(*(f"{query} -f {EXAMPLE} -o json" for query in queries))
+    for query, names in zip(queries, loaded, strict=True):
+        assert "ringwise.apps.sources.files" in names, query
+        assert below((*NETWORK, *ours, "ringwise.cli.drawing", "rich"), names) == set(), query
 
 
 def test_the_table_of_commands_has_their_own_help() -> None:
