@@ -156,7 +156,7 @@ def test_the_keyboard_alone_goes_from_the_cluster_to_a_chip(
         view.page.locator("#map-cursor").get_by_text(says).wait_for()
     view.page.keyboard.press("Enter")
     view.page.locator("#view-title").get_by_text("node-0").wait_for()
-    assert view.page.evaluate("document.activeElement.id") == "view-title"
+    view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
 
 
 def test_the_keyboard_alone_goes_through_all_views(busy_lab: DashboardLab, open_page: Opener) -> None:
@@ -165,7 +165,7 @@ def test_the_keyboard_alone_goes_through_all_views(busy_lab: DashboardLab, open_
     view.page.keyboard.press("Tab")
     assert focused(view) == "To the content"
     view.page.keyboard.press("Enter")
-    assert view.page.evaluate("document.activeElement.id") == "view-title"
+    view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
     for title in ("Jobs", "Nodes", "Queues", "What-if", "Over time", "Map"):
         view.page.evaluate("window.scrollTo(0, 0); document.querySelector('.skip').focus()")
         tab_until(view, title)
@@ -193,7 +193,7 @@ def test_the_keyboard_alone_colours_filters_and_sorts(busy_lab: DashboardLab, op
     table = view.page.get_by_role("table", name="Jobs")
     header = table.get_by_role("columnheader", name="chips")
     view.until(lambda: bool(header.get_attribute("aria-sort") == "descending"))
-    assert "32" in table.get_by_role("row").nth(1).inner_text()
+    view.until(lambda: "32" in table.get_by_role("row").nth(1).inner_text())
 
 
 def test_the_pointer_finds_nodes_and_chips(busy_lab: DashboardLab, open_page: Opener) -> None:

@@ -73,7 +73,7 @@ def test_header_and_legend_count_each_resource_by_itself(mixed_lab: DashboardLab
 def test_the_map_is_grouped_by_board(mixed_lab: DashboardLab, open_page: Opener) -> None:
     # Without switches and SuperPoDs it begins so.
     view = open_page(mixed_lab.url).open("map").complete()
-    assert view.page.get_by_label("Group by").input_value() == "board"
+    view.until(lambda: view.page.get_by_label("Group by").input_value() == "board")
     view.page.locator(".map-overlay").focus()
     view.page.keyboard.press("ArrowDown")
     cursor = view.page.locator("#map-cursor")

@@ -36,7 +36,7 @@ def test_a_cut_network_is_told_and_the_page_catches_up(lab: DashboardLab, open_p
         lab.terminal.submit(job("meanwhile", 1, 8))
         lab.terminal.ok("delete job before -n lab")
         lab.terminal.ok("advance 5m")
-        assert view.row("lab/before", "Jobs").count() == 1
+        view.until(lambda: view.row("lab/before", "Jobs").count() == 1)
         view.page.get_by_role("button", name="Try now").click()
         network.mend()
         view.row("lab/meanwhile", "Jobs").wait_for()
@@ -159,7 +159,7 @@ def test_a_restarted_scheduler_is_followed(tmp_path: Path, open_page: Opener) ->
         view.wait_state("live")
         second.terminal.submit(job("later", 1, 8))
         view.row("lab/later", "Jobs").wait_for()
-        assert view.row("lab/kept", "Jobs").count() == 1
+        view.until(lambda: view.row("lab/kept", "Jobs").count() == 1)
         assert len(fetched) == 2
         assert view.page.evaluate("window.sameDocument")
 
@@ -191,7 +191,7 @@ def test_a_token_is_asked_for_and_sent(lab: DashboardLab, open_page: Opener, sta
     view.wait_state("live")
     assert sent[:2] == [None, "Bearer wrong"]
     assert view.page.evaluate("localStorage.getItem('ringwise-token')") is None
-    assert view.page.get_by_label("Token").count() == 0
+    view.until(lambda: view.page.get_by_label("Token").count() == 0)
 
 
 def test_a_standby_says_who_leads(lab: DashboardLab, open_page: Opener) -> None:

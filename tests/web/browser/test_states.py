@@ -99,9 +99,9 @@ def test_every_kind_of_closed_node_has_its_own_sign(broken_lab: DashboardLab, op
         view.open("nodes", node)
         view.see(words)
     view.open("nodes", settings="text=node-7")
-    assert "[....|.i.x]" in view.row("node-7", "Nodes").inner_text()
+    view.until(lambda: "[....|.i.x]" in view.row("node-7", "Nodes").inner_text())
     view.open("nodes", settings="text=node-8")
-    assert "[----|----]" in view.row("node-8", "Nodes").inner_text()
+    view.until(lambda: "[----|----]" in view.row("node-8", "Nodes").inner_text())
 
 
 def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, open_page: Opener) -> None:
@@ -199,7 +199,7 @@ def test_blocks_and_racks_of_superpods(tmp_path: Path, open_page: Opener) -> Non
         where.get_by_text("block 0").first.wait_for()
         titles = where.get_by_role("heading").all_inner_texts()
         assert all(re.match(r"SuperPoD \d+, block 0, rack \d+", title) for title in titles), titles
-        assert where.get_by_role("link").count() == 8
+        view.until(lambda: where.get_by_role("link").count() == 8)
         view.open("map", settings="group=rack").complete()
         view.page.locator(".map-overlay").focus()
         for key, says in (("ArrowDown", "SuperPoD 0: 16 nodes"), ("Enter", "rack 0: 8 nodes")):

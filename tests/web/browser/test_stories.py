@@ -28,7 +28,7 @@ def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) 
     waiting.get_by_role("link", name="lab/large").click()
     view.see("Why it waits")
     view.see("if job lab/first ended")
-    assert view.page.evaluate("document.activeElement.id") == "view-title"
+    view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
 
     lab.terminal.ok("advance 11m")
     view.page.get_by_role("table", name="Pods").get_by_text("Running").first.wait_for()
@@ -39,7 +39,7 @@ def test_a_job_arrives_waits_and_is_cured(lab: DashboardLab, open_page: Opener) 
     story = view.page.get_by_role("list", name="Story").first
     story.get_by_text("waits", exact=True).wait_for()
     story.get_by_text("runs", exact=True).wait_for()
-    assert view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3
+    view.until(lambda: view.page.get_by_role("table", name="Pods").get_by_role("row").count() == 3)
 
 
 def test_a_refused_job_says_what_would_be_allowed(lab: DashboardLab, open_page: Opener) -> None:
@@ -63,7 +63,7 @@ def test_a_chip_breaks_and_comes_back(lab: DashboardLab, open_page: Opener) -> N
     view.page.get_by_role("region", name="Legend").get_by_text("faulty").wait_for()
     view.open("nodes", settings="show=bad")
     view.row("node-5", "Nodes").get_by_text("chip 7 faulty").wait_for()
-    assert "[....|...x]" in view.row("node-5", "Nodes").inner_text()
+    view.until(lambda: "[....|...x]" in view.row("node-5", "Nodes").inner_text())
     lab.terminal.ok("fault clear chip node-5 7")
     view.see("No node fits the filter.")
     view.see_total("faulty", "0")
@@ -106,7 +106,7 @@ def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> Non
     legend.get_by_role("listitem").filter(has_text="closed: the node takes no new pods").get_by_text(
         "8"
     ).wait_for()
-    assert legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"]
+    view.until(lambda: legend.get_by_role("listitem").first.inner_text().split() == ["free", "40"])
     view.open("nodes")
     lab.terminal.ok("uncordon node-2")
     view.row("node-2", "Nodes").get_by_text("ready", exact=True).wait_for()
@@ -158,7 +158,7 @@ def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: O
     row.get_by_role("img", name="uses 8 chips").wait_for()
     row.get_by_role("link", name="1 jobs of small wait").click()
     view.row("lab/more", "Jobs").wait_for()
-    assert view.row("lab/fits", "Jobs").count() == 0
+    view.until(lambda: view.row("lab/fits", "Jobs").count() == 0)
 
 
 def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Opener) -> None:
@@ -183,7 +183,7 @@ def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Ope
     )
     view.open("over-time")
     view.page.get_by_role("img", name="in use 59 now, 0 at least, 59 at most").wait_for()
-    assert view.page.locator(".plot-frame canvas").count() == 4
+    view.until(lambda: view.page.locator(".plot-frame canvas").count() == 4)
     view.page.get_by_text("The same as a table").click()
     view.row("2027-01-15 08:09:50", "Values over time").wait_for()
 

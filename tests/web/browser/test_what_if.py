@@ -19,8 +19,8 @@ def test_a_manifest_is_placed_and_shown_on_the_map_and_nothing_changes(
     view.page.get_by_role("button", name="Where would it go?").click()
     view.see("1 job: 1 placed.")
     pods = view.page.get_by_role("table", name="Pods of asked")
-    assert pods.get_by_role("row").count() == 3
-    assert "0-7" in pods.inner_text()
+    view.until(lambda: pods.get_by_role("row").count() == 3)
+    view.until(lambda: "0-7" in pods.inner_text())
     assert lab.terminal.json("get jobs")["jobs"] == []
     view.page.get_by_role("link", name="Show on the map").click()
     view.see("Highlighted: the chips that the what-if would take.")
