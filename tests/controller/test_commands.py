@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ringwise.controller.job_plugins import JobPlugins
 from ringwise.controller.machine import Controller
@@ -39,7 +41,55 @@ def test_abort_and_resume() -> None:
     assert (aborted.phase, pods_in(lab)) == ("Aborted", {})
     lab.inject(JobCommand("default/train", "ResumeJob"))
     resumed = at(lab, 20)
-    assert (resumed.phase, resumed.retry_count, resumed.counts["Running"]) == ("Running", 1, 2)
+    assert (resumed.phase, resumed.retry_count, resumed.counts["Running"]) == ("Running", 0, 2)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("AbortJob", "ResumeJob", "RestartJob")), st.integers(0, 6)), max_size=30
+    ),
+    st.integers(1, 3),
+)
+def test_what_somebody_requests_uses_no_retry_however_often(
+    requests: list[tuple[str, int]], max_retry: int
+) -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER), max_retry=max_retry))
+    seconds = 5
+    at(lab, seconds)
+    for action, pause in requests:
+        lab.inject(JobCommand("default/train", action))
+        seconds += pause
+        job = at(lab, seconds)
+        assert job.retry_count == 0
+        assert job.phase not in ("Failed", "Terminated", "Completed")
+    lab.inject(JobCommand("default/train", "ResumeJob"))
+    assert at(lab, seconds + 20).phase == "Running"
+
+
+def test_a_request_does_not_end_a_job_whose_policies_used_all_but_one_retry() -> None:
+    policy = Policy("RestartJob", ("PodEvicted",))
+    lab = lab_with(job_of(task_of(annotations=FOREVER), policies=[policy], max_retry=2))
+    at(lab, 5)
+    lab.cluster.delete("Pod", "default/train-worker-0")
+    assert at(lab, 15).retry_count == 1
+    lab.inject(JobCommand("default/train", "RestartJob", "by anna"))
+    again = at(lab, 30)
+    assert (again.phase, again.retry_count, again.message) == (
+        "Running",
+        1,
+        "RestartJob was requested by anna",
+    )
+    lab.cluster.delete("Pod", "default/train-worker-0")
+    assert at(lab, 40).phase == "Failed"
+
+
+def test_what_is_said_with_a_request_is_one_bounded_line() -> None:
+    lab = lab_with(job_of(task_of(annotations=FOREVER)))
+    at(lab, 5)
+    lab.inject(JobCommand("default/train", "AbortJob", "by\nanna:\t" + "x" * 10_000))
+    message = at(lab, 10).message
+    assert message.startswith("AbortJob was requested by anna: xxx")
+    assert len(message) == 500
 
 
 @pytest.mark.parametrize("action", ["ResumeJob", "Dance", "RestartPod"])

@@ -196,3 +196,14 @@ def test_which_policy_applies(
     task = task_of("w", 1, policies=of_task)
     found = policy_for(event, code, task, tuple(of_job))
     assert (found and found.action) == action, sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "following"), [("CommandIssued", "Pending"), ("PodFailed", "Failed"), ("", "Failed")]
+)
+def test_a_restart_that_somebody_requested_is_no_attempt(reason: str, following: str) -> None:
+    """Also where the counter is at its end: an earlier controller counted such restarts."""
+    record = JobRecord(TWO, {}, phase="Restarting", retries=3, reason=reason)
+    found = next_phase(record, Counts())
+    assert found is not None
+    assert found[0] == following

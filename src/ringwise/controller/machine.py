@@ -74,6 +74,8 @@ from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 _SECOND = 1_000_000_000
 #: Uids of deleted pods that are kept, so that a late event does not bring them back.
 _MAX_DELETED = 100_000
+#: Characters of the cause of an action: whoever requests one may say anything.
+_MAX_CAUSE = 500
 #: Ignored arguments of job plugins that one event names.
 _MAX_TOLD = 5
 
@@ -99,7 +101,7 @@ class Controller:
         self._priorities: dict[str, int] = {}
         self._deleted: dict[str, None] = {}
         self._timers = Timers()
-        self._commands: dict[str, list[str]] = {}
+        self._commands: dict[str, list[ev.JobCommand]] = {}
         self._changed: dict[str, None] = {}
         self._containment = Containment()
         self._appliers: list[Callable[[ev.Event], None]] = [self._apply, self._queues.apply]
@@ -181,7 +183,7 @@ class Controller:
                     held.held_up = event.why
                     self._changed[event.key] = None
             case ev.JobCommand():
-                self._commands.setdefault(event.key, []).append(event.action)
+                self._commands.setdefault(event.key, []).append(event)
                 self._changed[event.key] = None
 
     def _job_seen(self, job: VcJob) -> None:
@@ -262,16 +264,16 @@ class Controller:
             return commands
         self._timers.set(job.key, None)
         commands.clear()
-        for action in self._commands.get(job.key, ()):
-            _tell_ineffective(job, action, "cannot be handled", commands)
+        for command in self._commands.get(job.key, ()):
+            _tell_ineffective(job, command.action, "cannot be handled", commands)
         return commands
 
     def _sync(self, record: JobRecord, now: int, commands: list[Command]) -> None:
         record.clear_deadline()
         job = record.job
         if job.deleting:
-            for action in self._commands.get(job.key, ()):
-                _tell_ineffective(job, action, "is being deleted", commands)
+            for command in self._commands.get(job.key, ()):
+                _tell_ineffective(job, command.action, "is being deleted", commands)
             return
         creates: list[Command] = []
         deletes: list[Command] = []
@@ -280,8 +282,8 @@ class Controller:
             _tell_ignored_arguments(job, creates)
         if job.problems and record.phase in ("", "Pending"):
             record.move("Pending", now, INVALID, "; ".join(job.problems))
-            for action in self._commands.get(job.key, ()):
-                _tell_ineffective(job, action, "cannot run as it is", creates)
+            for command in self._commands.get(job.key, ()):
+                _tell_ineffective(job, command.action, "cannot run as it is", creates)
         else:
             if record.phase == "Running" and job.problems:
                 # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
@@ -302,11 +304,13 @@ class Controller:
             record.wake_at(now)
 
     def _reconcile(self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]) -> None:
-        for action in self._commands.get(record.job.key, ()):
+        for command in self._commands.get(record.job.key, ()):
+            action = command.action
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
                 issued = f"Start to execute command {action}, which is deleted first so that it runs once"
                 creates.append(RecordVcJobEvent(record.job.key, COMMAND_ISSUED, issued))
-                self._start(record, action, now, COMMAND_ISSUED, f"{action} was requested", creates)
+                cause = " ".join((f"{action} was requested", *command.message.split()))[:_MAX_CAUSE]
+                self._start(record, action, now, COMMAND_ISSUED, cause, creates)
                 self._delete_group(record, deletes)
             else:
                 _tell_ineffective(record.job, action, f"is {record.phase or 'Pending'}", creates)
@@ -331,7 +335,7 @@ class Controller:
         self, record: JobRecord, action: str, now: int, reason: str, cause: str, creates: list[Command]
     ) -> None:
         """The phase of the action is reported first; the next call goes on from there."""
-        start_action(record, action, now, reason, cause)
+        start_action(record, action, now, reason, cause, requested=reason == COMMAND_ISSUED)
         record.action_started = True
         message = f"Start to execute action {action}: {cause}"
         creates.append(RecordVcJobEvent(record.job.key, "ExecuteAction", message))

@@ -13,6 +13,7 @@ from ringwise.controller.job_record import (
     JobRecord,
 )
 from ringwise.grammar import counted
+from ringwise.messages.commands import COMMAND_ISSUED
 from ringwise.state.model import ENDED, Pod
 from ringwise.state.vcjob import VcJob
 
@@ -48,7 +49,7 @@ def next_phase(record: JobRecord, counts: Counts) -> tuple[str, str, str] | None
         case "Running":
             return _after_running(job, counts, cause)
         case "Restarting":
-            if record.retries >= job.max_retry:
+            if _gives_up(record):
                 why = f"{record.message}; it was the last of {job.max_retry} attempts".removeprefix("; ")
                 return "Failed", record.reason, why
             if job.replicas - counts[TERMINATING] >= job.min_available:
@@ -103,12 +104,17 @@ def is_allowed(phase: str, action: str) -> bool:
     return (action == "RestartJob" or action in PARTIAL) and phase in _ACTIVE
 
 
-def start_action(record: JobRecord, action: str, now: int, reason: str, message: str) -> None:
-    """Record the action in the status: a controller that continues from it does the same."""
+def start_action(
+    record: JobRecord, action: str, now: int, reason: str, message: str, *, requested: bool = False
+) -> None:
+    """Record the action in the status: a controller that continues from it does the same.
+
+    A restart that somebody `requested` uses no retry: `maxRetry` limits what policies do.
+    """
     if action in STOPPING:
         record.move(STOPPING[action], now, reason, message)
     else:
-        record.retries += 1
+        record.retries += not requested
         record.move("Restarting", now, reason, message)
     if action not in PARTIAL:
         record.version += 1
@@ -128,5 +134,10 @@ def must_delete(record: JobRecord, pod: Pod) -> bool:
         return pod.phase not in ENDED
     if not record.is_of_earlier_attempt(pod):
         return False
-    last = record.phase == "Restarting" and record.retries >= record.job.max_retry
+    last = record.phase == "Restarting" and _gives_up(record)
     return pod.phase not in ENDED if last else True
+
+
+def _gives_up(record: JobRecord) -> bool:
+    """Whether a restart that began is the end: not where somebody requested it, whatever policies used."""
+    return record.retries >= record.job.max_retry and record.reason != COMMAND_ISSUED

@@ -261,6 +261,8 @@ class JobCommand(Event):
     kind = "Job"
     key: str
     action: str
+    #: What its user says about it.
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

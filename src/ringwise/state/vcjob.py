@@ -9,6 +9,8 @@ from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, PodClass, VisibleDevices
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
+#: Phases of a job that gave its chips back and can be resumed.
+SUSPENDED = frozenset({"Aborting", "Aborted"})
 #: Phases in which a job has ended or is being ended: no pod of it is created any more.
 OVER = frozenset({"Aborting", "Aborted", "Completing", "Completed", "Terminating", "Terminated", "Failed"})
 
@@ -144,6 +146,10 @@ class VcJob:
     @property
     def over(self) -> bool:
         return self.phase in OVER or self.deleting
+
+    @property
+    def suspended(self) -> bool:
+        return self.phase in SUSPENDED and not self.deleting
 
     def orders_same_pods(self, other: VcJob) -> bool:
         """Whether the two differ at most in what the controller writes into the status without any effect."""

@@ -36,6 +36,7 @@ class _Command(msgspec.Struct):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
     action: str = ""
     target: _Target | None = None
+    message: str | None = None
 
 
 class JobCommands(ObjectReader[_Command]):
@@ -80,7 +81,7 @@ class JobCommands(ObjectReader[_Command]):
         if target.kind == QUEUES.kind:
             self._sink([QueueCommand(target.name, command.action, meta.namespace, meta.name, meta.uid)])
         else:
-            self._sink([JobCommand(f"{meta.namespace}/{target.name}", command.action)])
+            self._sink([JobCommand(f"{meta.namespace}/{target.name}", command.action, command.message or "")])
 
     async def stop(self) -> None:
         await self._work.stop()

@@ -177,7 +177,7 @@ def command_from_wire(wire: CommandWire, found: Findings) -> JobCommand | QueueC
     namespace = meta.namespace or DEFAULT_NAMESPACE
     if target.kind == "Queue":
         return QueueCommand(name, action, namespace, meta.name or "", meta.uid or "")
-    return JobCommand(f"{namespace}/{name}", action)
+    return JobCommand(f"{namespace}/{name}", action, wire.message or "")
 
 
 def resource_quota_from_wire(wire: ResourceQuotaWire, found: Findings) -> ResourceQuota:

@@ -300,6 +300,7 @@ class CommandWire(WireStruct):
     metadata: MetaWire | None = None
     action: str | None = None
     target: CommandTargetWire | None = None
+    message: str | None = None
 
 
 class PriorityClassWire(WireStruct):
