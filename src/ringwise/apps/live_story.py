@@ -22,12 +22,10 @@ from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import EVENTS, POD_GROUPS, PODS, VCJOBS
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.messages import events as ev
-from ringwise.messages.commands import COMMAND_ISSUED
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.story import (
-    ENDED_BADLY,
-    ENDED_WELL,
     GONE,
+    OVER,
     RESTART,
     RUNS,
     SUBMITTED,
@@ -37,7 +35,7 @@ from ringwise.scheduler.explain.story import (
     StoryEntry,
 )
 from ringwise.state.model import Pod, PodClass
-from ringwise.state.vcjob import VcJob
+from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 
 _SECOND = 1_000_000_000
 NOTE = (
@@ -51,8 +49,6 @@ _DELETED = {
     "Rescheduled": ("Pod is deleted by force: ", "Pod is deleted: "),
     "Evict": ("Pod is evicted, because of ",),
 }
-#: How a vcjob that is over is told.
-_OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": ENDED_BADLY, "Terminated": ENDED_BADLY}
 
 
 class _Metadata(msgspec.Struct):
@@ -195,8 +191,9 @@ class _Telling:
             text = f"the vcjob is Running; {running} of its pods run"
             if took > -_SECOND:
                 story.add(vcjob.since, RUNS, text, max(0, took))
-        elif vcjob is not None and vcjob.phase in _OVER:
-            story.add(vcjob.since, _OVER[vcjob.phase], vcjob.phase)
+        elif vcjob is not None and vcjob.phase in OVER:
+            told = f": {vcjob.message}" if vcjob.suspended and vcjob.message else ""
+            story.add(vcjob.since, OVER[vcjob.phase], f"{vcjob.phase}{told}")
         # When a deleted pod was gone is in no Event.
         kept = [_shown(entry) for entry in story.entries if entry.kind != GONE]
         story.entries = sorted(kept, key=lambda entry: entry.at)

@@ -53,7 +53,6 @@ from ringwise.framework.amounts import without_quota_names
 from ringwise.grammar import counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
-    COMMAND_ISSUED,
     Command,
     CreateGroup,
     CreatePod,
@@ -68,7 +67,7 @@ from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
-from ringwise.state.vcjob import OVER, VcJob
+from ringwise.state.vcjob import COMMAND_ISSUED, OVER, VcJob
 from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000

@@ -13,9 +13,8 @@ from ringwise.controller.job_record import (
     JobRecord,
 )
 from ringwise.grammar import counted
-from ringwise.messages.commands import COMMAND_ISSUED
 from ringwise.state.model import ENDED, Pod
-from ringwise.state.vcjob import VcJob
+from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 
 #: Phases in which the job is being ended, and the phase that follows.
 ENDING = {"Aborting": "Aborted", "Terminating": "Terminated", "Completing": "Completed"}

@@ -44,7 +44,7 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.messages import commands as want
 from ringwise.messages.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
-from ringwise.state.vcjob import VcJob
+from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 from ringwise.wellknown import ASCEND_REAL, CLOSED_BY_PARENT, RANK_INDEX, RESET_CONFIG_PREFIX, RESET_KEY
 
 Kept = TypeVar("Kept")
@@ -220,7 +220,7 @@ class EmbeddedCluster:
                 self._update_queue(command)
             case want.RecordQueueEvent():
                 self.queue_events[command.name] = command
-            case want.RecordVcJobEvent() if command.reason == want.COMMAND_ISSUED:
+            case want.RecordVcJobEvent() if command.reason == COMMAND_ISSUED:
                 self.job_command_events[command.key] = command
         return []
 

@@ -31,6 +31,8 @@ class PreviousNode:
     lost: int = 0
     #: S9: the node is held for the job while that is rescheduled.
     held: bool = False
+    #: The job was suspended: it returns here where the node is free; nothing is held.
+    suspended: bool = False
 
 
 class BrokenChip(NamedTuple):

@@ -287,10 +287,6 @@ class SetJobStatus:
     rejections: Mapping[str, int] | None = field(default=None, hash=False)
 
 
-#: Reason of the events that say what became of a Command for a job.
-COMMAND_ISSUED = "CommandIssued"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordVcJobEvent:
     """An event on a vcjob."""

@@ -346,7 +346,8 @@ class SchedulerView:
         """Whether who knows the objects alone explains this job as this scheduler does.
 
         Not while chips or a share are kept for a job, or a job is being rescheduled: that bears on every
-        other job, too. Of the job itself this one remembers how it got its nodes, and which chips broke it.
+        other job, too. Of the job itself this one remembers how it got its nodes, which it had before it was
+        suspended, and which chips broke it.
         """
         return not (
             len(self._reservations)
@@ -358,7 +359,7 @@ class SchedulerView:
             or self.clocks.by_job
             or any(
                 (job.namespace, job.name) == (namespace, name)
-                and (job.cooling or self.plan_of(job.key) is not None)
+                and (job.cooling or job.previous_nodes or self.plan_of(job.key) is not None)
                 for job in self._book.jobs.values()
             )
         )

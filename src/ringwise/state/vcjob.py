@@ -9,6 +9,8 @@ from ringwise.records import dataclass
 from ringwise.state.model import EMPTY, PodClass, VisibleDevices
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
+#: Reason of what somebody requested with a Command, in the status and of events.
+COMMAND_ISSUED = "CommandIssued"
 #: Phases of a job that gave its chips back and can be resumed.
 SUSPENDED = frozenset({"Aborting", "Aborted"})
 #: Phases in which a job has ended or is being ended: no pod of it is created any more.
@@ -150,6 +152,12 @@ class VcJob:
     @property
     def suspended(self) -> bool:
         return self.phase in SUSPENDED and not self.deleting
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether what its pods had is for others from now on, because somebody wants so."""
+        requested = self.phase == "Restarting" and self.reason == COMMAND_ISSUED
+        return (self.phase in SUSPENDED or requested) and not self.deleting
 
     def orders_same_pods(self, other: VcJob) -> bool:
         """Whether the two differ at most in what the controller writes into the status without any effect."""

@@ -23,6 +23,7 @@ from ringwise.scheduler.explain.story import (
     PLACED,
     RECOVERED,
     RUNS,
+    SUSPENDED,
 )
 from ringwise.views.documents.explain import StoryDocument, StoryEntryFields
 from ringwise.views.documents.maintenance import DrillEntryFields
@@ -33,11 +34,19 @@ _STYLES = {
     BLOCKED: "red",
     FAILED: "red",
     ENDED_BADLY: "red",
+    SUSPENDED: "yellow",
     ENDED_WELL: "green",
     RECOVERED: "green",
 }
 #: What the time at the end of an entry was spent on.
-_SPENT = {PLACED: "waited", RUNS: "start took", GONE: "took", ENDED_WELL: "ran", ENDED_BADLY: "ran"}
+_SPENT = {
+    PLACED: "waited",
+    RUNS: "start took",
+    GONE: "took",
+    SUSPENDED: "ran",
+    ENDED_WELL: "ran",
+    ENDED_BADLY: "ran",
+}
 _SECOND = 1_000_000_000
 
 Entry = StoryEntryFields | DrillEntryFields

@@ -1,4 +1,4 @@
-"""Prefers the node a pod had before it was lost (`prefer-previous-node`, and always after a fault).
+"""Prefers the node a pod had before it was lost: `prefer-previous-node`, and always after a fault or suspend.
 
 The previous node still has the image, so the pod returns there if it fits. Otherwise it
 avoids the previous nodes of the job's other pods, which return too. A pod that failed
@@ -29,10 +29,11 @@ _NAMED = 5
 def prefers_previous_node(session: Session, job: Job, pod: Pod) -> bool:
     """Whether the job's previous nodes matter for this pod."""
     policy = job.policy
+    # Those of one job are all held, or none is; the same holds of suspended ones.
+    first = next(iter(job.previous_nodes.values()), None)
     return (
-        bool(job.previous_nodes)
-        # Those of one job are all held, or none is.
-        and (session.settings.prefer_previous_node or next(iter(job.previous_nodes.values())).held)
+        first is not None
+        and (session.settings.prefer_previous_node or first.held or first.suspended)
         and bool(pod.cls.chips)
         and policy is not None
         and policy.block_nodes is None

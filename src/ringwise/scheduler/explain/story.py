@@ -13,6 +13,7 @@ from typing import Any
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
+from ringwise.state import vcjob as vcjob_rules
 from ringwise.state.model import ENDED, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
@@ -25,6 +26,7 @@ FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
 DRAIN = "drain"
 DELETED, GONE, FAILED = "deleted", "gone", "failed"
 ENDED_WELL, ENDED_BADLY, REMOVED, SCHEDULER = "completed", "ended", "removed", "scheduler"
+SUSPENDED = "suspended"
 
 #: Pods and nodes that one sentence names.
 _NAMED = 3
@@ -49,8 +51,8 @@ EVENTS = (
     ev.PodGone,
     ev.BindFailed,
 )
-#: Phases in which a vcjob is over.
-_OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": ENDED_BADLY, "Terminated": ENDED_BADLY}
+#: Phases in which a vcjob is over, or suspended.
+OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": SUSPENDED, "Terminated": ENDED_BADLY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,9 +259,14 @@ class StoryBook:
             return
         before, story.phase = story.phase, job.phase
         why = ": ".join(part for part in (job.reason, job.message) if part)
-        if job.phase in _OVER:
+        if job.suspended:
+            # It waits for nothing until it is resumed.
+            story.waiting_since = None
+        elif before in vcjob_rules.SUSPENDED:
+            story.waiting_since = now
+        if job.phase in OVER:
             ran = None if story.running_since is None else now - story.running_since
-            story.add(now, _OVER[job.phase], job.phase + (f": {why}" if why else ""), ran)
+            story.add(now, OVER[job.phase], job.phase + (f": {why}" if why else ""), ran)
             story.running_since = None
         elif job.phase == "Restarting" and before:
             story.add(now, RESTART, "all its pods are created again" + (f": {why}" if why else ""))
@@ -320,7 +327,7 @@ class StoryBook:
             return
         state = story.pods.pop(uid)
         turns.setdefault(story.key, _Turn()).gone += state.leaving
-        if state.node is not None and not story.removed:
+        if state.node is not None and not story.removed and story.phase not in vcjob_rules.SUSPENDED:
             story.waiting_since = now
 
     def _removed(self, story: JobStory, now: int) -> None:

@@ -79,7 +79,11 @@ def write(
     largest: int = MAX_DOCUMENT,
 ) -> WrittenDocument:
     """As JSON, and compressed where that is too large; what does not fit even so is left out and counted."""
-    parts = [_Part("placements", compact(one), int(one.get("until", 0))) for one in placements]
+    # Nothing is held for a suspended job, and it is kept for days: it goes before what a fault hit.
+    parts = [
+        _Part("placements", compact(one), 0 if one.get("suspended") else int(one.get("until", 0)))
+        for one in placements
+    ]
     parts += [_Part("shares", compact(one), _time(one.get("until"))) for one in shares]
     parts += [_Part("jobs", compact(_job(one)), one.since) for one in jobs]
     parts += [_Part("clocks", compact(_clock(*one)), one[1].since) for one in clocks.items()]

@@ -12,6 +12,10 @@ rescheduled because of a fault. An owner that creates pods under other names cha
 given anew in the order of the names, and a pod without a PodGroup takes the place of one of its owner's
 pods that is gone.
 
+A job that was suspended, or that somebody let start over, gives its chips back at once: nothing is reserved
+for it. Where its old nodes are free when it comes back, it returns to them. They are kept for 72 hours, also
+over a restart of the scheduler (F1), and there is a bound (`suspended_jobs.py`).
+
 Other jobs are remembered where `prefer-previous-node` is set, without a reservation: the
 previous node is preferred, and may be taken meanwhile. They are kept by the pods'
 owner and by rank, for 72 hours after the owner lost its last pod, or until all are placed again.
@@ -47,6 +51,7 @@ from ringwise.scheduler.faults.rescheduling import (
     read_plain,
 )
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
+from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, SuspendedJobs
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
@@ -125,6 +130,8 @@ class PreviousPlacements(Component):
         self._failed = FailedPods()
         #: Of those, pods without a PodGroup that are gone and were not created again yet.
         self._successors = Successors()
+        #: Of those, the suspended ones.
+        self._suspended = SuspendedJobs()
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
@@ -135,7 +142,7 @@ class PreviousPlacements(Component):
     @property
     def rescheduling(self) -> int:
         """How many jobs placed as a whole are being rescheduled."""
-        return len(self._rescheduling)
+        return len(self._rescheduling) - len(self._suspended)
 
     @property
     def preferred(self) -> int:
@@ -155,7 +162,7 @@ class PreviousPlacements(Component):
             ie.JobSettled: self._job_settled,
             ie.JobGone: self._job_gone,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
-            ie.VcJobOver: lambda event, now: self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid)),
+            ie.VcJobOver: lambda event, now: self._vcjob_over(event.vcjob, now),
             ie.VcJobRemoved: lambda event, now: self._vcjob_gone(event.vcjob),
         }
 
@@ -192,7 +199,9 @@ class PreviousPlacements(Component):
 
     def _placement_ended(self, now: int) -> None:
         held, self._held = self._held, None
-        if held is not None:
+        if held is not None and held.given_back:
+            self._lost_suspended(held, now)
+        elif held is not None:
             self._lost(held, now, failed=self._has_failed)
             self._notify(ie.PlacementLost(held.job, held.pod), now)
 
@@ -205,8 +214,9 @@ class PreviousPlacements(Component):
         if job is not None and uid in job.backups:
             return None  # The pod that it was to replace runs on.
         pod = placement.pod
-        is_held = job is not None and self._is_held(job, pod, failed)
-        if job is None or not (is_held or failed or self._prefers_previous_node(pod)):
+        given_back = self._is_given_back(pod)
+        is_held = job is not None and not given_back and self._is_held(job, pod, failed)
+        if job is None or not (is_held or given_back or failed or self._prefers_previous_node(pod)):
             return None
         leaving = self._leaving.get(uid)
         if leaving is not None:
@@ -214,7 +224,7 @@ class PreviousPlacements(Component):
             rank = leaving.rank
         else:
             rank = pod.rank if pod.rank is not None else ranks_of(job)[uid]
-        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held)
+        return HeldPlacement(job, pod, placement.node, placement.chips, rank, is_held, given_back)
 
     def _held_until_end(self, pod: Pod) -> tuple[HeldPlacement | None, bool]:
         """The placement of a pod whose phase says that it ended, if it is remembered; whether it failed.
@@ -228,6 +238,13 @@ class PreviousPlacements(Component):
         left = pod.deleting or pod.uid in self._leaving or (before is not None and before.pod.deleting)
         failed = pod.phase == "Failed" and not left
         return (self._held_by(pod.uid, failed=failed) if left or failed else None), failed
+
+    def _is_given_back(self, pod: Pod) -> bool:
+        """Whether its job was suspended, or starts over because somebody wants so."""
+        if pod.owner is None or not pod.owner.is_vcjob:
+            return False
+        vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
+        return vcjob is not None and vcjob.uid == pod.owner.uid and vcjob.gives_back
 
     def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
@@ -271,7 +288,7 @@ class PreviousPlacements(Component):
             held.job.key,
             pod.cls.resource or "",
             held.rank,
-            PreviousNode(name, annotations, faulty, now, held=True),
+            PreviousNode(name, annotations, faulty, now, held=not held.given_back, suspended=held.given_back),
             held.chips,
             load_of((pod.cls,)),
             owner_of_pod(pod) if pod.group is None else "",
@@ -279,6 +296,10 @@ class PreviousPlacements(Component):
 
     def _remember(self, pod: LeavingPod, now: int) -> Rescheduling:
         kept = self._rescheduling.get(pod.owner)
+        if kept is not None and kept.suspended and not pod.node.suspended:
+            # It was resumed, and lost a pod before all were placed: only what it had now is held.
+            self._end(pod.owner)
+            kept = None
         if kept is None:
             kept = self._rescheduling[pod.owner] = Rescheduling(pod.job, pod.resource)
             kept.pods_owner = pod.pods_owner
@@ -299,9 +320,9 @@ class PreviousPlacements(Component):
         """F1: the pod is being deleted: its placement is known should the scheduler end before the pod."""
         self._terminates(uid, now)
         held = self._held_by(uid) if uid not in self._leaving else None
-        if held is None or not held.is_held:
+        if held is None or not (held.is_held or held.given_back):
             return
-        if self.continues(held.job, held.pod):
+        if held.given_back or self.continues(held.job, held.pod):
             self._leaving[uid] = pod = self._leaving_pod(held, False, now)
             self.changed = True
             self._await(uid, pod)
@@ -319,7 +340,7 @@ class PreviousPlacements(Component):
     def _await(self, uid: str, pod: LeavingPod) -> None:
         """S9: should its replacement exist before it is gone, it waits for the node; a limit holds."""
         job = self._book.jobs.get(pod.job)
-        if job is not None and not pod.node.faulty and job.key in self._jobs:
+        if job is not None and pod.node.held and not pod.node.faulty and job.key in self._jobs:
             since = pod.node.lost
             job.awaited_nodes[uid] = AwaitedNode(pod.node.node, pod.rank, since, since + self._hold)
 
@@ -352,6 +373,54 @@ class PreviousPlacements(Component):
         job = self._book.jobs.get(pod.job)
         if job is not None and job.awaited_nodes.pop(uid, None) is not None:
             self._pending.activate(job.key)
+
+    # -- suspended jobs -----------------------------------------------------------------------
+
+    def _vcjob_over(self, vcjob: VcJob, now: int) -> None:
+        owner = owner_id(vcjob.namespace, vcjob.uid)
+        if vcjob.suspended:
+            self._suspend(owner, now)
+        else:
+            self._forget(owner)
+
+    def _suspend(self, owner: str, now: int) -> None:
+        """What is held for the job is for others from now on; where it was is still known."""
+        self._preferred.forget(owner)
+        for uid, pod in self._leaving.items():
+            if pod.owner == owner and not pod.node.suspended:
+                self._leaving[uid] = replace(pod, node=replace(pod.node, held=False, suspended=True))
+                self._await_no_more(uid, pod)
+                self.changed = True
+        kept = self._rescheduling.get(owner)
+        if kept is not None and not kept.suspended:
+            self._keep_suspended(owner, kept, now)
+
+    def _lost_suspended(self, held: HeldPlacement, now: int) -> None:
+        pod = self._leaving_pod(held, False, now)
+        self._preferred.forget(pod.owner)
+        kept = self._remember(pod, now)
+        self._keep_suspended(pod.owner, kept, now)
+        if pod.owner in self._rescheduling:
+            held.job.previous_nodes = kept.nodes
+
+    def _keep_suspended(self, owner: str, kept: Rescheduling, now: int) -> None:
+        """Without a reservation, and without nodes that broke."""
+        if not kept.suspended:
+            self._lift(kept.job)
+            self._failed.forget(kept.job)
+        kept.suspended = True
+        kept.until = now + KEPT_FOR
+        for rank, node in list(kept.nodes.items()):
+            if node.faulty:
+                del kept.nodes[rank], kept.chips[rank], kept.loads[rank]
+            elif not node.suspended:
+                kept.nodes[rank] = replace(node, held=False, suspended=True)
+        self.changed = True
+        self._suspended.keep(owner, len(kept.nodes))
+        if not kept.nodes:
+            self._end(owner)
+        while (surplus := self._suspended.too_many()) is not None:
+            self._end(surplus)
 
     def _lost_without_reservation(self, held: HeldPlacement, now: int, failed: bool) -> None:
         owner = owner_of_pod(held.pod)
@@ -414,6 +483,7 @@ class PreviousPlacements(Component):
         kept = self._rescheduling.pop(owner, None)
         if kept is None:
             return
+        self._suspended.forget(owner)
         self.changed = True
         self._successors.forget(kept.pods_owner, owner)
         self._lift(kept.job)
@@ -461,6 +531,8 @@ class PreviousPlacements(Component):
                 self._end(owner)
                 self._pending.activate(kept.job)
                 continue
+            if kept.suspended:
+                continue
             for rank, node in kept.nodes.items():
                 if not node.faulty and is_unfit(self._state, kept.resource, node.node, kept.chips[rank]):
                     kept.nodes[rank] = replace(node, faulty=True)
@@ -488,10 +560,14 @@ class PreviousPlacements(Component):
         for owner, kept in list(self._rescheduling.items()):
             if kept.job != job.key:
                 continue
-            if all(rank in placed for rank in kept.nodes) and not self._is_assumed(job):
+            # A suspended job may have been made smaller meanwhile.
+            back = all(rank in placed for rank in kept.nodes) or (
+                kept.suspended and bool(placed) and not self._book.has_pending(job)
+            )
+            if back and not self._is_assumed(job):
                 self._preferred.forget(owner)
                 self._end(owner)
-            else:
+            elif not kept.suspended:
                 # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
                 self._reserve(kept, placed)
 
@@ -512,7 +588,9 @@ class PreviousPlacements(Component):
             kept = self._rescheduling.get(owner)
             if kept is None:
                 first = next(iter(going.values()))
-                kept = Rescheduling(first.job, first.resource, until=first.node.lost + self._hold)
+                suspended = first.node.suspended
+                until = first.node.lost + (KEPT_FOR if suspended else self._hold)
+                kept = Rescheduling(first.job, first.resource, until=until, suspended=suspended)
                 kept.pods_owner = first.pods_owner
             yield plain_job(owner, kept, going)
 
@@ -524,9 +602,11 @@ class PreviousPlacements(Component):
             except (KeyError, TypeError, ValueError, AttributeError):
                 continue
             # No clock runs so far ahead that a hold could last longer than its setting.
-            kept.until = min(kept.until, now + self._hold)
+            kept.until = min(kept.until, now + (KEPT_FOR if kept.suspended else self._hold))
             if kept.nodes and kept.until > now and owner not in self._rescheduling:
                 self._rescheduling[owner] = kept
+                if kept.suspended:
+                    self._suspended.keep(owner, len(kept.nodes))
                 if kept.job not in self._book.jobs:
                     self._successors.leave(kept.pods_owner, owner)
             for uid, pod in leaving.items():
@@ -541,7 +621,9 @@ class PreviousPlacements(Component):
                         going.terminating[uid] = TerminatingPod(pod.node.node, since, pod.node.faulty)
                 elif self._may_go_on(pod):
                     # It went between the two leaders; how long ago is not known.
-                    self._remember(pod, now)
+                    gone = self._remember(pod, now)
+                    if pod.node.suspended:
+                        self._keep_suspended(pod.owner, gone, now)
             job = self._book.jobs.get(kept.job)
             if job is not None and not job.previous_nodes and owner in self._rescheduling:
                 job.previous_nodes = self._rescheduling[owner].nodes
@@ -554,7 +636,7 @@ class PreviousPlacements(Component):
         """Whether its job may go on: it was not deleted, and did not end, while no scheduler looked."""
         for vcjob in self._book.vcjobs.values():
             if owner_id(vcjob.namespace, vcjob.uid) == pod.owner:
-                return not vcjob.over
+                return vcjob.gives_back or not vcjob.over
         # Without its vcjob, its PodGroup shows that it goes on. A pod without one may be created again.
         return bool(pod.pods_owner) or (pod.job in self._book.jobs and pod.owner == pod.job)
 
@@ -569,6 +651,8 @@ class PreviousPlacements(Component):
 
     def _reserve(self, kept: Rescheduling, placed: set[int] | None = None) -> None:
         kept.stale = False
+        if kept.suspended:
+            return
         before = self._reservations.of(kept.job)
         if before is not None and before.why != WHY:
             return

@@ -35,6 +35,8 @@ class Rescheduling:
     loads: dict[int, Load] = field(default_factory=dict)
     until: int = 0
     stale: bool = True
+    #: It was suspended: its nodes are preferred when it is resumed, and nothing is reserved.
+    suspended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class HeldPlacement:
     rank: int
     #: S9: its node is held for the job while that is rescheduled.
     is_held: bool
+    #: Somebody wants what it had to be for others: the job returns where it is free.
+    given_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,7 @@ def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod])
         "resource": kept.resource,
         "podsOwner": kept.pods_owner,
         "until": kept.until,
+        **({"suspended": True} if kept.suspended else {}),
         "ranks": {
             str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank]) for rank, one in kept.nodes.items()
         },
@@ -90,23 +95,28 @@ def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, L
     # Absent in documents of version 0.1.
     pods_owner = str(given.get("podsOwner", ""))
     kept.pods_owner = pods_owner and owner_id_from(pods_owner, kept.job)
+    # Absent in documents of version 0.3 and before.
+    suspended = kept.suspended = given.get("suspended") is True
     for text, written in given["ranks"].items():
         rank = int(text)
-        kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written)
+        kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written, suspended)
     owner = owner_id_from(str(given["owner"]), kept.job)
     leaving = {
-        str(uid): LeavingPod(owner, kept.job, kept.resource, int(rank), *_read_rank(written), kept.pods_owner)
+        str(uid): LeavingPod(
+            owner, kept.job, kept.resource, int(rank), *_read_rank(written, suspended), kept.pods_owner
+        )
         for uid, (rank, *written) in given["leaving"].items()
     }
     return owner, kept, leaving
 
 
-def _read_rank(given: list[Any]) -> tuple[PreviousNode, int, Load]:
+def _read_rank(given: list[Any], suspended: bool) -> tuple[PreviousNode, int, Load]:
     node, marks, faulty, lost, chips, load = given
     written = {str(key): str(value) for key, value in marks.items()}
     if not isinstance(chips, int) or not 0 <= chips < 1 << MAX_NODE_CHIPS:
         raise ValueError("chips are no mask")
-    return PreviousNode(str(node), written, bool(faulty), int(lost), held=True), chips, _read_load(load)
+    read = PreviousNode(str(node), written, bool(faulty), int(lost), held=not suspended, suspended=suspended)
+    return read, chips, _read_load(load)
 
 
 def _plain_load(load: Load) -> list[Any]:

@@ -1,0 +1,51 @@
+"""How many placements of suspended jobs are remembered: a bound, which costs whoever suspends most.
+
+A job that was suspended returns to its old nodes where they are free. Nothing is reserved for it, and it may
+be suspended for days, so what is kept must not grow with what people suspend.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+#: Nanoseconds for which the old nodes of a suspended job are kept.
+KEPT_FOR = 72 * 3600 * 1_000_000_000
+#: Jobs, and ranks of all of them together, that are kept.
+MAX_JOBS = 1024
+MAX_RANKS = 65536
+
+
+class SuspendedJobs:
+    """Owners of jobs that are kept, in the order in which they were suspended, with their ranks."""
+
+    def __init__(self) -> None:
+        self._ranks: dict[str, int] = {}
+        self._total = 0
+
+    def __contains__(self, owner: str) -> bool:
+        return owner in self._ranks
+
+    def __len__(self) -> int:
+        return len(self._ranks)
+
+    def keep(self, owner: str, ranks: int) -> None:
+        self._total += ranks - self._ranks.get(owner, 0)
+        self._ranks[owner] = ranks
+
+    def forget(self, owner: str) -> None:
+        self._total -= self._ranks.pop(owner, 0)
+
+    def too_many(self) -> str | None:
+        """The owner to forget now: the oldest one of the namespace that keeps most ranks."""
+        if len(self._ranks) <= MAX_JOBS and self._total <= MAX_RANKS:
+            return None
+        kept: Counter[str] = Counter()
+        for owner, ranks in self._ranks.items():
+            # A job without pods is one entry, too.
+            kept[_namespace(owner)] += ranks + 1
+        most = max(kept.items(), key=lambda entry: (entry[1], entry[0]))[0]
+        return next(owner for owner in self._ranks if _namespace(owner) == most)
+
+
+def _namespace(owner: str) -> str:
+    return owner.partition("/")[0]
