@@ -184,6 +184,21 @@ SECTIONS = {
             "Delete jobs with their pods, pods, empty queues, nodes with their pods: all that are "
             "named or none.",
         ),
+        "suspend": CommandEntry(
+            "ringwise.cli.act.suspending",
+            "suspend_command",
+            "Let JOB give its chips back; it stays, and can be resumed.",
+        ),
+        "resume": CommandEntry(
+            "ringwise.cli.act.suspending",
+            "resume_command",
+            "Let the suspended JOB go on, on its old nodes where they are free.",
+        ),
+        "requeue": CommandEntry(
+            "ringwise.cli.act.suspending",
+            "requeue_command",
+            "Let the running JOB start over from its queue, or change the queue or priority of JOB.",
+        ),
         "cordon": CommandEntry("ringwise.cli.act.changes", "cordon_command", "Mark NODE as unschedulable."),
         "uncordon": CommandEntry("ringwise.cli.act.changes", "uncordon_command", "Mark NODE as schedulable."),
         "drain": CommandEntry(

@@ -10,6 +10,7 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.manifests.kinds import STORED, event_of_deletion, event_of_object
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
+from ringwise.state.job_rules import may_change_queue
 from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import ISOLATION_CONFIG_MAP
@@ -90,14 +91,17 @@ def _new(value: object, now: int, uid: str) -> object:
 
 
 def _changed_job(before: VcJob, value: VcJob) -> VcJob:
-    """Only replicas, minAvailable and the priority class of a job may change."""
+    """Only replicas, minAvailable and the priority class may change; while the job waits, its queue, too."""
     shape = [(task.name, task.template, task.policies, task.depends_on) for task in before.tasks]
     if shape != [(task.name, task.template, task.policies, task.depends_on) for task in value.tasks]:
         raise ObjectRefusedError(
             f"job {value.key} exists: of its tasks only replicas and minAvailable may change; "
             "delete it first to change more"
         )
-    for field in ("queue", "policies", "plugins", "max_retry", "ttl_seconds", "scheduler", "min_success"):
+    fixed = ["queue", "policies", "plugins", "max_retry", "ttl_seconds", "scheduler", "min_success"]
+    if may_change_queue(before.phase, before.counts.get("Running", 0)):
+        fixed.remove("queue")
+    for field in fixed:
         if getattr(before, field) != getattr(value, field):
             raise ObjectRefusedError(f"job {value.key} exists: its {field} may not change; delete it first")
     return replace(
@@ -105,6 +109,7 @@ def _changed_job(before: VcJob, value: VcJob) -> VcJob:
         tasks=value.tasks,
         min_available=value.min_available,
         priority_class=value.priority_class,
+        queue=value.queue,
         problems=value.problems,
     )
 

@@ -7,10 +7,14 @@ from urllib.parse import quote
 from ringwise import wellknown
 from ringwise.wellknown import (
     ACCESS_API,
+    ASCEND_JOB_GROUP,
     BUS_API,
+    DEPLOYMENT_API,
     DISRUPTION_API,
+    KUBERNETES_JOB_API,
     LEASE_API,
     NETWORK_POLICY_API,
+    PRIORITY_API,
     TOKEN_API,
     ApiResource,
 )
@@ -53,6 +57,12 @@ POD_GROUPS = Resource(*wellknown.POD_GROUPS)
 QUEUES = Resource(*wellknown.QUEUES)
 DAEMON_SETS = Resource(*wellknown.DAEMON_SETS)
 VCJOBS = Resource(*wellknown.VCJOBS)
+#: Jobs of Kubernetes, and owners of pods that people ask for by name.
+KUBERNETES_JOBS = Resource(KUBERNETES_JOB_API, "Job", "jobs")
+ASCEND_JOBS = Resource(f"{ASCEND_JOB_GROUP}/v1", "AscendJob", "ascendjobs")
+DEPLOYMENTS = Resource(DEPLOYMENT_API, "Deployment", "deployments")
+STATEFUL_SETS = Resource(DEPLOYMENT_API, "StatefulSet", "statefulsets")
+PRIORITY_CLASSES = Resource(PRIORITY_API, "PriorityClass", "priorityclasses", namespaced=False)
 JOB_COMMANDS = Resource(BUS_API, "Command", "commands")
 LEASES = Resource(LEASE_API, "Lease", "leases")
 TOKEN_REVIEWS = Resource(TOKEN_API, "TokenReview", "tokenreviews", namespaced=False)

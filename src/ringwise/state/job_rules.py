@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ringwise.grammar import counted
 from ringwise.state.job_plugins import plugin_problems
-from ringwise.state.vcjob import Policy, Task, VcJob
+from ringwise.state.vcjob import SUSPENDED, Policy, Task, VcJob
 
 #: The largest job that Huawei's documentation allows. A count of billions must not create billions of pods.
 MAX_PODS = 20_000
@@ -53,6 +53,11 @@ ACTIONS = (
     # Used in Huawei's examples: the event is received and nothing is done.
     "Ignore",
 )
+
+
+def may_change_queue(phase: str, running: int) -> bool:
+    """Whether a vcjob may go to another queue: it is suspended, or waits and no pod of it runs."""
+    return phase in SUSPENDED or (phase in ("", "Pending") and not running)
 
 
 def problems_of(job: VcJob) -> tuple[str, ...]:

@@ -147,11 +147,13 @@ class JobView:
     def started(self) -> bool:
         """Whether as many pods run as it needs, or it has ended."""
         running = sum(1 for pod in self.pods if pod.phase == "Running")
-        return self.outcome == "ended" or running >= max(1, self.needed)
+        return self.outcome in ("ended", "suspended") or running >= max(1, self.needed)
 
     @property
     def outcome(self) -> str:
-        """placed, pending, refused (it can never run as it is), ended: the words of `place` and `why`"""
+        """placed, pending, refused (it can never run as it is), suspended, ended: as in `place` and `why`"""
+        if self.vcjob is not None and self.vcjob.suspended:
+            return "suspended"
         if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
             return "refused"
         if self.placed >= max(1, self.needed) or self._wants_none:

@@ -111,11 +111,15 @@ def explanation_pictures(explanation: Explanation, view: SchedulerView, now: int
 def ended_sentence(view: JobView) -> str:
     """What became of a job that is over."""
     message = view.vcjob.message if view.vcjob is not None else ""
+    if view.outcome == "suspended":
+        told = f" ({view.phase}{f': {message}' if message else ''})"
+        chips = "its pods still end" if any(pod.live for pod in view.pods) else "it uses no chips"
+        return f"it is suspended{told}: {chips}; to let it go on: ringwise resume {view.key}"
     return f"it is {view.phase}" + (f": {message}" if message else "")
 
 
 def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
-    """What `ringwise why -o json` prints for a job that is over: the scheduler has forgotten it."""
+    """What `ringwise why -o json` prints for a job that is over or suspended: it has no gang to be placed."""
     return {
         "schema": "ringwise.io/why/v2",
         "now": now,
@@ -124,7 +128,7 @@ def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
         "class": None,
         "board": None,
         "board_reason": None,
-        "outcome": "ended",
+        "outcome": view.outcome,
         "sentence": sentence,
         "faults": [],
         "reason": None,

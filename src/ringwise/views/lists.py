@@ -67,7 +67,7 @@ def _age(row: Mapping[str, Any]) -> int:
     return -int(row["created"])
 
 
-_OUTCOMES = ("placed", "pending", "refused", "ended")
+_OUTCOMES = ("placed", "pending", "refused", "suspended", "ended")
 _PHASES = (
     *("Running", "Starting", "Inqueue", "Restarting", "Completing", "Completed", "Succeeded", "Failed"),
     *("Aborting", "Aborted", "Terminating", "Terminated", "Unknown"),

@@ -138,7 +138,7 @@ def _chips(document: Document) -> Document:
 
 
 def _live_jobs(document: Document) -> Document:
-    jobs = [_live_job(job) for job in document["jobs"] if job["outcome"] != "ended"]
+    jobs = [_live_job(job) for job in document["jobs"] if job["outcome"] not in ("suspended", "ended")]
     return {"schema": LIVE_SCHEMAS[0], "jobs": jobs}
 
 

@@ -68,6 +68,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.job_rules import may_change_queue
 from ringwise.state.model import ROOT_QUEUE, Pod, PodGroup, Queue, ResourceQuota
 from ringwise.state.queue_rules import deletion_problem, queue_problems
 from ringwise.state.vcjob import VcJob
@@ -243,7 +244,8 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster
     """Only the size and the priority of a job may change: its pods exist already.
 
     A job that can never run may be corrected in any way. Whether its queue still takes new jobs does not
-    matter to a job that is there; where it does not, another queue may be named.
+    matter to a job that is there; where it does not, and where the job is suspended or waits, another queue
+    may be named.
     """
     no_queues = replace(cluster, queues=None)
     excluded = bool(judge_vcjob(old, cluster).refusals)
@@ -252,7 +254,7 @@ def judge_vcjob_change(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownCluster
     before, after = _fixed_spec(old), _fixed_spec(raw)
     changed = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     moves = "queue" in changed
-    if moves and excluded:
+    if moves and (excluded or may_change_queue(*_phase_and_running(old))):
         changed.remove("queue")
     problems = [
         "job updates may not change fields other than `minAvailable`, `tasks[*].replicas under spec` and "
@@ -280,6 +282,15 @@ def _fixed_spec(raw: msgspec.Raw | bytes) -> dict[str, Any]:
                 for one in spec[name]
             ]
     return spec
+
+
+def _phase_and_running(raw: msgspec.Raw) -> tuple[str, int]:
+    """Of the status of a vcjob, which its user cannot write together with the spec."""
+    status = msgspec.json.decode(raw).get("status")
+    status = status if isinstance(status, dict) else {}
+    state, running = status.get("state"), status.get("running")
+    phase = state.get("phase") if isinstance(state, dict) else ""
+    return str(phase or ""), running if isinstance(running, int) else 0
 
 
 def _number_of_tasks(spec: dict[str, Any]) -> int:

@@ -35,6 +35,7 @@ from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, time_ahead
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.sources.names import KINDS, UnknownNameError, all_names, find_name
+from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change_document, message_of
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
 from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
@@ -94,6 +95,9 @@ class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
     level: str | None = None
     code: str | None = None
     status: str | None = None
+    #: Another queue or priority class of a job.
+    queue: str | None = None
+    priority: str | None = None
 
     def word(self, name: str) -> str:
         """Raises ObjectRefusedError where the request does not name it."""
@@ -109,7 +113,10 @@ NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain", "drain-plan", "place", "story", "why"})
 
 #: Raised before anything was changed.
-_REFUSALS = (ObjectRefusedError, ConflictError, UnknownNameError, UnknownTargetError, ConfigurationError)
+_REFUSALS = (
+    *(ObjectRefusedError, ConflictError, NotPossibleError),
+    *(UnknownNameError, UnknownTargetError, ConfigurationError),
+)
 
 
 class LabServer:
@@ -362,6 +369,15 @@ class LabServer:
             "start": start,
         }
 
+    def _change_job(self, action: str, request: ChangeRequest) -> Any:
+        """Suspend, resume or requeue."""
+        live = self.live
+        key = find_name(live.objects, "job", request.word("job"), request.namespace)
+        wish = Wish(action, request.queue, request.priority)
+        change = live.change_job(key, wish, message_of(request.word("by"), request.reason))
+        namespace, _, name = key.partition("/")
+        return job_change_document(namespace, name, "vcjob", action, change)
+
     def _pass(self, request: ChangeRequest) -> Any:
         """Let virtual time pass until a moment; real time passes by itself."""
         live, until = self.live, request.until or 0
@@ -407,6 +423,8 @@ class LabServer:
             )
         if action in ("isolate", "release"):
             return self._isolate(action, request)
+        if action in ACTIONS:
+            return self._change_job(action, request)
         if action == "delete":
             chosen = _chosen(live, request)
             live.delete(chosen)

@@ -15,6 +15,15 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
+from ringwise.apps.suspension import (
+    JobChange,
+    NotPossibleError,
+    Wish,
+    change_of,
+    check_priority,
+    check_queue,
+    not_suspendable,
+)
 from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
 from ringwise.durations import time_text
@@ -29,12 +38,22 @@ from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
 from ringwise.manifests.bundle import Bundle
-from ringwise.messages.events import ConfigurationSeen
+from ringwise.messages.events import ConfigurationSeen, JobCommand
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodGroup, Queue
+from ringwise.state.model import (
+    DeviceReport,
+    Isolation,
+    Isolations,
+    Node,
+    Pod,
+    PodClass,
+    PodGroup,
+    PriorityClass,
+    Queue,
+)
 from ringwise.state.queue_rules import deletion_problem
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
@@ -288,6 +307,48 @@ class LiveLab:
             told = self.cluster.queue_events.get(queue.name)
             done = f"refused: {told.message}" if told is not None and told.warning else "carried out"
             answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
+
+    def change_job(self, key: str, wish: Wish, message: str) -> JobChange:
+        """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
+        self._catch_up()
+        job = self.cluster.get(VcJob, key)
+        if job is None:
+            raise self._not_a_vcjob(key)
+        self._check_wish(wish)
+        change = change_of(job, wish)
+        if change.command:
+            self.cluster.job_command_events.pop(key, None)
+            self.lab.inject(JobCommand(key, change.command, message))
+        elif change.spec:
+            self.cluster.submit(
+                replace(
+                    job,
+                    queue=change.spec.get("queue", job.queue),
+                    priority_class=change.spec.get("priorityClassName", job.priority_class),
+                )
+            )
+        self.turn()
+        told = self.cluster.job_command_events.get(key) if change.command else None
+        if told is not None and told.warning:
+            raise NotPossibleError(told.message)
+        return change
+
+    def _check_wish(self, wish: Wish) -> None:
+        if wish.queue is not None:
+            queues = {queue.name: queue for queue in self.cluster.all(Queue)}
+            found = queues.get(wish.queue)
+            children = sum(queue.parent == wish.queue for queue in queues.values())
+            check_queue(wish.queue, queues, "" if found is None else found.state, children)
+        if wish.priority is not None:
+            check_priority(wish.priority, {one.name for one in self.cluster.all(PriorityClass)})
+
+    def _not_a_vcjob(self, key: str) -> NotPossibleError:
+        """Pods of other owners are kept in a lab without them: nothing would make the pods again."""
+        group, pod = self.cluster.get(PodGroup, key), self.cluster.get(Pod, key)
+        owner = (group or pod or Pod("", "", "", PodClass())).owner
+        kind = owner.kind if owner is not None else "PodGroup" if group is not None else "bare pod"
+        cure = f"a lab keeps no owners but vcjobs; to give its chips back: ringwise delete job {key}"
+        return not_suspendable(kind, key, cure)
 
     def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
         """What `submit` would do. It happens in a copy of the lab, with a scheduler that has just started."""

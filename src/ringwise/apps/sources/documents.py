@@ -26,6 +26,7 @@ from ringwise.views.cluster import (
     pod_documents,
     queue_documents,
     top_document,
+    vcjob_view,
     with_present_reasons,
     with_reasons,
 )
@@ -233,7 +234,7 @@ class ClusterAnswers(ABC):
         }
 
     def why(self, job: str, namespace: str | None = None, *, pictures: bool = False) -> WhyDocument:
-        """Raises UnknownJobError. A vcjob that is over has no gang any more that the scheduler would know."""
+        """Raises UnknownJobError. A vcjob that is over or suspended has no gang that the scheduler knows."""
         decided, name = self.decided, qualified(job, namespace)
         try:
             explanation = explain_job(decided.view, self.now, name)
@@ -241,11 +242,16 @@ class ClusterAnswers(ABC):
             over = [
                 view
                 for view in job_views(decided)
-                if name in (view.key, view.name) and view.outcome == "ended"
+                if name in (view.key, view.name) and view.outcome in ("ended", "suspended")
             ]
             if not over:
                 raise
             return ended_document(over[-1], ended_sentence(over[-1]), self.now)
+        vcjob = decided.view.vcjob_of(explanation.job)
+        if vcjob is not None and vcjob.suspended:
+            # Pods of it still terminate.
+            leaving = vcjob_view(decided.view, vcjob, explanation.job, list(explanation.job.pods.values()))
+            return ended_document(leaving, ended_sentence(leaving), self.now)
         document = explanation_document(explanation, self.now)
         if pictures:
             document["pictures"] = explanation_pictures(explanation, decided.view, self.now)

@@ -38,7 +38,13 @@ _COLOURS = {
     "Starting": "cyan",
     "Terminating": "magenta",
 }
-_OUTCOME_COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "ended": "dim"}
+_OUTCOME_COLOURS = {
+    "placed": "green",
+    "pending": "yellow",
+    "refused": "red",
+    "suspended": "magenta",
+    "ended": "dim",
+}
 #: More objects of one kind than this are counted, not listed.
 _LISTED = 10
 #: Without a terminal to fill, so many nodes are drawn.
@@ -105,7 +111,7 @@ def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only 
         table.add(
             job_key(job),
             job["queue"],
-            Text("refused", "red") if job["outcome"] == "refused" else phase_text(job["phase"]),
+            _state_text(job),
             *(Text(text, "red") for text in faults),
             f"{job['placed']}/{job['pods']}",
             str(job["chips"]),
@@ -113,6 +119,14 @@ def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only 
             note="; ".join(_notes(job, now)),
         )
     table.print(console, only)
+
+
+def _state_text(job: JobFields) -> Text:
+    """Its phase, except where the phase of the object tells less than what became of the job."""
+    outcome = job["outcome"]
+    if outcome in ("refused", "suspended"):
+        return Text(outcome, _OUTCOME_COLOURS[outcome])
+    return phase_text(job["phase"])
 
 
 def _notes(job: JobFields, now: int) -> Iterator[str]:

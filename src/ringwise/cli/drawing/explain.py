@@ -33,7 +33,14 @@ from ringwise.views.documents.explain import (
 )
 from ringwise.views.pictures import WHY_PODS, first_and_last
 
-_COLOURS = {"running": "cyan", "starting": "cyan", "pending": "yellow", "refused": "red", "ended": "dim"}
+_COLOURS = {
+    "running": "cyan",
+    "starting": "cyan",
+    "pending": "yellow",
+    "refused": "red",
+    "suspended": "magenta",
+    "ended": "dim",
+}
 #: Nodes with a drain ahead that are named.
 _DRAINED_NODES = 3
 

@@ -51,6 +51,21 @@ class NodeChangeDocument(TypedDict):
     at: Annotated[str | None, Meta(description="When a drain that lies ahead begins; null: now.")]
 
 
+class JobChangeDocument(TypedDict):
+    """What was done to a job of the lab or of a cluster."""
+
+    schema: Literal["ringwise.io/job-change/v1"]
+    namespace: str
+    name: str
+    kind: Annotated[str, Meta(description="vcjob, Job or AscendJob.")]
+    action: Annotated[str, Meta(description="suspend, resume or requeue.")]
+    queue: Annotated[str | None, Meta(description="Its new queue; null: it was not changed.")]
+    priority_class: Annotated[
+        str | None, Meta(description="Its new priority class; null: it was not changed.")
+    ]
+    text: Annotated[str, Meta(description="What became of it, for people.")]
+
+
 class AdvanceDocument(TypedDict):
     """The time of the lab after it was advanced."""
 

@@ -136,7 +136,7 @@ class JobRow(TypedDict):
     queue: str
     priority: int
     phase: str
-    outcome: Annotated[str, Meta(description="placed, pending, refused or ended.")]
+    outcome: Annotated[str, Meta(description="placed, pending, refused, suspended or ended.")]
     pods: int
     running: int
     chips: Annotated[int, Meta(description="Chips that its pods ask for together.")]

@@ -59,7 +59,7 @@ class WhyDocument(WithClass):
     name: str
     board: str | None
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
-    outcome: Annotated[str, Meta(description="running, starting, pending, refused or ended.")]
+    outcome: Annotated[str, Meta(description="running, starting, pending, refused, suspended or ended.")]
     sentence: str
     faults: Annotated[
         list[str],

@@ -84,6 +84,7 @@ DOCUMENTS = (
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
     DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
     DocumentKind(cluster.JobDocument, "ringwise describe job"),
+    DocumentKind(changes.JobChangeDocument, "ringwise requeue", "ringwise resume", "ringwise suspend"),
     DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
     DocumentKind(cluster.NodeDocument, "ringwise describe node"),
     DocumentKind(

@@ -40,7 +40,7 @@ export function Badge({ kind, children }) {
 /** @param {{job: JobRow}} props */
 export function JobBadge({ job }) {
   const state = jobState(job);
-  return html`<${Badge} kind=${state === "refused" ? "bad" : state}>${state === "refused" ? state : job.phase || state}<//>`;
+  return html`<${Badge} kind=${state === "refused" ? "bad" : state === "suspended" ? "ended" : state}>${state === "refused" || state === "suspended" ? state : job.phase || state}<//>`;
 }
 
 /**

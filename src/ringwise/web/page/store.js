@@ -195,11 +195,11 @@ export function jobName(job) {
 
 /** What became of a job so far, in the word that filters and badges use.
  * @param {JobRow} job
- * @returns {"running" | "waiting" | "refused" | "ended"}
+ * @returns {"running" | "waiting" | "refused" | "suspended" | "ended"}
  */
 export function jobState(job) {
   if (job.outcome === "placed") return "running";
-  return job.outcome === "refused" || job.outcome === "ended" ? job.outcome : "waiting";
+  return job.outcome === "refused" || job.outcome === "suspended" || job.outcome === "ended" ? job.outcome : "waiting";
 }
 
 /**

@@ -38,7 +38,7 @@
  * @property {string} kind
  * @property {string} queue
  * @property {string} phase
- * @property {string} outcome placed, pending, refused or ended
+ * @property {string} outcome placed, pending, refused, suspended or ended
  * @property {number} pods
  * @property {number} running
  * @property {number} chips

@@ -9,9 +9,9 @@ import { age, count, number, rfc3339 } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
-const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", ended: "ended", hurt: "hurt by a fault" };
+const STATES = { "": "all", running: "running", waiting: "waiting", refused: "refused", suspended: "suspended", ended: "ended", hurt: "hurt by a fault" };
 /** Waiting and refused jobs first: they are what an operator looks for. */
-const ORDER = { waiting: 0, refused: 0, running: 1, ended: 2 };
+const ORDER = { waiting: 0, refused: 0, running: 1, suspended: 2, ended: 3 };
 
 /** @param {{settings: URLSearchParams}} props */
 export function JobsView({ settings }) {

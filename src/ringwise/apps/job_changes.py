@@ -1,0 +1,344 @@
+"""Suspend, resume and requeue on a cluster, with the rights of the user.
+
+A vcjob is asked for it with a Command, which its controller carries out: Volcano's or ours. Jobs of
+Kubernetes and AscendJobs have a field `suspend` of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ringwise.apps.suspension import (
+    REQUEUE,
+    RESUME,
+    SUSPEND,
+    SUSPENDABLE,
+    JobChange,
+    NotPossibleError,
+    Wish,
+    change_of,
+    check_priority,
+    check_queue,
+    done_word,
+    job_change_document,
+    not_suspendable,
+)
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
+from ringwise.kubeclient.clock import Clock, RealClock
+from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.list_watch import NamedObject, page_reader
+from ringwise.kubeclient.resources import (
+    ASCEND_JOBS,
+    DEPLOYMENTS,
+    JOB_COMMANDS,
+    KUBERNETES_JOBS,
+    PODS,
+    PRIORITY_CLASSES,
+    QUEUES,
+    STATEFUL_SETS,
+    VCJOBS,
+    Resource,
+)
+from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import JobWire
+from ringwise.state.model import DEFAULT_QUEUE
+from ringwise.state.vcjob import SUSPENDED, VcJob
+from ringwise.topology.nearest import did_you_mean
+from ringwise.views.documents.changes import JobChangeDocument
+from ringwise.wellknown import BATCH_API
+
+Object = dict[str, Any]
+_NAMED = page_reader(NamedObject)
+#: Seconds between two looks at what became of a wish.
+_PAUSE = 0.25
+#: How a kind is called, and its cure where it has no `suspend`.
+_WORDS = {VCJOBS: "vcjob", KUBERNETES_JOBS: "Job", ASCEND_JOBS: "AscendJob"}
+_WITHOUT = {
+    DEPLOYMENTS: "to give its chips back: kubectl scale deployment -n {namespace} {name} --replicas=0",
+    STATEFUL_SETS: "to give its chips back: kubectl scale statefulset -n {namespace} {name} --replicas=0",
+    PODS: "to give its chips back: kubectl delete pod -n {namespace} {name}",
+}
+
+
+def change_job(
+    access: Access, name: str, namespace: str | None, wish: Wish, message: str, timeout: float
+) -> JobChangeDocument:
+    """Raises NotPossibleError, ApiError and UnreachableError. `timeout`: seconds for its controller."""
+    return asyncio.run(_with_client(access, name, namespace, wish, message, timeout))
+
+
+async def _with_client(
+    access: Access, name: str, namespace: str | None, wish: Wish, message: str, timeout: float
+) -> JobChangeDocument:
+    where, _, bare = name.rpartition("/")
+    if where and namespace and where != namespace:
+        raise NotPossibleError(f"{name} names namespace {where} and -n names {namespace}: give one of them")
+    async with Client(access, component="cli") as client:
+        changes = JobChanges(client, where or namespace or access.namespace, bare, timeout)
+        return await changes.carry_out(wish, message)
+
+
+class JobChanges:
+    """One wish for one job."""
+
+    def __init__(
+        self, client: Client, namespace: str, name: str, timeout: float, clock: Clock | None = None
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+        self._timeout = timeout
+        self._clock = clock or RealClock()
+
+    @property
+    def _key(self) -> str:
+        return f"{self._namespace}/{self._name}"
+
+    async def carry_out(self, wish: Wish, message: str) -> JobChangeDocument:
+        found = await self._find()
+        if found is None:
+            raise await self._not_found()
+        resource, given = found
+        await self._check(wish)
+        if resource == VCJOBS:
+            change = await self._vcjob(self._read(given), wish, message)
+        else:
+            change = await self._other(resource, given, wish)
+        return job_change_document(self._namespace, self._name, _WORDS[resource], wish.action, change)
+
+    # -- what is asked for -----------------------------------------------------------------------
+
+    async def _find(self) -> tuple[Resource, Object] | None:
+        found: list[tuple[Resource, Object]] = []
+        refused: list[ApiError] = []
+        for resource in _WORDS:
+            try:
+                found.append((resource, await self._get(resource)))
+            except ApiError as error:
+                if error.status == 403:
+                    refused.append(error)
+                elif error.status != 404:
+                    raise
+        if len(found) > 1:
+            kinds = " and ".join(f"{one.kind.lower()}s.{one.group}" for one, _ in found)
+            raise NotPossibleError(f"{self._key} is the name of several jobs, of {kinds}: delete one of them")
+        if not found and refused:
+            raise refused[0]
+        return found[0] if found else None
+
+    async def _get(self, resource: Resource) -> Object:
+        answer = await self._client.get(resource, self._namespace, self._name, msgspec.Raw)
+        return dict(msgspec.json.decode(answer))
+
+    async def _not_found(self) -> NotPossibleError:
+        for resource, cure in _WITHOUT.items():
+            try:
+                await self._get(resource)
+            except ApiError as error:
+                if error.status not in (403, 404):
+                    raise
+            else:
+                cure = cure.format(namespace=self._namespace, name=self._name)
+                return not_suspendable(resource.kind, self._key, cure)
+        near = did_you_mean(self._name, await self._names(VCJOBS, self._namespace))
+        return NotPossibleError(
+            f"there is no job {self._name} in namespace {self._namespace}{near}, among {SUSPENDABLE}; "
+            "-n names another namespace"
+        )
+
+    async def _names(self, resource: Resource, namespace: str | None = None) -> list[str]:
+        """Names of objects of a kind, to tell which there are: one page, as far as the user may list them."""
+        try:
+            async for page in self._client.pages(resource.path(namespace), {}, PAGE_SIZE, _NAMED):
+                return [one.metadata.name or "" for one in page.items or () if one.metadata is not None]
+        except ApiError as error:
+            if error.status not in (403, 404):
+                raise
+        return []
+
+    async def _check(self, wish: Wish) -> None:
+        """Where the user may not read queues or priority classes, the API server has the word."""
+        # The queue `default` exists without an object, too.
+        if wish.queue is not None and wish.queue != DEFAULT_QUEUE:
+            queue = await self._known(QUEUES, wish.queue)
+            if queue is not None:
+                known = [wish.queue] if queue else await self._names(QUEUES)
+                check_queue(wish.queue, known, str((queue.get("status") or {}).get("state") or ""), 0)
+        if wish.priority is not None and await self._known(PRIORITY_CLASSES, wish.priority) == {}:
+            check_priority(wish.priority, await self._names(PRIORITY_CLASSES))
+
+    async def _known(self, resource: Resource, name: str) -> Object | None:
+        """An object that a wish names, empty where there is none; None: the user may not read it."""
+        try:
+            answer = await self._client.get(resource, None, name, msgspec.Raw)
+        except ApiError as error:
+            if error.status not in (403, 404):
+                raise
+            return {} if error.status == 404 else None
+        return dict(msgspec.json.decode(answer))
+
+    # -- vcjobs ----------------------------------------------------------------------------------
+
+    def _read(self, given: Object) -> VcJob:
+        wire = msgspec.json.decode(msgspec.json.encode(given), type=JobWire)
+        return vcjob_from_wire(wire, PodClassCache(), Findings(f"vcjob {self._key}"))
+
+    async def _vcjob(self, job: VcJob, wish: Wish, message: str) -> JobChange:
+        change = change_of(job, wish)
+        if change.spec:
+            await self._client.patch(VCJOBS, self._namespace, self._name, {"spec": change.spec})
+        if not change.command:
+            return change
+        command = await self._ask(job, change.command, message)
+        await self._taken(command)
+        suspended = wish.action == SUSPEND
+
+        def done(now: VcJob) -> bool:
+            return now.version != job.version or (now.phase in SUSPENDED) == suspended != job.suspended
+
+        now = await self._until(lambda now: done(self._read(now)), VCJOBS)
+        if now is None:
+            raise NotPossibleError(
+                f"the controller took the Command {change.command}, and vcjob {self._key} did not change "
+                f"within {self._timeout:g} s: kubectl describe vcjob -n {self._namespace} {self._name} shows "
+                "its events"
+            )
+        return change
+
+    async def _ask(self, job: VcJob, action: str, message: str) -> Object:
+        target = {
+            "apiVersion": BATCH_API,
+            "kind": VCJOBS.kind,
+            "name": job.name,
+            "uid": job.uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+        body = {
+            "apiVersion": JOB_COMMANDS.version,
+            "kind": JOB_COMMANDS.kind,
+            "metadata": {
+                "generateName": f"{job.name}-{action.lower()}-",
+                "namespace": self._namespace,
+                "ownerReferences": [target],
+            },
+            "action": action,
+            "target": target,
+            "message": message,
+        }
+        answer = await self._client.create(JOB_COMMANDS, self._namespace, body)
+        return dict(msgspec.json.decode(answer))
+
+    async def _taken(self, command: Object) -> None:
+        """The controller deletes a Command before it carries it out. One that nobody takes is taken back."""
+        name, uid = str(command["metadata"]["name"]), str(command["metadata"].get("uid") or "")
+        end = self._clock.monotonic() + self._timeout
+        while True:
+            try:
+                await self._client.get(JOB_COMMANDS, self._namespace, name, msgspec.Raw)
+            except ApiError as error:
+                if error.status == 404:
+                    return
+                if error.status == 403:
+                    # Who may not read it sees by the job what became of it.
+                    return
+                raise
+            if self._clock.monotonic() >= end:
+                break
+            await self._clock.sleep(_PAUSE)
+        kept = ""
+        try:
+            await self._client.delete(JOB_COMMANDS, self._namespace, name, uid=uid)
+        except ApiError as error:
+            if error.status == 404:
+                return
+            kept = f"; it is still there, because it could not be deleted: {error}"
+        raise NotPossibleError(
+            f"no vcjob controller took the Command {name} within {self._timeout:g} s: nothing was changed; "
+            "is Volcano's controller running, or `ringwise run controller`, or `ringwise run scheduler` with "
+            f"its controller?{kept}"
+        )
+
+    async def _until(self, done: Callable[[Object], bool], resource: Resource) -> Object | None:
+        end = self._clock.monotonic() + self._timeout
+        while True:
+            now = await self._get(resource)
+            if done(now):
+                return now
+            if self._clock.monotonic() >= end:
+                return None
+            await self._clock.sleep(_PAUSE)
+
+    # -- jobs with a field of their own ------------------------------------------------------------
+
+    async def _other(self, resource: Resource, given: Object, wish: Wish) -> JobChange:
+        word = f"{_WORDS[resource]} {self._key}"
+        if wish.queue is not None or wish.priority is not None:
+            raise NotPossibleError(
+                f"queue and priority of {word} are in the template of its pods, which cannot be changed: "
+                "delete it and submit it again; those of a vcjob can be changed"
+            )
+        if (given.get("metadata") or {}).get("deletionTimestamp"):
+            raise NotPossibleError(f"{word} is being deleted")
+        ended = _ended(given)
+        if ended:
+            raise NotPossibleError(
+                f"{word} is {ended}: a job that is over cannot be {done_word(wish)}; submit it again"
+            )
+        suspended = bool(_run_policy(resource, given).get("suspend"))
+        if wish.action == SUSPEND:
+            if suspended:
+                raise NotPossibleError(
+                    f"{word} is suspended already; to let it go on: ringwise resume {self._key}"
+                )
+            await self._set_suspend(resource, True)
+            return JobChange(text=f"{word} suspended: it gives its chips back")
+        if wish.action == RESUME:
+            if not suspended:
+                raise NotPossibleError(f"{word} is not suspended")
+            await self._set_suspend(resource, False)
+            return JobChange(text=f"{word} resumed: it waits for chips")
+        assert wish.action == REQUEUE
+        if suspended:
+            raise NotPossibleError(
+                f"{word} is suspended; ringwise resume {self._key} lets it wait for chips again"
+            )
+        if resource != KUBERNETES_JOBS:
+            raise NotPossibleError(
+                f"{word} cannot be requeued in one step: ringwise suspend {self._key}, and when its pods are "
+                f"gone ringwise resume {self._key}"
+            )
+        await self._set_suspend(resource, True)
+        gone = await self._until(lambda now: not (now.get("status") or {}).get("active"), resource)
+        if gone is None:
+            raise NotPossibleError(
+                f"{word} is suspended, and its pods are not gone after {self._timeout:g} s: it stays "
+                f"suspended; then: ringwise resume {self._key}"
+            )
+        await self._set_suspend(resource, False)
+        return JobChange(text=f"{word} requeued: it starts over")
+
+    async def _set_suspend(self, resource: Resource, value: bool) -> None:
+        spec: Mapping[str, Any] = {"suspend": value}
+        if resource == ASCEND_JOBS:
+            spec = {"runPolicy": spec}
+        await self._client.patch(resource, self._namespace, self._name, {"spec": spec})
+
+
+def _run_policy(resource: Resource, given: Object) -> Object:
+    spec = given.get("spec") or {}
+    return dict((spec.get("runPolicy") or {}) if resource == ASCEND_JOBS else spec)
+
+
+def _ended(given: Object) -> str:
+    """The condition by which it is over; empty: it is not."""
+    for one in (given.get("status") or {}).get("conditions") or ():
+        if one.get("type") in ("Complete", "Failed", "Succeeded") and one.get("status") == "True":
+            return str(one["type"])
+    return ""

@@ -1,0 +1,166 @@
+"""Suspend, resume and requeue: what a person may ask of a job in its present state, and how it is asked for.
+
+A lab and a cluster judge by the same function. Who may do it is the API server's word alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import field
+
+from ringwise.grammar import counted
+from ringwise.records import dataclass
+from ringwise.state.job_rules import may_change_queue
+from ringwise.state.vcjob import OVER, SUSPENDED, VcJob
+from ringwise.topology.nearest import did_you_mean
+from ringwise.views.documents.changes import JobChangeDocument
+
+SUSPEND, RESUME, REQUEUE = "suspend", "resume", "requeue"
+ACTIONS = (SUSPEND, RESUME, REQUEUE)
+#: Volcano's Commands for them.
+COMMANDS = {SUSPEND: "AbortJob", RESUME: "ResumeJob", REQUEUE: "RestartJob"}
+#: Kinds that can be suspended.
+SUSPENDABLE = "vcjobs, Jobs of Kubernetes and AscendJobs"
+#: Names that one error lists.
+_LISTED = 10
+
+
+class NotPossibleError(ValueError):
+    """What a person asked for is not possible; one line, with what is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person asks of a job."""
+
+    action: str
+    #: With `requeue`: another queue, another priority class.
+    queue: str | None = None
+    priority: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobChange:
+    """What is to be done to a vcjob."""
+
+    #: The action of a Command; empty: none.
+    command: str = ""
+    #: Fields of its spec with their new values.
+    spec: dict[str, str] = field(default_factory=dict)
+    #: What became of the job, for people.
+    text: str = ""
+
+
+def change_of(job: VcJob, wish: Wish) -> JobChange:
+    """Raises NotPossibleError."""
+    name, phase = f"vcjob {job.key}", job.phase or "Pending"
+    if job.deleting:
+        raise NotPossibleError(f"{name} is being deleted")
+    if phase in OVER and phase not in SUSPENDED:
+        raise NotPossibleError(
+            f"{name} is {phase}: a job that is over cannot be {done_word(wish)}; submit it again"
+        )
+    if wish.queue is not None or wish.priority is not None:
+        return _changed_spec(job, wish)
+    if job.problems and phase == "Pending":
+        raise NotPossibleError(f"{name} cannot run as it is: {job.problems[0]}; it uses no chips")
+    if wish.action == SUSPEND:
+        if phase in SUSPENDED:
+            raise NotPossibleError(f"{name} is suspended already; to let it go on: ringwise resume {job.key}")
+        return JobChange(COMMANDS[SUSPEND], text=f"{name} suspended: it gives its chips back")
+    if wish.action == RESUME:
+        if phase not in SUSPENDED:
+            raise NotPossibleError(f"{name} is not suspended: it is {phase}")
+        return JobChange(COMMANDS[RESUME], text=f"{name} resumed: it waits for chips in queue {job.queue}")
+    if phase in SUSPENDED:
+        raise NotPossibleError(
+            f"{name} is suspended; ringwise resume {job.key} lets it wait for chips again, and requeue with "
+            "--queue or --priority changes it while it is suspended"
+        )
+    if phase == "Restarting":
+        raise NotPossibleError(f"{name} starts over already")
+    if may_change_queue(phase, job.counts.get("Running", 0)):
+        raise NotPossibleError(
+            f"{name} waits in queue {job.queue} already; requeue with --queue or --priority changes where"
+        )
+    return JobChange(COMMANDS[REQUEUE], text=f"{name} requeued: it starts over from queue {job.queue}")
+
+
+def done_word(wish: Wish) -> str:
+    return {SUSPEND: "suspended", RESUME: "resumed", REQUEUE: "requeued"}[wish.action]
+
+
+def _changed_spec(job: VcJob, wish: Wish) -> JobChange:
+    """Another queue or priority, in place: nothing is started over."""
+    name, spec = f"vcjob {job.key}", dict[str, str]()
+    if wish.queue is not None and wish.queue != job.queue:
+        if not may_change_queue(job.phase, job.counts.get("Running", 0)):
+            raise NotPossibleError(
+                f"{name} is {job.phase}: only a job that is suspended, or waits and has no running pod, can "
+                f"go to another queue; first: ringwise suspend {job.key}"
+            )
+        spec["queue"] = wish.queue
+    if wish.priority is not None and wish.priority != job.priority_class:
+        spec["priorityClassName"] = wish.priority
+    words = {"queue": "queue", "priorityClassName": "priority class"}
+    if not spec:
+        given = [
+            f"{word} {value}"
+            for word, value in (("queue", wish.queue), ("priority class", wish.priority))
+            if value is not None
+        ]
+        return JobChange(text=f"{name} has {' and '.join(given)} already")
+    told = " and ".join(f"{words[one]} {value}" for one, value in spec.items())
+    stays = " and stays suspended" if job.phase in SUSPENDED else ""
+    return JobChange(spec=spec, text=f"{name} has {told} now{stays}")
+
+
+def job_change_document(
+    namespace: str, name: str, kind: str, action: str, change: JobChange
+) -> JobChangeDocument:
+    return {
+        "schema": "ringwise.io/job-change/v1",
+        "namespace": namespace,
+        "name": name,
+        "kind": kind,
+        "action": action,
+        "queue": change.spec.get("queue"),
+        "priority_class": change.spec.get("priorityClassName"),
+        "text": change.text,
+    }
+
+
+def check_queue(queue: str, known: Collection[str], state: str, children: int) -> None:
+    """Raises NotPossibleError for a queue that takes no jobs."""
+    if queue not in known:
+        raise NotPossibleError(f"there is no queue {queue}{_known('queues', queue, known)}")
+    if state not in ("", "Open"):
+        raise NotPossibleError(f"queue {queue} is {state}: it takes no jobs; one that is Open does")
+    if children:
+        raise NotPossibleError(
+            f"queue {queue} has {counted(children, 'child queue')}: only a queue without takes jobs"
+        )
+
+
+def check_priority(name: str, known: Collection[str]) -> None:
+    """Raises NotPossibleError for a priority class that does not exist."""
+    if name not in known:
+        raise NotPossibleError(f"there is no priority class {name}{_known('priority classes', name, known)}")
+
+
+def _known(kind: str, name: str, known: Collection[str]) -> str:
+    if not known:
+        return f"; there are no {kind}"
+    listed = sorted(known)
+    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
+    return did_you_mean(name, known) + f"; there are {', '.join(listed[:_LISTED])}{more}"
+
+
+def not_suspendable(kind: str, key: str, cure: str) -> NotPossibleError:
+    """Of something that has no `suspend`."""
+    return NotPossibleError(f"{kind} {key} cannot be suspended, only {SUSPENDABLE} can; {cure}")
+
+
+def message_of(by: str, reason: str | None) -> str:
+    """What is said with a Command, and told in the status of the job."""
+    return f"by {by}" + (f": {reason}" if reason else "")
