@@ -214,7 +214,7 @@ def test_an_existing_job_can_always_be_changed_for_the_better_and_removed() -> N
 
 
 def test_only_the_size_and_the_priority_of_a_job_can_change() -> None:
-    old = vcjob(8, 2)
+    old = {**vcjob(8, 2), "status": {"state": {"phase": "Running"}, "running": 2}}
     larger = copy.deepcopy(old)
     larger["spec"].update(minAvailable=1, priorityClassName="high")
     larger["spec"]["tasks"][0].update(replicas=1, minAvailable=1)
@@ -255,6 +255,33 @@ def test_18_a_job_whose_queue_was_closed_is_changed_by_the_same_rules() -> None:
     lost["spec"]["queue"] = "nowhere"
     assert respond(moved, operation="UPDATE", old=old)["allowed"] is True
     assert respond(lost, operation="UPDATE", old=old)["allowed"] is False
+
+
+@pytest.mark.parametrize(
+    ("status", "allowed"),
+    [
+        ({"state": {"phase": "Aborted"}}, True),
+        ({"state": {"phase": "Aborting"}, "running": 2}, True),
+        ({"state": {"phase": "Pending"}, "pending": 2}, True),
+        ({}, True),
+        (None, True),
+        ({"state": {"phase": "Pending"}, "running": 1}, False),
+        ({"state": {"phase": "Running"}, "running": 2}, False),
+        ({"state": {"phase": "Restarting"}}, False),
+        ({"state": {"phase": "Completed"}}, False),
+    ],
+)
+def test_a_job_that_is_suspended_or_waits_can_go_to_another_queue(status: Any, allowed: bool) -> None:
+    known = world()
+    assert known.queues is not None
+    known.queues["night"] = Queue("night")
+    old = {**vcjob(8, 2, queue="default"), "status": status}
+    for queue, takes_jobs in (("night", True), ("closed", False), ("nowhere", False)):
+        moved = copy.deepcopy(old)
+        moved["spec"]["queue"] = queue
+        answered = answer(review(moved, operation="UPDATE", old=old), known)
+        assert answered is not None
+        assert answered["response"]["allowed"] is (allowed and takes_jobs)
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,8 @@ class FakeApiServer:
         meta = object.setdefault("metadata", {})
         if namespace:
             meta["namespace"] = namespace
+        if "generateName" in meta and "name" not in meta:
+            meta["name"] = f"{meta['generateName']}{len(self.requests):05}"
         if _key(meta) in self.collections.get(collection, {}):
             return _status(409, f"{_key(meta)} already exists", reason="AlreadyExists")
         return web.json_response(self.put(collection, object), status=201)

@@ -27,6 +27,8 @@ from ringwise.apps.suspension import (
     job_change_document,
     not_suspendable,
 )
+from ringwise.kube.watch.job_templates import TemplateStore
+from ringwise.kube.watch.readers import JobReader
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
@@ -43,10 +45,8 @@ from ringwise.kubeclient.resources import (
     VCJOBS,
     Resource,
 )
-from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.text.wire import JobWire
 from ringwise.state.model import DEFAULT_QUEUE
 from ringwise.state.vcjob import SUSPENDED, VcJob
 from ringwise.topology.nearest import did_you_mean
@@ -186,8 +186,14 @@ class JobChanges:
     # -- vcjobs ----------------------------------------------------------------------------------
 
     def _read(self, given: Object) -> VcJob:
-        wire = msgspec.json.decode(msgspec.json.encode(given), type=JobWire)
-        return vcjob_from_wire(wire, PodClassCache(), Findings(f"vcjob {self._key}"))
+        found = Findings(f"vcjob {self._key}")
+        read = JobReader(PodClassCache(), TemplateStore()).read(
+            msgspec.Raw(msgspec.json.encode(given)), found
+        )
+        for _, job in read or ():
+            if isinstance(job, VcJob):
+                return job
+        raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, found.errors[:1]))}")
 
     async def _vcjob(self, job: VcJob, wish: Wish, message: str) -> JobChange:
         change = change_of(job, wish)

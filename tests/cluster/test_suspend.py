@@ -1,0 +1,189 @@
+"""Suspend, resume and requeue on a real API server, with the rights of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import JOBS, Cluster, node_of
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+
+pytestmark = pytest.mark.cluster
+
+TENANT = "tenant"
+COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+RBAC = "rbac.authorization.k8s.io/v1"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+def account() -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": TENANT, "namespace": NAMESPACE},
+    }
+
+
+def role(name: str, *rules: tuple[str, str, list[str]]) -> list[Object]:
+    """What docs/suspend.md names for a tenant: group, resource, verbs."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return [
+        {
+            "apiVersion": RBAC,
+            "kind": "Role",
+            "metadata": metadata,
+            "rules": [
+                {"apiGroups": [group], "resources": [resource], "verbs": verbs}
+                for group, resource, verbs in rules
+            ],
+        },
+        {
+            "apiVersion": RBAC,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "subjects": [{"kind": "ServiceAccount", "name": TENANT, "namespace": NAMESPACE}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        },
+    ]
+
+
+MAY_READ = role("tenant-reads", ("batch.volcano.sh", "jobs", ["get"]), ("batch", "jobs", ["get"]))
+MAY_CHANGE = role(
+    "tenant-changes",
+    ("bus.volcano.sh", "commands", ["create", "get", "delete"]),
+    ("batch.volcano.sh", "jobs", ["patch"]),
+)
+
+
+@pytest.fixture
+def tenant(cluster: Cluster) -> Iterator[Path]:
+    """The kubeconfig of somebody who may read his jobs, and change nothing."""
+    cluster.apply([account(), *MAY_READ])
+    yield cluster.plane.kubeconfig(TENANT, cluster.plane.account_token(NAMESPACE, TENANT))
+    cluster.remove([account(), *MAY_READ, *MAY_CHANGE])
+
+
+def phase(cluster: Cluster, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = cluster.api.get(f"{JOBS}/{name}").get("status", {})
+    return found
+
+
+def wait_phase(cluster: Cluster, name: str, wanted: str) -> dict[str, Any]:
+    def reached() -> dict[str, Any] | None:
+        found = phase(cluster, name)
+        return found if found.get("state", {}).get("phase") == wanted else None
+
+    found: dict[str, Any] = cluster.wait(reached, f"{name} is {wanted}")
+    return found
+
+
+def places(pods: list[Object]) -> dict[str, str]:
+    return {pod["metadata"]["name"]: node_of(pod) for pod in pods}
+
+
+def done(kubeconfig: Path, *arguments: str) -> str:
+    ran = kubectl_ringwise(kubeconfig, *arguments)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant: Path) -> None:
+    cluster.apply(nodes(4))
+    scheduler = cluster.run()
+    cluster.apply([vcjob("first", 2, 8)])
+    cluster.wait_running("first", 2)
+    cluster.apply([vcjob("train", 2, 8)])
+    before = places(cluster.wait_running("train", 2))
+    cluster.api.delete(f"{JOBS}/first")
+    cluster.wait(lambda: not cluster.pods("first"), "the first nodes are free again")
+    job = f"{NAMESPACE}/train"
+    refused = kubectl_ringwise(tenant, "suspend", job)
+    assert refused.returncode == 1
+    assert "the API server refused: 403" in refused.stderr
+    assert f"serviceaccount:{NAMESPACE}:{TENANT}" in refused.stderr
+    cluster.apply(MAY_CHANGE)
+    said = done(tenant, "suspend", job, "--by", "anna", "--reason", "lunch", "--timeout", "2m")
+    assert said == f"vcjob {job} suspended: it gives its chips back\n"
+    aborted = wait_phase(cluster, "train", "Aborted")
+    assert aborted["state"]["message"] == "AbortJob was requested by anna: lunch"
+    again = kubectl_ringwise(tenant, "suspend", job)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert f"vcjob {job} is suspended already; to let it go on: ringwise resume {job}" in again.stderr
+    admin = cluster.admin_config
+    why = " ".join(done(admin, "why", job).split())
+    assert "it is suspended (Aborted: AbortJob was requested by anna: lunch): it uses no chips" in why
+    # All of its chips are for others at once.
+    cluster.apply([vcjob("other", 4, 8)])
+    cluster.wait_running("other", 4)
+    cluster.api.delete(f"{JOBS}/other")
+    cluster.wait(lambda: not cluster.pods("other"), "all nodes are free")
+    # The next scheduler knows its nodes, too.
+    scheduler.process.kill()
+    cluster.run("scheduler")
+    done(tenant, "resume", job, "--timeout", "2m")
+    assert places(cluster.wait_running("train", 2)) == before
+    for _ in range(3):
+        done(tenant, "suspend", job, "--timeout", "2m")
+        wait_phase(cluster, "train", "Aborted")
+        done(tenant, "resume", job, "--timeout", "2m")
+        assert places(cluster.wait_running("train", 2)) == before
+    done(tenant, "requeue", job, "--timeout", "2m")
+    cluster.wait_running("train", 2)
+    assert not wait_phase(cluster, "train", "Running").get("retryCount")
+
+
+def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, tenant: Path) -> None:
+    cluster.apply(MAY_CHANGE)
+    full = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "full"},
+        "spec": {"weight": 1, "capability": {"huawei.com/Ascend910": 0}},
+    }
+    urgent = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "urgent-test"},
+        "value": 100,
+    }
+    cluster.apply([*nodes(2), full, urgent])
+    cluster.run()
+    waits = vcjob("waits", 1, 8)
+    waits["spec"]["queue"] = "full"
+    cluster.apply([waits])
+    cluster.wait(lambda: cluster.condition("waits"), "the job waits with a reason")
+    job = f"{NAMESPACE}/waits"
+    assert done(tenant, "requeue", job, "--queue", "default") == f"vcjob {job} has queue default now\n"
+    cluster.wait_running("waits", 1)
+    group = cluster.group_of("waits")
+    assert group is not None
+    assert group["spec"]["queue"] == "default"
+    pods = {pod["metadata"]["uid"] for pod in cluster.pods("waits")}
+    wait_phase(cluster, "waits", "Running")
+    stays = kubectl_ringwise(tenant, "requeue", job, "--queue", "full")
+    assert stays.returncode == 2
+    assert f"vcjob {job} is Running: only a job that is suspended, or waits" in stays.stderr
+    done(tenant, "requeue", job, "--priority", "urgent-test")
+    cluster.wait(
+        lambda: (cluster.group_of("waits") or {})["spec"].get("priorityClassName") == "urgent-test",
+        "the PodGroup has the priority class",
+    )
+    assert {pod["metadata"]["uid"] for pod in cluster.pods("waits")} == pods
+    cluster.clear_jobs()
+    cluster.api.delete(f"{QUEUES}/full")
+    cluster.api.delete("/apis/scheduling.k8s.io/v1/priorityclasses/urgent-test")
+
+
+def test_without_a_controller_nothing_is_left_behind(cluster: Cluster, tenant: Path) -> None:
+    cluster.apply([*MAY_CHANGE, vcjob("alone", 1, 8)])
+    refused = kubectl_ringwise(tenant, "suspend", f"{NAMESPACE}/alone", "--timeout", "1s")
+    assert refused.returncode == 2
+    assert "no vcjob controller took the Command" in refused.stderr
+    assert "nothing was changed; is Volcano's controller running" in refused.stderr
+    assert cluster.api.items(COMMANDS) == []
+    unknown = kubectl_ringwise(cluster.admin_config, "suspend", f"{NAMESPACE}/alne")
+    assert "there is no job alne in namespace training (did you mean 'alone'?)" in unknown.stderr

@@ -1,0 +1,217 @@
+"""Suspended jobs: they give their chips back at once, and return to their old nodes where these are free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.messages import events as ev
+from ringwise.scheduler.faults import suspended_jobs
+from ringwise.scheduler.faults.document import read, write
+from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, SuspendedJobs
+from ringwise.state.model import Owner, Pod, PodGroup
+from ringwise.state.vcjob import VcJob
+from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from ringwise.wellknown import BATCH_API
+from tests.scheduler.faults.fault_rig import successor
+from tests.scheduler.rig import SECOND, Rig
+
+OWNER = Owner("Job", "train", "uid-of-train", BATCH_API)
+VCJOB = VcJob("default", "train", OWNER.uid)
+SWITCHES = SwitchTopology(
+    (
+        LeafSwitch("A", 0, (Server("10.0.0.1", 0, 0), Server("10.0.0.2", 1, 1))),
+        LeafSwitch("B", 1, (Server("10.0.0.3", 0, 0), Server("10.0.0.4", 1, 1))),
+    ),
+    2,
+)
+SWITCH_JOB = {"tor-affinity": "normal-schema"}
+
+
+def rig_of(kind: str = "gang", nodes: int = 4) -> Rig:
+    rig = Rig()
+    for number in range(1, nodes + 1):
+        rig.node(f"n{number}", internal_ip=f"10.0.0.{number}")
+    if kind == "switches":
+        rig.topology(SWITCHES)
+    return rig
+
+
+def running(kind: str = "gang", pods: int = 2) -> tuple[Rig, list[str]]:
+    """The job runs on n3 and n4, and n1 and n2 are free."""
+    rig = rig_of(kind)
+    rig.submit("other", pods=2, chips=8)
+    rig.run()
+    rig.tell(ev.VcJobSeen(VCJOB))
+    rig.submit("train", pods=pods, chips=8, owner=OWNER, labels=SWITCH_JOB if kind == "switches" else {})
+    rig.run()
+    rig.end("other")
+    rig.run()
+    before = rig.nodes_of("train")
+    assert before == ["n3", "n4"][:pods]
+    return rig, before
+
+
+Left = tuple[PodGroup, list[Pod]]
+
+
+def leave(rig: Rig, phase: str = "Aborting", **more: Any) -> Left:
+    """Its controller writes the phase, and deletes its pods and its PodGroup."""
+    rig.tell(ev.VcJobSeen(replace(VCJOB, phase=phase, **more)))
+    names = [name for name, pod in rig.pods.items() if pod.group == "train"]
+    for name in names:
+        rig.change(name, deleting=True)
+    rig.step()
+    left = rig.groups["default/train"], [rig.pods[name] for name in names]
+    rig.end("train")
+    rig.step()
+    return left
+
+
+def come_back(rig: Rig, left: Left) -> list[str]:
+    group, pods = left
+    rig.tell(ev.VcJobSeen(replace(VCJOB, phase="Pending", version=1)))
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    for pod in pods:
+        rig.pods[pod.name] = pod
+        rig.replacement(pod.name)
+    rig.run()
+    return rig.nodes_of("train")
+
+
+REQUEUED = {"phase": "Restarting", "reason": "CommandIssued"}
+KINDS = pytest.mark.parametrize("kind", ["gang", "switches"])
+
+
+@KINDS
+@pytest.mark.parametrize("how", [{"phase": "Aborting"}, REQUEUED], ids=["suspended", "requeued"])
+def test_nothing_is_held_and_the_job_returns(kind: str, how: dict[str, str]) -> None:
+    rig, before = running(kind)
+    left = leave(rig, **how)
+    assert list(rig.machine.view.reservations) == []
+    assert rig.machine.view.rescheduling == 0
+    rig.submit("thief", pods=4, chips=8)
+    rig.run()
+    assert len(rig.nodes_of("thief")) == 4
+    rig.end("thief")
+    rig.run()
+    assert come_back(rig, left) == before
+    # Then only its present nodes count.
+    assert rig.machine._previous._rescheduling == {}
+
+
+@KINDS
+def test_what_was_held_for_it_when_it_is_suspended_is_for_others(kind: str) -> None:
+    """Its pods go first, as with Volcano's controller, or it was being rescheduled."""
+    rig, before = running(kind)
+    left = rig.groups["default/train"], [rig.pods[name] for name in ("train-0", "train-1")]
+    for pod in left[1]:
+        rig.change(pod.name, deleting=True)
+    rig.step()
+    rig.gone("train-0")
+    rig.step()
+    rig.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborting")))
+    rig.step()
+    assert list(rig.machine.view.reservations) == []
+    rig.end("train")
+    rig.step()
+    after = come_back(rig, left)
+    # Of a job that is placed as a whole both are known: the first was held.
+    assert after[1:] == before[1:]
+    assert kind == "gang" or after == before
+
+
+def test_a_node_that_is_taken_or_broke_is_not_waited_for() -> None:
+    rig, _ = running()
+    left = leave(rig)
+    rig.sick("n4", 1)
+    rig.step()
+    assert come_back(rig, left) == ["n3", "n1"]
+
+
+@KINDS
+def test_F1_the_next_leader_knows_its_nodes(kind: str) -> None:
+    rig, before = running(kind)
+    left = leave(rig)
+    rig.step(1)
+    other = successor(rig)
+    other.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborted")))
+    if kind == "switches":
+        other.topology(SWITCHES)
+    other.run()
+    assert list(other.machine.view.reservations) == []
+    assert come_back(other, left) == before
+
+
+def test_they_are_forgotten_after_three_days_and_with_the_job() -> None:
+    rig, _ = running()
+    leave(rig)
+    rig.step(KEPT_FOR // SECOND)
+    assert rig.machine._previous._rescheduling == {}
+    assert len(rig.machine._previous._suspended) == 0
+    for gone in (ev.VcJobGone("default/train"), ev.VcJobSeen(replace(VCJOB, phase="Terminated"))):
+        rig, _ = running()
+        leave(rig)
+        assert len(rig.machine._previous._suspended) == 1
+        rig.tell(gone)
+        rig.step()
+        assert rig.machine._previous._rescheduling == {}
+        assert len(rig.machine._previous._suspended) == 0
+
+
+def test_a_job_that_was_made_smaller_meanwhile_is_complete() -> None:
+    rig, _ = running()
+    group, pods = leave(rig)
+    assert come_back(rig, (replace(group, min_member=1), pods[:1])) == ["n3"]
+    assert rig.machine._previous._rescheduling == {}
+
+
+# -- the bound
+
+
+def test_the_namespace_that_keeps_most_loses_its_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspended_jobs, "MAX_RANKS", 10)
+    kept = SuspendedJobs()
+    kept.keep("good/a", 3)
+    for number in range(3):
+        kept.keep(f"greedy/{number}", 3)
+        while (surplus := kept.too_many()) is not None:
+            kept.forget(surplus)
+    assert "good/a" in kept
+    assert "greedy/0" not in kept
+    assert "greedy/2" in kept
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 9), st.integers(0, 40)), max_size=60))
+def test_the_bound_holds_whoever_suspends_what(steps: list[tuple[str, int, int]]) -> None:
+    """And a namespace within its share of the bound loses nothing to others."""
+    kept, ranks = SuspendedJobs(), dict[str, int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(suspended_jobs, "MAX_RANKS", 90)
+        patch.setattr(suspended_jobs, "MAX_JOBS", 12)
+        for namespace, number, size in steps:
+            owner = f"{namespace}/{number}"
+            ranks[owner] = size
+            kept.keep(owner, size)
+            while (surplus := kept.too_many()) is not None:
+                kept.forget(surplus)
+                del ranks[surplus]
+            assert len(kept) == len(ranks) <= 12
+            assert sum(ranks.values()) <= 90
+
+
+def test_a_suspended_job_is_left_out_of_the_document_before_what_a_fault_hit() -> None:
+    noise = "".join(sha256(bytes([number])).hexdigest() for number in range(20))
+    held = {"owner": "a/1", "job": "a/j", "until": 5, "ranks": {}, "leaving": {}}
+    away = {**held, "owner": "b/1", "until": KEPT_FOR, "suspended": True, "padding": noise}
+    whole = write((), {}, {}, [away, held])
+    assert [one["owner"] for one in read(whole.text).placements] == ["a/1", "b/1"]
+    short = write((), {}, {}, [away, held], largest=400)
+    assert short.left_out == 1
+    assert [one["owner"] for one in read(short.text).placements] == ["a/1"]
