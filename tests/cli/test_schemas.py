@@ -58,6 +58,9 @@ IN_THE_LAB = {
     "ringwise uncordon": "uncordon node-0",
     "ringwise drain --plan": "drain node-0 --plan",
     "ringwise drain": "drain node-0 --yes",
+    "ringwise requeue": "requeue train --queue default",
+    "ringwise suspend": "suspend train",
+    "ringwise resume": "resume train",
     "ringwise advance": "advance 1h",
     "ringwise delete": "delete job train",
 }
