@@ -251,7 +251,7 @@ def test_15_a_refusal_has_the_words_of_volcano_and_then_ours(
 
 
 def test_15_refusals_of_changes() -> None:
-    old = vcjob(8)
+    old = {**vcjob(8), "status": {"state": {"phase": "Running"}, "running": 1}}
     more, moved, larger = (copy.deepcopy(old) for _ in range(3))
     more["spec"]["tasks"].append(task("more"))
     moved["spec"]["queue"] = "team"

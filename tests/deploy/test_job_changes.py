@@ -350,9 +350,21 @@ def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
             arguments = ["suspend", "batch", "--kubeconfig", config, "-o", "json"]
             ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
             results.append((ran.exit_code, json.loads(ran.stdout)["text"]))
+            api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "far", "namespace": "lab"}})
+            api.put(JOBS, vcjob())
+            api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "train", "namespace": "lab"}})
+            for name in ("far", "train", "nobody"):
+                arguments = ["suspend", name, "-A", "--kubeconfig", config]
+                ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
+                results.append((ran.exit_code, (ran.stdout or ran.stderr).splitlines()[-1]))
 
     run(test())
-    (refused, other, done) = results
+    (refused, other, done, *everywhere) = results
+    assert everywhere == [
+        (0, "Job lab/far suspended: it gives its chips back"),
+        (2, "ringwise: 2 namespaces have a job train; say which: default, lab"),
+        (2, "ringwise: there is no job nobody in any namespace"),
+    ]
     assert refused[0] == 1
     assert refused[1].startswith("ringwise: the API server refused: 403 ")
     wrong = "default/train names namespace default and -n names other: give one of them"

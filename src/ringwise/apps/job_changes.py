@@ -17,8 +17,8 @@ from ringwise.apps.suspension import (
     RESUME,
     SUSPEND,
     SUSPENDABLE,
-    JobChange,
     NotPossibleError,
+    PlannedChange,
     Wish,
     change_of,
     check_priority,
@@ -67,21 +67,54 @@ _WITHOUT = {
 
 
 def change_job(
-    access: Access, name: str, namespace: str | None, wish: Wish, message: str, timeout: float
+    access: Access,
+    name: str,
+    wish: Wish,
+    message: str,
+    timeout: float,
+    *,
+    namespace: str | None = None,
+    everywhere: bool = False,
 ) -> JobChangeDocument:
-    """Raises NotPossibleError, ApiError and UnreachableError. `timeout`: seconds for its controller."""
-    return asyncio.run(_with_client(access, name, namespace, wish, message, timeout))
+    """Raises NotPossibleError, ApiError and UnreachableError.
+
+    `timeout`: seconds for its controller. Without a namespace it is that of the kubeconfig's context, or with
+    `everywhere` the one that has a job of this name.
+    """
+
+    async def change() -> JobChangeDocument:
+        where, _, bare = name.rpartition("/")
+        if where and namespace and where != namespace:
+            raise NotPossibleError(
+                f"{name} names namespace {where} and -n names {namespace}: give one of them"
+            )
+        where = where or namespace or ""
+        async with Client(access, component="cli") as client:
+            if everywhere and not where:
+                where = await namespace_with(client, bare)
+            changes = JobChanges(client, where or access.namespace, bare, timeout)
+            return await changes.carry_out(wish, message)
+
+    return asyncio.run(change())
 
 
-async def _with_client(
-    access: Access, name: str, namespace: str | None, wish: Wish, message: str, timeout: float
-) -> JobChangeDocument:
-    where, _, bare = name.rpartition("/")
-    if where and namespace and where != namespace:
-        raise NotPossibleError(f"{name} names namespace {where} and -n names {namespace}: give one of them")
-    async with Client(access, component="cli") as client:
-        changes = JobChanges(client, where or namespace or access.namespace, bare, timeout)
-        return await changes.carry_out(wish, message)
+async def namespace_with(client: Client, name: str) -> str:
+    """The namespace that has a job of this name. Raises NotPossibleError where it is not one."""
+    found: dict[str, None] = {}
+    for resource in _WORDS:
+        try:
+            async for page in client.pages(
+                resource.path(), {"fieldSelector": f"metadata.name={name}"}, PAGE_SIZE, _NAMED
+            ):
+                metas = [one.metadata for one in page.items or ()]
+                found |= dict.fromkeys(meta.namespace or "" for meta in metas if meta and meta.name == name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+    if len(found) != 1:
+        several = f"{len(found)} namespaces have a job {name}; say which: {', '.join(sorted(found)[:5])}"
+        raise NotPossibleError(several if found else f"there is no job {name} in any namespace")
+    return next(iter(found))
 
 
 class JobChanges:
@@ -195,7 +228,7 @@ class JobChanges:
                 return job
         raise NotPossibleError(f"vcjob {self._key} cannot be read: {'; '.join(map(str, found.errors[:1]))}")
 
-    async def _vcjob(self, job: VcJob, wish: Wish, message: str) -> JobChange:
+    async def _vcjob(self, job: VcJob, wish: Wish, message: str) -> PlannedChange:
         change = change_of(job, wish)
         if change.spec:
             await self._client.patch(VCJOBS, self._namespace, self._name, {"spec": change.spec})
@@ -283,7 +316,7 @@ class JobChanges:
 
     # -- jobs with a field of their own ------------------------------------------------------------
 
-    async def _other(self, resource: Resource, given: Object, wish: Wish) -> JobChange:
+    async def _other(self, resource: Resource, given: Object, wish: Wish) -> PlannedChange:
         word = f"{_WORDS[resource]} {self._key}"
         if wish.queue is not None or wish.priority is not None:
             raise NotPossibleError(
@@ -304,12 +337,12 @@ class JobChanges:
                     f"{word} is suspended already; to let it go on: ringwise resume {self._key}"
                 )
             await self._set_suspend(resource, True)
-            return JobChange(text=f"{word} suspended: it gives its chips back")
+            return PlannedChange(text=f"{word} suspended: it gives its chips back")
         if wish.action == RESUME:
             if not suspended:
                 raise NotPossibleError(f"{word} is not suspended")
             await self._set_suspend(resource, False)
-            return JobChange(text=f"{word} resumed: it waits for chips")
+            return PlannedChange(text=f"{word} resumed: it waits for chips")
         assert wish.action == REQUEUE
         if suspended:
             raise NotPossibleError(
@@ -328,7 +361,7 @@ class JobChanges:
                 f"suspended; then: ringwise resume {self._key}"
             )
         await self._set_suspend(resource, False)
-        return JobChange(text=f"{word} requeued: it starts over")
+        return PlannedChange(text=f"{word} requeued: it starts over")
 
     async def _set_suspend(self, resource: Resource, value: bool) -> None:
         spec: Mapping[str, Any] = {"suspend": value}

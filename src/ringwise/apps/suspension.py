@@ -40,7 +40,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class JobChange:
+class PlannedChange:
     """What is to be done to a vcjob."""
 
     #: The action of a Command; empty: none.
@@ -51,7 +51,7 @@ class JobChange:
     text: str = ""
 
 
-def change_of(job: VcJob, wish: Wish) -> JobChange:
+def change_of(job: VcJob, wish: Wish) -> PlannedChange:
     """Raises NotPossibleError."""
     name, phase = f"vcjob {job.key}", job.phase or "Pending"
     if job.deleting:
@@ -67,11 +67,13 @@ def change_of(job: VcJob, wish: Wish) -> JobChange:
     if wish.action == SUSPEND:
         if phase in SUSPENDED:
             raise NotPossibleError(f"{name} is suspended already; to let it go on: ringwise resume {job.key}")
-        return JobChange(COMMANDS[SUSPEND], text=f"{name} suspended: it gives its chips back")
+        return PlannedChange(COMMANDS[SUSPEND], text=f"{name} suspended: it gives its chips back")
     if wish.action == RESUME:
         if phase not in SUSPENDED:
             raise NotPossibleError(f"{name} is not suspended: it is {phase}")
-        return JobChange(COMMANDS[RESUME], text=f"{name} resumed: it waits for chips in queue {job.queue}")
+        return PlannedChange(
+            COMMANDS[RESUME], text=f"{name} resumed: it waits for chips in queue {job.queue}"
+        )
     if phase in SUSPENDED:
         raise NotPossibleError(
             f"{name} is suspended; ringwise resume {job.key} lets it wait for chips again, and requeue with "
@@ -83,14 +85,14 @@ def change_of(job: VcJob, wish: Wish) -> JobChange:
         raise NotPossibleError(
             f"{name} waits in queue {job.queue} already; requeue with --queue or --priority changes where"
         )
-    return JobChange(COMMANDS[REQUEUE], text=f"{name} requeued: it starts over from queue {job.queue}")
+    return PlannedChange(COMMANDS[REQUEUE], text=f"{name} requeued: it starts over from queue {job.queue}")
 
 
 def done_word(wish: Wish) -> str:
     return {SUSPEND: "suspended", RESUME: "resumed", REQUEUE: "requeued"}[wish.action]
 
 
-def _changed_spec(job: VcJob, wish: Wish) -> JobChange:
+def _changed_spec(job: VcJob, wish: Wish) -> PlannedChange:
     """Another queue or priority, in place: nothing is started over."""
     name, spec = f"vcjob {job.key}", dict[str, str]()
     if wish.queue is not None and wish.queue != job.queue:
@@ -109,14 +111,14 @@ def _changed_spec(job: VcJob, wish: Wish) -> JobChange:
             for word, value in (("queue", wish.queue), ("priority class", wish.priority))
             if value is not None
         ]
-        return JobChange(text=f"{name} has {' and '.join(given)} already")
+        return PlannedChange(text=f"{name} has {' and '.join(given)} already")
     told = " and ".join(f"{words[one]} {value}" for one, value in spec.items())
     stays = " and stays suspended" if job.phase in SUSPENDED else ""
-    return JobChange(spec=spec, text=f"{name} has {told} now{stays}")
+    return PlannedChange(spec=spec, text=f"{name} has {told} now{stays}")
 
 
 def job_change_document(
-    namespace: str, name: str, kind: str, action: str, change: JobChange
+    namespace: str, name: str, kind: str, action: str, change: PlannedChange
 ) -> JobChangeDocument:
     return {
         "schema": "ringwise.io/job-change/v1",

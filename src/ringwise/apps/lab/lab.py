@@ -16,8 +16,8 @@ from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
 from ringwise.apps.suspension import (
-    JobChange,
     NotPossibleError,
+    PlannedChange,
     Wish,
     change_of,
     check_priority,
@@ -308,7 +308,7 @@ class LiveLab:
             done = f"refused: {told.message}" if told is not None and told.warning else "carried out"
             answer.objects.append({"kind": queue.action, "name": queue.name, "action": done})
 
-    def change_job(self, key: str, wish: Wish, message: str) -> JobChange:
+    def change_job(self, key: str, wish: Wish, message: str) -> PlannedChange:
         """Suspend, resume or requeue a vcjob: by a Command, or a new spec. Raises NotPossibleError."""
         self._catch_up()
         job = self.cluster.get(VcJob, key)

@@ -31,6 +31,7 @@ _about_a_job = with_options(
             "--namespace",
             help="Its namespace.  [default: on a cluster, that of the kubeconfig's context]",
         ),
+        click.option("-A", "--all-namespaces", is_flag=True, help="Look for it in all namespaces."),
         click.option(
             "--timeout",
             type=duration_argument,
@@ -101,9 +102,10 @@ def _change(action: str, job: str, output: str, options: dict[str, Any]) -> None
             document = change_job(
                 access,
                 job,
-                options["namespace"],
                 Wish(action, queue, priority),
                 message_of(options["by"], options["reason"]),
                 options["timeout"] / _SECOND,
+                namespace=options["namespace"],
+                everywhere=options["all_namespaces"],
             )
     show_text(document, output, document["text"])
