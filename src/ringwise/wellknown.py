@@ -133,6 +133,8 @@ ORDINARY_GROUP_PREFIX = "podgroup-"
 #: How many pods the owner of such a PodGroup creates, where that is more than one: a pod that is bound before
 #: the others exist is not alone. Controller.
 GROUP_REPLICAS = "ringwise.io/replicas"
+#: Annotation of such a PodGroup while its owner, a Job of Kubernetes, is suspended. Controller.
+GROUP_SUSPENDED = "ringwise.io/suspended"
 #: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.

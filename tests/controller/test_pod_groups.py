@@ -388,3 +388,44 @@ def test_restarts_and_lost_commands_end_the_same(deeds: list[tuple[str, int]], c
         assert {pod.group for pod in live} == {"podgroup-rs"}
     if not owner.replicas and not live:
         assert group is None
+
+
+def test_the_group_of_a_job_says_whether_it_is_suspended() -> None:
+    lab = Lab()
+    job = PodOwner("Job", "default", "chat-1", "rs", 2)
+    lab.put(job)
+    lab.put(pod_of("p0", owner=Owner("Job", "chat-1", "rs", "batch/v1")))
+    lab.settle()
+    group = lab.groups["default/podgroup-rs"]
+    assert not group.suspended
+    lab.put(replace(job, replicas=0, suspended=True))
+    (create,) = lab.turn()
+    assert isinstance(create, CreateGroup)
+    # Nothing else of it changes, and it is asked for once.
+    assert create.group == replace(group, annotations={**group.annotations, "ringwise.io/suspended": "true"})
+    assert lab.turn() == []
+    lab.execute(create)
+    lab.drop_pod("p0")
+    lab.settle()
+    assert lab.groups["default/podgroup-rs"].suspended
+    # A new controller goes on from there.
+    lab.restart()
+    lab.put(job)
+    lab.settle()
+    assert lab.groups["default/podgroup-rs"] == group
+
+
+def test_a_wish_that_is_lost_is_repeated_and_a_foreign_group_is_left_alone() -> None:
+    lab = Lab()
+    lab.put(PodOwner("Job", "default", "chat-1", "rs", 0, suspended=True))
+    foreign = PodGroup(
+        "default", "podgroup-rs", owner=Owner("Job", "other", "another", "batch/v1"), ordinary=True
+    )
+    lab.put(foreign)
+    assert lab.turn() == []
+    lab.put(replace(foreign, owner=Owner("Job", "chat-1", "rs", "batch/v1")))
+    assert len(lab.turn()) == 1
+    due = lab.controller.next_deadline()
+    assert due is not None
+    lab.now = due
+    assert len(lab.turn()) == 1

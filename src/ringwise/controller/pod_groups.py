@@ -27,6 +27,7 @@ from ringwise.messages.ordinary_groups import (
     group_owner,
     has_siblings,
     is_as_wanted,
+    marked_suspended,
     queue_without_group,
 )
 from ringwise.records import dataclass
@@ -179,6 +180,10 @@ class PodGroupController:
         if owner is not None and owner.kind in _FOLLOWED and not owner.replicas:
             return self._delete(record, group, now, commands)
         record.deletion_requested = None
+        if group is not None and owner is not None and _is_of_job(group, owner):
+            marked = marked_suspended(group, owner)
+            if marked.annotations != group.annotations:
+                return _request(record, marked, now, commands)
         if not live:
             return None
         latest = max(live, key=lambda pod: (pod.created, pod.uid))
@@ -197,11 +202,7 @@ class PodGroupController:
         if group is None or (_follows(group, owner) and not is_as_wanted(group, wanted)):
             if group is not None and wanted.queue == DEFAULT_QUEUE:
                 wanted = replace(wanted, queue=group.queue)
-            again = record.requested is None or not is_as_wanted(record.requested, wanted)
-            if again or record.group_requested is None or record.group_requested + RETRY_AFTER <= now:
-                record.group_requested, record.requested = now, wanted
-                commands.append(CreateGroup(wanted))
-            due: int | None = (record.group_requested or now) + RETRY_AFTER
+            due: int | None = _request(record, wanted, now, commands)
         else:
             record.group_requested = record.requested = due = None
         if group is not None:
@@ -234,6 +235,20 @@ class PodGroupController:
             record.deletion_requested = now
             commands.append(DeleteGroup(group.key))
         return record.deletion_requested + RETRY_AFTER
+
+
+def _request(record: _Record, wanted: PodGroup, now: int, commands: list[Command]) -> int:
+    """Ask for the PodGroup, unless it was asked for a moment ago. Returns when it is asked for again."""
+    again = record.requested is None or not is_as_wanted(record.requested, wanted)
+    if again or record.group_requested is None or record.group_requested + RETRY_AFTER <= now:
+        record.group_requested, record.requested = now, wanted
+        commands.append(CreateGroup(wanted))
+    return (record.group_requested or now) + RETRY_AFTER
+
+
+def _is_of_job(group: PodGroup, owner: PodOwner) -> bool:
+    """Whether the owner is a Job of Kubernetes, and the PodGroup its own."""
+    return owner.kind == "Job" and group.owner is not None and group.owner.uid == owner.uid
 
 
 def _follows(group: PodGroup, owner: PodOwner | None) -> bool:

@@ -7,6 +7,7 @@ a manifest and the same objects on a cluster get the same decision.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ringwise.framework.amounts import without_quota_names
 from ringwise.messages.job_expansion import quota_usage
@@ -19,6 +20,7 @@ from ringwise.wellknown import (
     FILTER_FAULT_LEVEL,
     GROUP_MIN_MEMBER,
     GROUP_REPLICAS,
+    GROUP_SUSPENDED,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
     PREEMPTABLE,
@@ -49,6 +51,7 @@ BUILT_ANNOTATIONS = (
     JDB_MIN_AVAILABLE,
     JDB_MAX_UNAVAILABLE,
     GROUP_REPLICAS,
+    GROUP_SUSPENDED,
     *REPLICA_SET_ANNOTATIONS,
 )
 _QUEUE_KEYS = (SCHEDULING_QUEUE_NAME, QUEUE_NAME)
@@ -83,6 +86,14 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
         ordinary=True,
         replicas=replicas,
     )
+
+
+def marked_suspended(group: PodGroup, owner: PodOwner) -> PodGroup:
+    """The PodGroup of a Job of Kubernetes, with what it says about whether that is suspended."""
+    annotations = {key: value for key, value in group.annotations.items() if key != GROUP_SUSPENDED}
+    if owner.suspended:
+        annotations[GROUP_SUSPENDED] = "true"
+    return replace(group, annotations=annotations)
 
 
 def group_owner(pod: Pod) -> Owner:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields
 
 from ringwise.records import dataclass
-from ringwise.wellknown import BATCH_API, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
+from ringwise.wellknown import BATCH_API, GROUP_SUSPENDED, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
 
 #: The queue of jobs that name none, and the queue above all others, which takes no jobs. Both always exist.
 DEFAULT_QUEUE = "default"
@@ -478,6 +478,11 @@ class PodGroup:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def suspended(self) -> bool:
+        """Whether the Job of Kubernetes that owns its pods is suspended."""
+        return self.ordinary and GROUP_SUSPENDED in self.annotations
 
     @property
     def job_name(self) -> str:

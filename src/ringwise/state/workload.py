@@ -46,6 +46,8 @@ class PodOwner:
     replicas: int = 1
     #: Only those that PodGroups are created from.
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
+    #: A Job that has no pods because somebody wants so.
+    suspended: bool = False
 
     @property
     def key(self) -> str:

@@ -114,6 +114,8 @@ class JobView:
     hurt: list[Hurt] = field(default_factory=list)
     #: What its scheduler wrote into a condition, where the one of this process decides nothing.
     written: WrittenReason | None = None
+    #: Somebody let it give its chips back; it can be resumed.
+    suspended: bool = False
     #: Of the vcjob; of the PodGroup, or where it was made for its pods, of the first of them; of the pod.
     labels: Mapping[str, str] = EMPTY
 
@@ -152,7 +154,7 @@ class JobView:
     @property
     def outcome(self) -> str:
         """placed, pending, refused (it can never run as it is), suspended, ended: as in `place` and `why`"""
-        if self.vcjob is not None and self.vcjob.suspended:
+        if self.suspended:
             return "suspended"
         if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
             return "refused"
@@ -336,6 +338,7 @@ def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Po
         job,
         vcjob,
         dict(vcjob.counts),
+        suspended=vcjob.suspended,
         labels=vcjob.labels,
     )
 
@@ -364,6 +367,7 @@ def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list
         sum(pod.cls.chips for pod in pods),
         _reason(view, job),
         job,
+        suspended=group.suspended and not any(pod.live and not pod.deleting for pod in pods),
         labels=pods[0].labels if group.ordinary and pods else group.labels,
     )
 

@@ -112,10 +112,16 @@ def ended_sentence(view: JobView) -> str:
     """What became of a job that is over."""
     message = view.vcjob.message if view.vcjob is not None else ""
     if view.outcome == "suspended":
-        told = f" ({view.phase}{f': {message}' if message else ''})"
+        told = "" if view.vcjob is None else f" ({view.phase}{f': {message}' if message else ''})"
         chips = "its pods still end" if any(pod.live for pod in view.pods) else "it uses no chips"
-        return f"it is suspended{told}: {chips}; to let it go on: ringwise resume {view.key}"
+        return f"it is suspended{told}: {chips}; to let it go on: ringwise resume {_resumed(view)}"
     return f"it is {view.phase}" + (f": {message}" if message else "")
+
+
+def _resumed(view: JobView) -> str:
+    """What `resume` takes: the owner of a PodGroup that was made for its pods."""
+    owner = view.job.group.owner if view.job is not None and view.job.group is not None else None
+    return view.key if view.vcjob is not None or owner is None else f"{view.namespace}/{owner.name}"
 
 
 def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:

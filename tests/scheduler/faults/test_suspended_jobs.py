@@ -172,6 +172,56 @@ def test_a_job_that_was_made_smaller_meanwhile_is_complete() -> None:
     assert rig.machine._previous._rescheduling == {}
 
 
+# -- Jobs of Kubernetes
+
+JOB = Owner("Job", "train", "uid-of-job", "batch/v1")
+
+
+@KINDS
+@pytest.mark.parametrize("first", ["the PodGroup", "the pods"])
+def test_a_job_of_kubernetes_returns_too(kind: str, first: str) -> None:
+    rig = rig_of(kind)
+    rig.submit("other", pods=2, chips=8)
+    rig.run()
+    rig.submit("train", pods=2, chips=8, owner=JOB, labels=SWITCH_JOB if kind == "switches" else {})
+
+    def tell_group(**annotations: str) -> None:
+        group = rig.groups["default/train"]
+        rig.groups[group.key] = replace(group, ordinary=True, annotations=annotations)
+        rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+
+    suspended = {"ringwise.io/suspended": "true"}
+    tell_group()
+    rig.run()
+    rig.end("other")
+    rig.run()
+    before = rig.nodes_of("train")
+    assert before == ["n3", "n4"]
+    pods = [rig.pods[name] for name in ("train-0", "train-1")]
+    if first == "the PodGroup":
+        tell_group(**suspended)
+    for pod in pods:
+        rig.change(pod.name, deleting=True)
+    rig.step()
+    # Pods end in their grace: what the controller writes meanwhile is known before they are gone.
+    tell_group(**suspended)
+    rig.gone("train-0", "train-1")
+    rig.step()
+    assert list(rig.machine.view.reservations) == []
+    rig.submit("thief", pods=4, chips=8)
+    rig.run()
+    assert len(rig.nodes_of("thief")) == 4
+    rig.end("thief")
+    tell_group()
+    for pod in pods:
+        # Its controller creates pods of other names.
+        fresh = replace(pod, phase="Pending", node=None, holds=(), annotations={}, rank=None)
+        rig.put(replace(fresh, uid=f"{pod.uid}.again", name=f"{pod.name}x"))
+    rig.run()
+    assert rig.nodes_of("train") == before
+    assert rig.machine._previous._rescheduling == {}
+
+
 # -- the bound
 
 

@@ -26,7 +26,7 @@ from ringwise.views.cluster import (
     pod_documents,
     queue_documents,
     top_document,
-    vcjob_view,
+    view_of_job,
     with_present_reasons,
     with_reasons,
 )
@@ -247,11 +247,10 @@ class ClusterAnswers(ABC):
             if not over:
                 raise
             return ended_document(over[-1], ended_sentence(over[-1]), self.now)
-        vcjob = decided.view.vcjob_of(explanation.job)
-        if vcjob is not None and vcjob.suspended:
-            # Pods of it still terminate.
-            leaving = vcjob_view(decided.view, vcjob, explanation.job, list(explanation.job.pods.values()))
-            return ended_document(leaving, ended_sentence(leaving), self.now)
+        shown = view_of_job(decided.view, explanation.job)
+        if shown is not None and shown.suspended:
+            # Pods of it still terminate, or its PodGroup stays.
+            return ended_document(shown, ended_sentence(shown), self.now)
         document = explanation_document(explanation, self.now)
         if pictures:
             document["pictures"] = explanation_pictures(explanation, decided.view, self.now)

@@ -202,8 +202,9 @@ def replicated_from_wire(
 
 def pod_owner_from_wire(kind: str, wire: PodOwnerWire, found: Findings) -> PodOwner:
     """What the PodGroup of the owner's pods follows."""
-    replicas = _replicas(kind, wire.spec or OwnerSpecWire(), found)
-    return _pod_owner(shared(kind), identity(wire.metadata, kind, found), replicas)
+    spec = wire.spec or OwnerSpecWire()
+    owner = _pod_owner(shared(kind), identity(wire.metadata, kind, found), _replicas(kind, spec, found))
+    return replace(owner, suspended=True) if kind == "Job" and spec.suspend else owner
 
 
 def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:

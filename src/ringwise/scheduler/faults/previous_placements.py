@@ -162,6 +162,7 @@ class PreviousPlacements(Component):
             ie.JobSettled: self._job_settled,
             ie.JobGone: self._job_gone,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
+            ie.GroupSeen: self._group_seen,
             ie.VcJobOver: lambda event, now: self._vcjob_over(event.vcjob, now),
             ie.VcJobRemoved: lambda event, now: self._vcjob_gone(event.vcjob),
         }
@@ -241,6 +242,9 @@ class PreviousPlacements(Component):
 
     def _is_given_back(self, pod: Pod) -> bool:
         """Whether its job was suspended, or starts over because somebody wants so."""
+        group = self._book.groups.get(f"{pod.namespace}/{pod.group}")
+        if group is not None and group.suspended:
+            return True
         if pod.owner is None or not pod.owner.is_vcjob:
             return False
         vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
@@ -382,6 +386,11 @@ class PreviousPlacements(Component):
             self._suspend(owner, now)
         else:
             self._forget(owner)
+
+    def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
+        """The controller writes to the PodGroup of a Job of Kubernetes that it is suspended."""
+        if event.job.group is not None and event.job.group.suspended:
+            self._suspend(event.job.key, now)
 
     def _suspend(self, owner: str, now: int) -> None:
         """What is held for the job is for others from now on; where it was is still known."""
