@@ -51,7 +51,7 @@ from ringwise.scheduler.faults.rescheduling import (
     read_plain,
 )
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_id, owner_of_pod
-from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, SuspendedJobs
+from ringwise.scheduler.faults.suspended_jobs import KEPT_FOR, LatelyLost, SuspendedJobs
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
 from ringwise.state.model import Pod
@@ -60,6 +60,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import (
     IS_HEALTHY,
     IS_SHARED_TOR,
+    KUBERNETES_JOB_API,
     LOGICAL_RACK,
     SHARED_TOR_IP,
     SUPER_POD_ID,
@@ -94,6 +95,7 @@ class FailedPods:
 
 
 WHY = "being rescheduled"
+_BATCH_JOB = (KUBERNETES_JOB_API, "Job")
 _SECOND = 1_000_000_000
 _KEPT_ANNOTATIONS = (IS_SHARED_TOR, IS_HEALTHY, SHARED_TOR_IP, SUPER_POD_RANK, SUPER_POD_ID, LOGICAL_RACK)
 
@@ -132,6 +134,7 @@ class PreviousPlacements(Component):
         self._successors = Successors()
         #: Of those, the suspended ones.
         self._suspended = SuspendedJobs()
+        self._lately = LatelyLost()
         #: Other jobs.
         self._preferred = RememberedNodes()
         #: Jobs whose vcjob is gone while pods of them still terminate.
@@ -217,7 +220,8 @@ class PreviousPlacements(Component):
         pod = placement.pod
         given_back = self._is_given_back(pod)
         is_held = job is not None and not given_back and self._is_held(job, pod, failed)
-        if job is None or not (is_held or given_back or failed or self._prefers_previous_node(pod)):
+        others = failed or self._prefers_previous_node(pod) or self._may_turn_out_suspended(pod)
+        if job is None or not (is_held or given_back or others):
             return None
         leaving = self._leaving.get(uid)
         if leaving is not None:
@@ -250,6 +254,14 @@ class PreviousPlacements(Component):
         vcjob = self._book.vcjobs.get(f"{pod.namespace}/{pod.owner.name}")
         return vcjob is not None and vcjob.uid == pod.owner.uid and vcjob.gives_back
 
+    @staticmethod
+    def _may_turn_out_suspended(pod: Pod) -> bool:
+        """Whether its owner can be suspended. Without a rank of its own it would cost too much to know."""
+        owner = pod.owner
+        if owner is None or not owner.uid or pod.rank is None:
+            return False
+        return owner.is_vcjob or (owner.api, owner.kind) == _BATCH_JOB
+
     def _is_held(self, job: Job, pod: Pod, failed: bool) -> bool:
         """S9: jobs placed as a whole always, others that are created again while a fault moves them."""
         if placed_as_a_whole(job, pod):
@@ -271,6 +283,8 @@ class PreviousPlacements(Component):
         if not held.is_held:
             if self._prefers_previous_node(held.pod):
                 self._lost_without_reservation(held, now, failed)
+            if not failed and self._may_turn_out_suspended(held.pod):
+                self._lately.add(self._leaving_pod(held, False, now), now)
             return
         kept = self._remember(self._leaving_pod(held, failed, now), now)
         held.job.previous_nodes = kept.nodes
@@ -400,6 +414,8 @@ class PreviousPlacements(Component):
                 self._leaving[uid] = replace(pod, node=replace(pod.node, held=False, suspended=True))
                 self._await_no_more(uid, pod)
                 self.changed = True
+        for pod in self._lately.take(owner, now):
+            self._remember_suspended(replace(pod, node=replace(pod.node, held=False, suspended=True)), now)
         kept = self._rescheduling.get(owner)
         if kept is not None and not kept.suspended:
             self._keep_suspended(owner, kept, now)
@@ -407,23 +423,27 @@ class PreviousPlacements(Component):
     def _lost_suspended(self, held: HeldPlacement, now: int) -> None:
         pod = self._leaving_pod(held, False, now)
         self._preferred.forget(pod.owner)
-        kept = self._remember(pod, now)
-        self._keep_suspended(pod.owner, kept, now)
-        if pod.owner in self._rescheduling:
+        self._remember_suspended(pod, now)
+        kept = self._rescheduling.get(pod.owner)
+        if kept is not None:
             held.job.previous_nodes = kept.nodes
+
+    def _remember_suspended(self, pod: LeavingPod, now: int) -> None:
+        if not pod.node.faulty:
+            self._keep_suspended(pod.owner, self._remember(pod, now), now)
 
     def _keep_suspended(self, owner: str, kept: Rescheduling, now: int) -> None:
         """Without a reservation, and without nodes that broke."""
         if not kept.suspended:
+            kept.suspended = True
             self._lift(kept.job)
             self._failed.forget(kept.job)
-        kept.suspended = True
+            for rank, node in list(kept.nodes.items()):
+                if node.faulty:
+                    del kept.nodes[rank], kept.chips[rank], kept.loads[rank]
+                elif not node.suspended:
+                    kept.nodes[rank] = replace(node, held=False, suspended=True)
         kept.until = now + KEPT_FOR
-        for rank, node in list(kept.nodes.items()):
-            if node.faulty:
-                del kept.nodes[rank], kept.chips[rank], kept.loads[rank]
-            elif not node.suspended:
-                kept.nodes[rank] = replace(node, held=False, suspended=True)
         self.changed = True
         self._suspended.keep(owner, len(kept.nodes))
         if not kept.nodes:
@@ -630,9 +650,10 @@ class PreviousPlacements(Component):
                         going.terminating[uid] = TerminatingPod(pod.node.node, since, pod.node.faulty)
                 elif self._may_go_on(pod):
                     # It went between the two leaders; how long ago is not known.
-                    gone = self._remember(pod, now)
                     if pod.node.suspended:
-                        self._keep_suspended(pod.owner, gone, now)
+                        self._remember_suspended(pod, now)
+                    else:
+                        self._remember(pod, now)
             job = self._book.jobs.get(kept.job)
             if job is not None and not job.previous_nodes and owner in self._rescheduling:
                 job.previous_nodes = self._rescheduling[owner].nodes
