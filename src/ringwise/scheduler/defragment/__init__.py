@@ -1,0 +1,1 @@
+"""Plans to move running jobs so that one that waits for holes starts now (rule M1)."""
