@@ -105,6 +105,11 @@ SKIP_ASCEND_PLUGIN = "huawei.com/skip-ascend-plugin"
 RANK_INDEX = "hccl/rankIndex"
 #: How long the job is expected to run, for forecasts and simulation. User.
 EXPECTED_DURATION = "ringwise.io/expected-duration"
+#: What a restart costs the job: the time from its eviction until it is as far as before. User.
+RESTART_COST = "ringwise.io/restart-cost"
+#: Whether the job may be moved so that another one can start: `true` by the scheduler itself, absent only
+#: by `ringwise defrag --apply`, `false` never. User.
+MOVABLE = "ringwise.io/movable"
 #: How a simulated pod ends: succeed, fail or forever. User of the lab.
 SIMULATE = "ringwise.io/simulate"
 #: Processes of the job are restarted in place; the values are read by Huawei's components. User.

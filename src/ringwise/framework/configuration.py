@@ -167,6 +167,24 @@ class Settings:
             "that ask for the same resource (strict)",
         )
     )
+    defragment: Literal["off", "plan", "auto"] = _setting(
+        choice(
+            "defragment",
+            "plan",
+            ("off", "plan", "auto"),
+            "plans to move running jobs so that a job that waits for holes can start: none (off), shown only "
+            '(plan), or carried out as well for jobs with `ringwise.io/movable: "true"` (auto)',
+        )
+    )
+    restart_cost: int = _setting(
+        integer(
+            "restart-cost",
+            600,
+            "what a restart costs a job without the annotation `ringwise.io/restart-cost`",
+            maximum=_DAY,
+            unit="seconds",
+        )
+    )
     owned_annotations: Literal["open", "guarded"] = _setting(
         choice(
             "owned-annotations",

@@ -1,4 +1,4 @@
-"""Plans to move running jobs so that a waiting one can start (rule M1), as they are shown, applied and recorded.
+"""Plans to move running jobs so that a waiting one can start (rule M1): shown, applied and recorded.
 
 A plan is data: it says who goes where, not how far it has come. The place of a pod belongs to its job: the
 pods of a Deployment come back under other names, so a new pod takes a place that was planned for a pod of the

@@ -129,6 +129,14 @@ def place_best_effort(session: Session, job: Job, statement: Statement) -> Reaso
     return _place_one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
 
 
+def place_each(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
+    """Place as many of these pods as find a node, whatever the gang has; why the first does not.
+
+    The statement says which were placed: None is returned only where the job is ready, too.
+    """
+    return _place_one_by_one(session, job, statement, pods, None)
+
+
 def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
     for plan in session.registered(JOB_PLAN):
         answer = plan(job, pods)

@@ -1,23 +1,258 @@
-"""Which running jobs may be moved, and why the others may not."""
+"""Which running jobs may be moved, why the others may not, and what moving them costs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
+from ringwise.durations import go_duration, plain_duration
 from ringwise.framework.job import Job
+from ringwise.framework.selectors import all_hold
 from ringwise.reasons import Reason
+from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import PodPlacement
+from ringwise.scheduler.defragment.reasons import (
+    BEING_RESCHEDULED,
+    BUDGET_FORBIDS_MOVE,
+    COOLS_DOWN,
+    EVICTION_COUNTS_AS_FAILURE,
+    MOVE_NOT_ALLOWED,
+    MUST_NOT_MOVE,
+    NOT_COMPLETE,
+    NOT_RECREATED,
+    OF_ANOTHER_SCHEDULER,
+    POLICY_ENDS_JOB,
+    RETRIES_USED_UP,
+    TIED_TO_NODE,
+)
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.failures import NO_OP_ACTIONS
+from ringwise.state.job_rules import ANY
+from ringwise.state.model import Pod, Requirement
+from ringwise.state.vcjob import Policy, Task, VcJob
+from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 
-#: What the caller knows besides: disruption budgets, an operator's limits, that only jobs that ask for it are
-#: moved. None: the job may be moved.
+_SECOND = 1_000_000_000
+_FALSE = frozenset({"false", "f", "0"})
+_TRUE = frozenset({"true", "t", "1"})
+#: Owners that keep their pods on their nodes.
+_TIED = frozenset({"DaemonSet", "Node"})
+#: Actions of a policy after which the job does not run again.
+_ENDING = frozenset({"AbortJob", "TerminateJob", "CompleteJob"})
+#: What an eviction may be to a vcjob: the pod is gone, or is seen as failed before that (also by the exit
+#: codes of SIGTERM and SIGKILL), or a part of the gang runs for a moment.
+_EVICTION_EVENTS = ("PodEvicted", "PodFailed", "Unknown", "JobUnknown")
+_SIGNALLED = frozenset({137, 143})
+
+#: What the caller knows besides. None: the job may be moved.
 Permit = Callable[[Job], Reason | None]
 
 
-def anyone(job: Job) -> Reason | None:
+def anyone(_: Job) -> Reason | None:
     """The permit of a caller that knows nothing besides."""
     return None
 
 
-def not_movable(view: SchedulerView, job: Job, now: int, permit: Permit = anyone) -> Reason | None:
+def only_willing(job: Job) -> Reason | None:
+    """The permit of `defragment: auto`: only jobs that say so themselves are moved without a question."""
+    if job.annotations.get(MOVABLE, "").lower() in _TRUE:
+        return None
+    return MOVE_NOT_ALLOWED(job=name_of(job), key=MOVABLE, value='"true"')
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionBudget:
+    """A PodDisruptionBudget: how many of the pods that it selects may be evicted now."""
+
+    namespace: str
+    name: str
+    selector: tuple[Requirement, ...]
+    allowed: int
+
+    def counts(self, pod: Pod) -> bool:
+        return pod.namespace == self.namespace and all_hold(self.selector, pod.labels)
+
+
+def name_of(job: Job) -> str:
+    return f"{job.namespace}/{job.name}"
+
+
+def restart_cost(view: SchedulerView, job: Job) -> int:
+    """What a restart of the job costs, in nanoseconds of its run."""
+    written = plain_duration(job.annotations.get(RESTART_COST, ""))
+    if written is None and job.annotations.get(RESTART_COST, "").strip() in ("0", "0s"):
+        return 0
+    return view.settings.restart_cost * _SECOND if written is None else written
+
+
+def not_movable(
+    view: SchedulerView,
+    job: Job,
+    now: int,
+    permit: Permit = anyone,
+    budgets: Sequence[DisruptionBudget] = (),
+) -> Reason | None:
     """Why the job must not be moved; None: it may be."""
-    raise NotImplementedError
+    pods = view.cluster.pods
+    placed = [pod for uid, pod in job.pods.items() if pods[uid].node >= 0 and pod.live]
+    return (
+        _forbidden(view, job)
+        or _foreign(view, job, placed)
+        or _rescheduled(view, job)
+        or _incomplete(view, job, placed)
+        or _not_recreated(view, job, placed)
+        or _ended_by_policy(view, job, placed)
+        or _cooling(job, placed, now)
+        or _over_budget(job, moved_together(job, placed), budgets)
+        or permit(job)
+    )
+
+
+def moved_together(job: Job, placed: Sequence[Pod]) -> Sequence[Pod]:
+    """The fewest pods of the job that a move evicts: one where they run alone, else all."""
+    return placed[:1] if job.has_independent_pods else placed
+
+
+# -- causes ------------------------------------------------------------------------------------------------
+
+
+def _forbidden(view: SchedulerView, job: Job) -> Reason | None:
+    """The job, its vcjob or a pod of it says so."""
+    texts = [job.annotations, job.labels]
+    vcjob = view.vcjob_of(job)
+    if vcjob is not None:
+        texts += [vcjob.annotations, vcjob.labels]
+    for key in (MOVABLE, PREEMPTABLE):
+        texts += [written for pod in job.pods.values() for written in (pod.annotations, pod.labels)]
+        for written in texts:
+            if key in written and written[key].strip().lower() in _FALSE:
+                return MUST_NOT_MOVE(job=name_of(job), key=key, value='"false"')
+    return None
+
+
+def _foreign(view: SchedulerView, job: Job, placed: Iterable[Pod]) -> Reason | None:
+    if all(view.is_ours(pod) for pod in placed):
+        return None
+    return OF_ANOTHER_SCHEDULER(job=name_of(job))
+
+
+def _rescheduled(view: SchedulerView, job: Job) -> Reason | None:
+    """A fault handler, a drain or another move is at work with it."""
+    key = job.key
+    busy = (
+        key in view.fault_jobs
+        or key in view.waiting_restarts
+        or key in view.clocks.by_job
+        or job.clock is not None
+        or job.previous_nodes
+        or job.awaited_nodes
+        or job.terminating
+        or job.backups
+        or view.kept_for(key)[0]
+        or view.reservation_of(key) is not None
+    )
+    return BEING_RESCHEDULED(job=name_of(job)) if busy else None
+
+
+def _incomplete(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
+    """Its share of pods must be there: what is moved is then all that waits."""
+    why = ""
+    if any(pod.deleting for pod in job.pods.values()):
+        why = "a pod of it terminates"
+    elif any(view.is_pending(pod) or (pod.gated and pod.live) for pod in job.pods.values()):
+        why = "a pod of it waits for a node"
+    elif any(not _is_settled(view.cluster.pods[pod.uid], pod) for pod in placed):
+        why = "it is not known which chips its pods have"
+    elif not job.has_independent_pods and any(not pod.live for pod in job.pods.values()):
+        why = "a pod of its gang has ended"
+    elif len(placed) < max(job.min_available, 0 if job.has_independent_pods else job.announced_pods):
+        why = "not all of its pods run"
+    return NOT_COMPLETE(job=name_of(job), why=why) if why else None
+
+
+def _is_settled(record: PodPlacement, pod: Pod) -> bool:
+    """Whether the pod is bound, and its chips are known."""
+    known = record.chips.bit_count() == pod.cls.chips and not record.doubtful
+    return pod.node is not None and known
+
+
+def _not_recreated(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
+    vcjob = view.vcjob_of(job)
+    if vcjob is not None:
+        return NOT_RECREATED(job=name_of(job), why="its vcjob has ended") if vcjob.over else None
+    for pod in placed:
+        owner = pod.owner
+        if owner is None:
+            return NOT_RECREATED(job=name_of(job), why=f"pod {pod.name} has no owner")
+        if owner.kind in _TIED:
+            return TIED_TO_NODE(job=name_of(job), kind=owner.kind)
+        if owner.kind == "Job":
+            if owner.is_vcjob:
+                return NOT_RECREATED(job=name_of(job), why=f"its vcjob {owner.name} is gone")
+            return EVICTION_COUNTS_AS_FAILURE(
+                job=name_of(job), why="and how many its backoffLimit has left is not known"
+            )
+    return None
+
+
+def _ended_by_policy(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reason | None:
+    vcjob = view.vcjob_of(job)
+    if vcjob is None:
+        return None
+    tasks = {task.name: task for task in vcjob.tasks}
+    for name in dict.fromkeys(pod.task for pod in placed):
+        for event, policy in _policies_of_eviction(vcjob, tasks.get(name)):
+            if policy.action in _ENDING:
+                return POLICY_ENDS_JOB(job=name_of(job), event=event, action=policy.action)
+            if policy.action in NO_OP_ACTIONS or not policy.action.startswith("Restart"):
+                continue
+            # A restart of the whole job is one retry; of the others each evicted pod may be one.
+            needed = 1 if policy.action == "RestartJob" else len(placed)
+            left = max(0, vcjob.max_retry - 1 - vcjob.retry_count)
+            if needed > left:
+                return RETRIES_USED_UP(
+                    job=name_of(job), event=event, action=policy.action, limit=vcjob.max_retry, left=left
+                )
+    return None
+
+
+def _policies_of_eviction(vcjob: VcJob, task: Task | None) -> Iterable[tuple[str, Policy]]:
+    """Of each event that an eviction may be, the policy that counts: task before job, the first match.
+
+    Exit codes are not known beforehand: all that a signal leads to count.
+    """
+    policies = (*(task.policies if task is not None else ()), *vcjob.policies)
+    for event in _EVICTION_EVENTS:
+        for policy in policies:
+            if event == "PodFailed" and policy.exit_code in _SIGNALLED:
+                yield f"exit code {policy.exit_code}", policy
+            elif event in policy.events or any(word in policy.events for word in ANY):
+                yield event, policy
+                break
+
+
+def _cooling(job: Job, placed: Sequence[Pod], now: int) -> Reason | None:
+    until, why = 0, ""
+    for cool_down in job.cooling.values():
+        if cool_down.until > max(now, until):
+            until, why = cool_down.until, "hardware broke it a while ago"
+    started = job.started
+    if started is None:
+        started = max((pod.created for pod in placed), default=0)
+    for pod in placed:
+        text = pod.annotations.get(COOLDOWN_TIME) or pod.labels.get(COOLDOWN_TIME) or ""
+        span = go_duration(text) if text else None
+        if span is not None and started + span > max(now, until):
+            until, why = started + span, f"it has {COOLDOWN_TIME}: {text}"
+    if not why:
+        return None
+    return COOLS_DOWN(job=name_of(job), seconds=-((now - until) // _SECOND), why=why)
+
+
+def _over_budget(job: Job, pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> Reason | None:
+    for budget in budgets:
+        needed = sum(map(budget.counts, pods))
+        if needed > budget.allowed:
+            return BUDGET_FORBIDS_MOVE(
+                job=name_of(job), budget=budget.name, allowed=budget.allowed, needed=needed
+            )
+    return None

@@ -1,16 +1,73 @@
-"""The search for a plan: the least moved chip-hours on small clusters, bounded effort on large ones."""
+"""The search for a plan: the least moved chip-hours on small clusters, bounded effort on large ones.
+
+Everything is tried on the live state inside suppositions (`what_if`), by the code that places jobs in a
+cycle, so that every rule holds for each place. The pods of the waiting job are placed first, then those that
+had to give way, largest first; a pod that finds no place takes one from other units, which follow. On boards
+whose requests divide each other that finds a plan wherever enough chips are free and all may be moved. At the
+end the plan as it stands is tried once more: moved pods at their places, then the waiting job as in any
+cycle. What is returned has passed this.
+"""
 
 from __future__ import annotations
 
-from ringwise.framework.job import Job
-from ringwise.messages.move_plan import MovePlan
-from ringwise.reasons import Reason
-from ringwise.records import dataclass
-from ringwise.scheduler.defragment.movable import Permit, anyone
-from ringwise.scheduler.view import SchedulerView
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from heapq import heapify, heappop, heappush
+from itertools import count
 
-#: Pods that may be placed or released in one search.
+from ringwise.framework.budget import TooCostly
+from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gangs.gang_placement import (
+    missing_pods,
+    node_filters,
+    pending_pods,
+    place_each,
+    place_gang,
+    too_few_pods,
+)
+from ringwise.framework.job import Job
+from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.queue_discipline import shape_of
+from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Allocation
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.reasons import Reason, Trigger
+from ringwise.records import dataclass
+from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
+from ringwise.scheduler.defragment.reasons import (
+    MOVE_IS_WORSE,
+    NO_MOVES_HELP,
+    NOT_ENOUGH_FREE,
+    NOT_WAITING,
+    PLAN_TOO_COSTLY,
+    STARTS_WITHOUT_MOVES,
+)
+from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
+from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import Pod
+from ringwise.topology.chips import chips_of, mask_of
+from ringwise.wellknown import ACCELERATOR_TYPE
+
+#: Steps of one search: a pod that is placed or released, or some nodes that are looked at.
 PLAN_STEPS = 20_000
+#: The same for all jobs of a command together.
+SHARED_STEPS = 8 * PLAN_STEPS
+#: Nodes that are looked at in a step.
+_NODES_A_STEP = 8
+#: With more units than this no other sets of moves are compared with the one that was found.
+EXACT_UNITS = 12
+#: Of units that find no place, how many are left where they are before the search ends.
+_ATTEMPTS = 24
+#: Nodes that are tried in earnest for one pod: chips are there, and something else may be missing.
+_TRIED_NODES = 12
+#: Switches, SuperPoDs or racks that are cleared for a job that is placed as a whole.
+_REGIONS = 12
+#: Of the units on a node all combinations are compared up to so many.
+_COMBINED = 8
+#: Moves of a plan that are left out one by one to find those that are not needed.
+_SPARED_SINGLY = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +87,999 @@ class PlanBudget:
     def is_over(self) -> bool:
         return self.left <= 0
 
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left <= 0:
+            raise _OutOfSteps
+
+
+class _OutOfSteps(Exception):
+    """The search ends with what it has."""
+
+
+class _DoesNotFit(Exception):
+    """An attempt failed: nothing is left to try for the waiting job, or a unit finds no place."""
+
+    def __init__(self, why: Reason | None, unit: Unit | None = None) -> None:
+        super().__init__()
+        self.why = why
+        #: Who cannot be moved; None: the waiting job itself finds no place.
+        self.unit = unit
+
 
 def find_plan(
-    view: SchedulerView, job: Job, now: int, permit: Permit = anyone, budget: PlanBudget | None = None
+    view: SchedulerView,
+    job: Job,
+    now: int,
+    permit: Permit = anyone,
+    budget: PlanBudget | None = None,
+    disruption_budgets: Sequence[DisruptionBudget] = (),
 ) -> MovePlan | NoPlan:
     """Which jobs would move where so that the job starts now. The state is the same before and after."""
-    raise NotImplementedError
+    with planning(view, now, permit, budget, disruption_budgets) as planner:
+        return planner.find(job)
+
+
+def find_plans(
+    view: SchedulerView,
+    now: int,
+    permit: Permit = anyone,
+    budget: PlanBudget | None = None,
+    disruption_budgets: Sequence[DisruptionBudget] = (),
+) -> tuple[list[MovePlan], dict[str, Reason]]:
+    """Plans for all jobs that wait for holes, in queue order, each as if those before were carried out.
+
+    And by the keys of the others why there is none; jobs that do not wait for chips are left out.
+    """
+    budget = budget or PlanBudget(SHARED_STEPS)
+    plans: list[MovePlan] = []
+    without: dict[str, Reason] = {}
+    failed: dict[Hashable, Reason] = {}
+    with planning(view, now, permit, budget, disruption_budgets) as planner:
+        for job in planner.waiting():
+            if budget.is_over:
+                without[job.key] = PLAN_TOO_COSTLY(job=name_of(job))
+                continue
+            shape = (job.namespace, shape_of(job)) if job.pods else None
+            if shape is not None and shape in failed:
+                # Equal jobs behind it are no better off.
+                without[job.key] = failed[shape].with_details({**failed[shape].details, "job": name_of(job)})
+                continue
+            found = planner.find(job)
+            if isinstance(found, NoPlan):
+                without[job.key] = found.reason
+                if shape is not None:
+                    failed[shape] = found.reason
+            else:
+                plans.append(found)
+                planner.suppose(found)
+    return plans, without
+
+
+@contextmanager
+def planning(
+    view: SchedulerView,
+    now: int,
+    permit: Permit = anyone,
+    budget: PlanBudget | None = None,
+    disruption_budgets: Sequence[DisruptionBudget] = (),
+) -> Iterator[Planner]:
+    """For several plans in a row. At the end the state is as before."""
+    with view.what_if.question(labels=(ACCELERATOR_TYPE,)), ExitStack() as supposed:
+        units = Units(view, now, permit, disruption_budgets)
+        yield Planner(view, now, units, budget or PlanBudget(), supposed)
+
+
+class Planner:
+    """Finds plans inside one question."""
+
+    def __init__(
+        self, view: SchedulerView, now: int, units: Units, budget: PlanBudget, supposed: ExitStack
+    ) -> None:
+        self._view = view
+        self._now = now
+        self._units = units
+        self._budget = budget
+        self._supposed = supposed
+
+    def waiting(self) -> list[Job]:
+        """The jobs that wait, in the order in which queues and jobs are served."""
+        view = self._view
+        waiting = [
+            job
+            for job in view.jobs.values()
+            if view.has_pending_pods(job) or (not job.pods and job.prospective and view.serves(job))
+        ]
+        session = view.what_if.open_session(self._now, waiting)
+        ordered: list[Job] = []
+        queues = {job.queue for job in waiting} & session.queues.keys()
+        for queue in sorted((session.queues[name] for name in queues), key=session.queue_key):
+            ordered += sorted((job for job in waiting if job.queue == queue.name), key=session.job_key)
+        return ordered
+
+    def find(self, job: Job) -> MovePlan | NoPlan:
+        with self._view.what_if.with_pods(job):
+            search = _Search(self._view, job, self._now, self._units, self._budget)
+            try:
+                return search.find()
+            except TooCostly as costly:
+                return NoPlan(costly.reason)
+
+    def suppose(self, plan: MovePlan) -> None:
+        """From here on the plan counts as carried out."""
+        view, what_if = self._view, self._view.what_if
+        job = view.jobs[plan.job]
+        self._supposed.enter_context(what_if.with_pods(job))
+        session = what_if.open_session(self._now)
+        pods = [pod for move in plan.moves for pod in move.pods]
+        self._supposed.enter_context(what_if.restarted(session, [pod.uid for pod in pods]))
+        placed = [*pods, *plan.room]
+        for one in placed:
+            owner = view.job_of(one.uid) or job
+            session.job_valid(owner)
+        self._supposed.enter_context(
+            what_if.placed(session, [self._allocation(one, view.job_of(one.uid) or job) for one in placed])
+        )
+        self._units.pinned.update(one.uid for one in placed)
+
+    def _allocation(self, planned: PlannedPod, job: Job) -> Allocation:
+        node = self._view.cluster.node_id[planned.node]
+        return Allocation(job, job.pods[planned.uid], node, planned.chips)
+
+
+@dataclass(slots=True)
+class _Item:
+    """What has to be placed next: a pod, or a job that is placed as a whole."""
+
+    job: Job
+    pod: Pod
+    unit: Unit | None
+
+    @property
+    def as_a_whole(self) -> bool:
+        return _placed_as_a_whole(self.job) and bool(self.pod.cls.chips)
+
+
+def _placed_as_a_whole(job: Job) -> bool:
+    policy = job.policy
+    return policy is not None and (policy.switch_class is not None or policy.block_nodes is not None)
+
+
+@dataclass(slots=True)
+class _Found:
+    units: list[Unit]
+    #: By uid of a moved pod.
+    targets: dict[str, Allocation]
+    room: list[Allocation]
+
+    @property
+    def cost(self) -> Cost:
+        return _sum(self.units)
+
+
+def _sum(units: Iterable[Unit]) -> Cost:
+    total = NOTHING
+    for unit in units:
+        total = plus(total, unit.cost)
+    return total
+
+
+class _Search:
+    """One search for one job."""
+
+    def __init__(self, view: SchedulerView, job: Job, now: int, units: Units, budget: PlanBudget) -> None:
+        self._view = view
+        self._what_if = view.what_if
+        self._job = job
+        self._now = now
+        self._units = units
+        self._budget = budget
+        self._session = self._what_if.open_session(now, [job])
+        self._eligible: dict[NodeSelection, list[int]] = {}
+        self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
+
+    # -- whether it waits for holes ----------------------------------------------------------------
+
+    def find(self) -> MovePlan | NoPlan:
+        job, session = self._job, self._session
+        with session.reservations.open_to(job.key):
+            reason = self._no_plan_needed()
+            if reason is not None:
+                return NoPlan(reason)
+            found, why, out_of_steps = self._search()
+        if found is None:
+            if out_of_steps:
+                return NoPlan(PLAN_TOO_COSTLY(job=name_of(job)))
+            text = why.message if why is not None else "no running job that may be moved is in the way"
+            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
+        return self._plan(found)
+
+    def _no_plan_needed(self) -> Reason | None:
+        """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
+        job, session = self._job, self._session
+        obstacle = self._what_if.obstacle(session, job)
+        if obstacle is not None:
+            return obstacle
+        policy = job.policy
+        if policy is None or policy.resource not in session.state.fleets:
+            return NOT_WAITING(job=name_of(job))
+        pods = pending_pods(session, job)
+        missing = missing_pods(session, job)
+        if not pods or not missing:
+            return NOT_WAITING(job=name_of(job))
+        if len(pods) < missing:
+            return too_few_pods(job, job.min_available - missing + len(pods))
+        needed = sum(pod.cls.chips for pod in pods[:missing])
+        free = session.state.fleets[policy.resource].free_total
+        if free >= needed:
+            free = min(
+                self._free_for(session.node_selection(job, pod))
+                for pod in {pod.cls: pod for pod in pods[:missing] if pod.cls.chips}.values()
+            )
+        if free < needed:
+            return NOT_ENOUGH_FREE(job=name_of(job), needed=needed, free=free)
+        denied = self._denied(pods[:missing])
+        if denied is not None:
+            return denied
+        self._budget.left -= len(pods)
+        statement = session.statement()
+        try:
+            if place_gang(session, job, statement) is None:
+                return STARTS_WITHOUT_MOVES(job=name_of(job))
+        finally:
+            statement.discard()
+        return None
+
+    def _free_for(self, selection: NodeSelection) -> int:
+        """Chips that are free on the nodes that this class of pods may use."""
+        return sum(
+            usable.bit_count()
+            for node in self._nodes_for(selection)
+            if (usable := selection.usable(node)) > 0
+        )
+
+    def _nodes_for(self, selection: NodeSelection) -> list[int]:
+        """The nodes that could take such a pod if enough were free there."""
+        known = self._eligible.get(selection)
+        if known is None:
+            state, policy = self._session.state, selection.policy
+            resource = policy.resource if policy is not None else ""
+            fleet = state.fleets[resource]
+            known = self._eligible[selection] = []
+            for node in state.known_nodes():
+                if fleet.allocatable[node] <= 0 or state.closed(node, resource) is not None:
+                    continue
+                refused = selection.unselected(node)
+                if refused is None or Trigger.CHIPS_FREED in refused.kind.cured_by:
+                    known.append(node)
+            self._budget.left -= len(state.nodes) // _NODES_A_STEP
+        return known
+
+    def _denied(self, pods: Sequence[Pod]) -> Reason | None:
+        """F6: whether its queue lets the job in although the moved jobs keep their share."""
+        session, job = self._session, self._job
+        queue = session.queues.get(job.queue)
+        if queue is None:
+            return None
+        counted: list[Pod] = []
+        try:
+            for pod in pods:
+                denied = session.allocatable(queue, pod)
+                if denied is not None:
+                    return denied
+                session.usage.add_pod(job.key, job.queue, pod.cls)
+                counted.append(pod)
+        finally:
+            for pod in counted:
+                session.usage.remove_pod(job.key, job.queue, pod.cls)
+        return None
+
+    # -- the search ----------------------------------------------------------------------------------
+
+    def _search(self) -> tuple[_Found | None, Reason | None, bool]:
+        """What was found, why not, and whether the steps were used up."""
+        best: _Found | None = None
+        why: Reason | None = None
+        try:
+            best, why = self._greedy()
+            best = self._cheaper(best)
+        except _OutOfSteps:
+            return best, why, True
+        return best, why, False
+
+    def _greedy(self) -> tuple[_Found | None, Reason | None]:
+        """A plan of cheap moves. A unit that finds no place is left where it is, and it is tried again."""
+        staying: set[int] = set()
+        why: Reason | None = None
+        best: _Found | None = None
+        if _placed_as_a_whole(self._job):
+            starts: Iterable[Callable[[_Trial], list[_Item]]] = self._cleared_regions(staying)
+        else:
+            starts = [_Trial.of_pods] * _ATTEMPTS
+        for start in starts:
+            try:
+                with _Trial(self, staying, None if best is None else best.cost) as trial:
+                    trial.settle(start(trial))
+                    found = trial.found()
+                    self.check_places(found.units, found.targets)
+            except _DoesNotFit as failure:
+                why = why or failure.why
+                if failure.unit is None:
+                    if not _placed_as_a_whole(self._job):
+                        break
+                    continue
+                why = failure.why or why
+                staying.add(id(failure.unit))
+                continue
+            except _OutOfSteps:
+                if best is None:
+                    raise
+                break
+            verified = self._verified(found)
+            if verified is not None and (best is None or verified.cost < best.cost):
+                best = self._needed(verified)
+            if not _placed_as_a_whole(self._job):
+                break
+        return best, why
+
+    def _cleared_regions(self, staying: set[int]) -> Iterator[Callable[[_Trial], list[_Item]]]:
+        """For jobs that are placed as a whole: sets of nodes to clear, the cheapest for the job first."""
+        job, session = self._job, self._session
+        pods = [pod for pod in pending_pods(session, job) if pod.cls.chips]
+        selection = session.node_selection(job, pods[0])
+        options: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
+        trial = _Trial(self, staying, None)
+        for node in self._nodes_for(selection):
+            cleared = trial.cheapest_on(selection, node)
+            if cleared is not None:
+                options.append((_sum(cleared), session.state.rank_of(node), node, cleared))
+        self._budget.spend(1 + len(options))
+        options.sort(key=lambda option: option[:2])
+        missing = missing_pods(session, job)
+        by_region: dict[object, list[tuple[Cost, int, int, tuple[Unit, ...]]]] = {}
+        for option in options:
+            for region in self._regions_of(option[2]):
+                by_region.setdefault(region, []).append(option)
+        rows = [row for row in by_region.values() if len(row) >= missing]
+        rows.sort(key=lambda row: _total(option[0] for option in row[:missing]))
+        # Region after region, so that whole ones become free.
+        grouped = sorted(
+            (row for row in by_region.values()), key=lambda row: _total(option[0] for option in row)
+        )
+        joined = [option for row in grouped for option in row]
+        for row in [*rows[:_REGIONS], options, joined]:
+            nodes = [(option[2], option[3]) for option in row]
+            yield lambda trial, nodes=nodes: trial.clear_for_whole(nodes)  # type: ignore[misc]
+
+    def _regions_of(self, node: int) -> Iterator[object]:
+        """The switch, the SuperPoD and the rack of a node."""
+        view, policy = self._view, self._job.policy
+        if policy is None:
+            return
+        if policy.switch_class is not None:
+            resolved = view.switches()
+            if resolved is not None:
+                switch = resolved.switch_of.get(view.cluster.names[node])
+                if switch is not None:
+                    yield "switch", switch
+        else:
+            superpod = view.superpods().superpod_of.get(node)
+            if superpod is not None:
+                yield "SuperPoD", superpod
+            if policy.rack is not None:
+                rack = view.racks().rack_of.get(node)
+                if rack is not None:
+                    yield "rack", rack
+
+    # -- places ----------------------------------------------------------------------------------------
+
+    def check_places(self, units: Sequence[Unit], targets: Mapping[str, Allocation]) -> None:
+        """No job gets a worse place: more switches, SuperPoDs or racks than before."""
+        old = {uid: place[0] for unit in units for uid, place in unit.old.items()}
+        for unit in {unit.job.key: unit for unit in units}.values():
+            worse = self._worse(unit.job, old, targets)
+            if worse is not None:
+                raise _DoesNotFit(worse, unit)
+
+    def _worse(self, job: Job, old: Mapping[str, int], targets: Mapping[str, Allocation]) -> Reason | None:
+        records = self._view.cluster.pods
+        before, after = [], []
+        for uid, pod in job.pods.items():
+            node = old.get(uid, records[uid].node)
+            if pod.cls.chips and node >= 0:
+                before.append(node)
+                after.append(targets[uid].node if uid in targets else node)
+        if len(before) < 2:
+            return None
+        for what, place_of in self._domains():
+            was, becomes = ({place_of(node) for node in nodes} - {None} for nodes in (before, after))
+            if len(becomes) > len(was):
+                return MOVE_IS_WORSE(job=name_of(job), what=what, before=len(was), after=len(becomes))
+        return None
+
+    def _domains(self) -> Iterator[tuple[str, Callable[[int], object]]]:
+        view = self._view
+        names = view.cluster.names
+        resolved = view.switches()
+        if resolved is not None:
+            switch_of = resolved.switch_of
+            yield "leaf switches", lambda node: switch_of.get(names[node])
+        superpod_of = view.superpods().superpod_of
+        if superpod_of:
+            yield "SuperPoDs", lambda node: superpod_of.get(node)
+        rack_of = view.racks().rack_of
+        if rack_of:
+            yield "racks", lambda node: rack_of.get(node)
+
+    def _verified(self, found: _Found) -> _Found | None:
+        """The plan as it will be: moved pods at their places, then the job as in any cycle. None: it fails."""
+        job, what_if = self._job, self._what_if
+        units = [unit for unit in found.units if self._moves(unit, found.targets)]
+        uids = [uid for unit in units for uid in unit.uids]
+        self._budget.left -= 2 * len(uids) + len(job.pods)
+        if not self._keep_their_places(units, found):
+            return None
+        with what_if.restarted(self._session, uids):
+            session = what_if.open_session(self._now, [job])
+            if any(self.readmitted(session, unit.job) is not None for unit in units):
+                return None
+            targets = {
+                uid: found.targets[uid]._replace(job=unit.job, pod=unit.job.pods[uid])
+                for unit in units
+                for uid in unit.uids
+            }
+            with what_if.placed(session, list(targets.values())):
+                if what_if.obstacle(session, job) is not None:
+                    return None
+                statement = session.statement()
+                try:
+                    if place_gang(session, job, statement) is not None:
+                        return None
+                    return _Found(units, targets, list(statement.allocations))
+                finally:
+                    statement.discard()
+
+    @staticmethod
+    def _moves(unit: Unit, targets: Mapping[str, Allocation]) -> bool:
+        """Whether it gets another place at all."""
+        return any(
+            (targets[uid].node, mask_of(targets[uid].chips)) != place for uid, place in unit.old.items()
+        )
+
+    def _keep_their_places(self, units: Sequence[Unit], found: _Found) -> bool:
+        """Whether no target is where a unit stays that was only supposed to move."""
+        staying = [unit for unit in found.units if unit not in units]
+        taken = [(node, mask) for unit in staying for node, mask in unit.held.items()]
+        masks: dict[int, int] = {}
+        for unit in units:
+            for uid in unit.uids:
+                target = found.targets[uid]
+                masks[target.node] = masks.get(target.node, 0) | mask_of(target.chips)
+        return not any(masks.get(node, 0) & mask for node, mask in taken)
+
+    def _needed(self, found: _Found) -> _Found:
+        """The same plan without moves that are not needed."""
+        for unit in sorted(found.units, key=lambda one: (one.cost, one.order), reverse=True)[:_SPARED_SINGLY]:
+            rest = [other for other in found.units if other is not unit]
+            fewer = _Found(rest, found.targets, found.room)
+            taken = _Found([*rest, unit], found.targets, found.room)
+            if not self._keep_their_places(rest, taken):
+                continue
+            verified = self._verified(fewer)
+            if verified is not None:
+                found = verified
+        return found
+
+    def readmitted(self, session: Session, job: Job) -> Reason | None:
+        """Why a job that is moved would not be placed again, whatever is free."""
+        reason = session.job_valid(job)
+        if reason is not None:
+            return reason
+        queue = session.queues.get(job.queue)
+        if queue is None:
+            return None
+        if queue.state != "Open":
+            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+        return QUEUE_OVERUSED(queue=queue.name) if session.overused(queue) else None
+
+    # -- small clusters --------------------------------------------------------------------------------
+
+    def _cheaper(self, best: _Found | None) -> _Found | None:
+        """The cheapest plan of all, where the units are few: sets of them by rising cost."""
+        policy = self._job.policy
+        if policy is None:
+            return best
+        units: list[Unit] = []
+        for unit in self._units.all(policy.resource):
+            units.append(unit)
+            if len(units) > EXACT_UNITS:
+                return best
+        units.sort(key=lambda unit: (unit.cost, unit.order))
+        try:
+            for chosen in _by_cost(units):
+                if best is not None and _sum(chosen) >= best.cost:
+                    break
+                if not self._within_budgets(chosen):
+                    continue
+                found = self._exactly(chosen)
+                if found is not None:
+                    return found
+        except _OutOfSteps:
+            if best is None:
+                raise
+        return best
+
+    def _within_budgets(self, units: Sequence[Unit]) -> bool:
+        used: dict[int, int] = {}
+        for unit in units:
+            for number, evictions in unit.uses.items():
+                used[number] = used.get(number, 0) + evictions
+        return all(used[number] <= self._units.budgets[number].allowed for number in used)
+
+    def _exactly(self, units: Sequence[Unit]) -> _Found | None:
+        """A plan that moves these units and no others, wherever their places are."""
+        what_if, session = self._what_if, self._session
+        uids = [uid for unit in units for uid in unit.uids]
+        self._budget.spend(len(uids))
+        with what_if.restarted(session, uids):
+            if not self._fits_now():
+                return None
+            if any(self.readmitted(session, unit.job) is not None for unit in units):
+                return None
+            targets = self._everywhere(_items_of(units), {}, units)
+        if targets is None:
+            return None
+        return self._verified(_Found(list(units), targets, []))
+
+    def _fits_now(self) -> bool:
+        session, job = self._session, self._job
+        self._budget.spend(len(job.pods))
+        statement = session.statement()
+        try:
+            return place_gang(session, job, statement) is None
+        finally:
+            statement.discard()
+
+    def _everywhere(
+        self, items: list[_Item], targets: dict[str, Allocation], units: Sequence[Unit]
+    ) -> dict[str, Allocation] | None:
+        """Places for all items with which the waiting job fits, by trying every node for each."""
+        if not items:
+            try:
+                self.check_places(units, targets)
+            except _DoesNotFit:
+                return None
+            return targets
+        item, rest = items[0], items[1:]
+        for allocations in self._places_of(item):
+            self._budget.spend(1 + len(allocations))
+            with self._what_if.placed(self._session, allocations):
+                if not self._fits_now():
+                    continue
+                done = {one.pod.uid for one in allocations}
+                left = [other for other in rest if other.pod.uid not in done]
+                new = {one.pod.uid: one for one in allocations}
+                found = self._everywhere(left, {**targets, **new}, units)
+            if found is not None:
+                return found
+        return None
+
+    def _places_of(self, item: _Item) -> Iterator[list[Allocation]]:
+        session, job = self._session, item.job
+        pod = job.pods[item.pod.uid]
+        if item.as_a_whole:
+            statement = session.statement()
+            try:
+                placed = place_gang(session, job, statement) is None
+                allocations = list(statement.allocations)
+            finally:
+                statement.discard()
+            if placed:
+                yield allocations
+            return
+        selection = session.node_selection(job, pod)
+        queue = session.queues.get(job.queue)
+        if queue is not None and session.allocatable(queue, pod) is not None:
+            return
+        filters = node_filters(session, job, pod)
+        for node in selection.fitting_nodes():
+            if first_reason(filters, node) is None:
+                chips = selection.chips_on(node)
+                if len(chips) == selection.chips:
+                    yield [Allocation(job, pod, node, chips)]
+
+    # -- the answer --------------------------------------------------------------------------------------
+
+    def _plan(self, found: _Found) -> MovePlan:
+        names = self._view.cluster.names
+
+        def planned(pod: Pod, node: int, chips: tuple[int, ...]) -> PlannedPod:
+            return PlannedPod(pod.uid, pod.key, names[node], chips)
+
+        moves = tuple(
+            PlannedMove(
+                unit.job.key,
+                tuple(
+                    planned(pod, found.targets[pod.uid].node, found.targets[pod.uid].chips)
+                    for pod in unit.pods
+                ),
+                tuple(
+                    planned(pod, unit.old[pod.uid][0], chips_of(unit.old[pod.uid][1])) for pod in unit.pods
+                ),
+                unit.cost[0],
+            )
+            for unit in sorted(found.units, key=lambda unit: unit.order)
+        )
+        room = tuple(planned(one.pod, one.node, one.chips) for one in found.room)
+        cost = sum(move.cost for move in moves)
+        return MovePlan(f"{self._job.key}@{self._now}", self._job.key, room, moves, cost)
+
+    # -- what trials need --------------------------------------------------------------------------------
+
+    @property
+    def job(self) -> Job:
+        return self._job
+
+    @property
+    def session(self) -> Session:
+        return self._session
+
+    @property
+    def what_if(self) -> WhatIf:
+        return self._what_if
+
+    @property
+    def units(self) -> Units:
+        return self._units
+
+    def spend(self, steps: int) -> None:
+        self._budget.spend(steps)
+
+    def nodes_for(self, selection: NodeSelection) -> list[int]:
+        return self._nodes_for(selection)
+
+    def rule_allows(self, selection: NodeSelection, node: int, usable: int) -> bool:
+        """Whether the board gives such a pod chips of these on the node."""
+        policy = selection.policy
+        if policy is None:
+            return False
+        fleet = self._session.state.fleets[policy.resource]
+        key = (selection, usable, fleet.allocatable[node], fleet.faulty[node])
+        known = self._fitting.get(key)
+        if known is None:
+            signature = policy.rule.signature(usable, key[2], key[3])
+            score = policy.rule.score(signature, selection.chips, policy.multi_pod)
+            known = self._fitting[key] = score is not None
+        return known
+
+
+def _total(costs: Iterable[Cost]) -> Cost:
+    total = NOTHING
+    for cost in costs:
+        total = plus(total, cost)
+    return total
+
+
+def _items_of(units: Iterable[Unit]) -> list[_Item]:
+    """Their pods as they have to be placed: largest first."""
+    items = [_Item(unit.job, pod, unit) for unit in units for pod in unit.pods]
+    return sorted(items, key=lambda item: -item.pod.cls.chips)
+
+
+def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
+    """All sets of units but the empty one, by rising cost. The units are sorted."""
+    numbers = count()
+    waiting: list[tuple[Cost, int, tuple[int, ...]]] = []
+    if units:
+        heappush(waiting, (units[0].cost, next(numbers), (0,)))
+    while waiting:
+        _, _, chosen = heappop(waiting)
+        yield [units[position] for position in chosen]
+        last = chosen[-1]
+        if last + 1 < len(units):
+            for following in ((*chosen, last + 1), (*chosen[:-1], last + 1)):
+                cost = _sum(units[position] for position in following)
+                heappush(waiting, (cost, next(numbers), following))
+
+
+class _Trial:
+    """One attempt: units that give way, and places for all that has none. Closing it undoes everything."""
+
+    def __init__(self, search: _Search, staying: set[int], limit: Cost | None) -> None:
+        self._search = search
+        self._session = search.session
+        #: Units, by identity, that stay where they are.
+        self._staying = staying
+        #: The cost of a plan that is known already.
+        self._limit = limit
+        self._undone = ExitStack()
+        self._moved: dict[int, Unit] = {}
+        self._cost = NOTHING
+        self._used: dict[int, int] = {}
+        self._targets: dict[str, Allocation] = {}
+        self._room: list[Allocation] = []
+        self._options: dict[NodeSelection, Iterator[tuple[int, tuple[Unit, ...]]]] = {}
+        #: Nodes that cannot take such a pod for something else than chips.
+        self._unfit: set[tuple[NodeSelection, int]] = set()
+
+    def __enter__(self) -> _Trial:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._undone.close()
+
+    def found(self) -> _Found:
+        return _Found(list(self._moved.values()), dict(self._targets), list(self._room))
+
+    # -- where it begins
+
+    def of_pods(self) -> list[_Item]:
+        """The pods of a job that are placed one by one."""
+        job = self._search.job
+        pods = pending_pods(self._session, job)[: missing_pods(self._session, job)]
+        return [_Item(job, pod, None) for pod in sorted(pods, key=lambda pod: -pod.cls.chips)]
+
+    def clear_for_whole(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> list[_Item]:
+        """Clear as few of these nodes, in this order, as let the job fit as a whole; the units that go."""
+        fewest = self._fewest(nodes)
+        room = self._room_with(self._units_of(nodes[:fewest]))
+        if room is None:
+            raise _DoesNotFit(None)
+        taken: dict[int, int] = {}
+        for one in room:
+            taken[one.node] = taken.get(one.node, 0) | mask_of(one.chips)
+        lifted = self._units_of(nodes[:fewest])
+        needed = [
+            unit for unit in lifted if any(taken.get(node, 0) & mask for node, mask in unit.held.items())
+        ]
+        if self._room_with(needed) is None:
+            # Others were in the way by something else than chips.
+            needed = lifted
+        self._lift(needed)
+        room = self._room_with([])
+        if room is None:
+            raise _DoesNotFit(None)
+        self._place(room, None)
+        return _items_of(needed)
+
+    def _fewest(self, nodes: Sequence[tuple[int, tuple[Unit, ...]]]) -> int:
+        """How many of the nodes have to be cleared, by bisection."""
+        low, high = 0, 1
+        while self._room_with(self._units_of(nodes[:high])) is None:
+            if high >= len(nodes):
+                raise _DoesNotFit(None)
+            low, high = high, min(len(nodes), 2 * high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._room_with(self._units_of(nodes[:middle])) is None:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def _units_of(self, nodes: Iterable[tuple[int, tuple[Unit, ...]]]) -> list[Unit]:
+        return list({id(unit): unit for _, units in nodes for unit in units}.values())
+
+    def _room_with(self, units: Sequence[Unit]) -> list[Allocation] | None:
+        """Where the job would be placed if these units were gone."""
+        search, session = self._search, self._session
+        uids = [uid for unit in units for uid in unit.uids]
+        search.spend(1 + len(uids) + len(search.job.pods))
+        with search.what_if.restarted(session, uids):
+            statement = session.statement()
+            try:
+                if place_gang(session, search.job, statement) is not None:
+                    return None
+                return list(statement.allocations)
+            finally:
+                statement.discard()
+
+    # -- placing
+
+    def settle(self, items: list[_Item]) -> None:
+        """Find places for all items, and for what has to give way to them. Raises _DoesNotFit."""
+        numbers = count()
+        waiting = [(-item.pod.cls.chips, next(numbers), item) for item in items]
+        heapify(waiting)
+        while waiting:
+            _, _, item = heappop(waiting)
+            if item.pod.uid in self._targets:
+                # It came with its job.
+                continue
+            for unit in self._settle_one(item):
+                for other in _items_of([unit]):
+                    heappush(waiting, (-other.pod.cls.chips, next(numbers), other))
+
+    def _settle_one(self, item: _Item) -> tuple[Unit, ...]:
+        """Place a pod, or a job as a whole; the units that had to give way."""
+        search, session, job = self._search, self._session, item.job
+        search.spend(1)
+        pod = job.pods[item.pod.uid]
+        statement = session.statement()
+        try:
+            if item.as_a_whole:
+                reason = place_gang(session, job, statement)
+                done = reason is None
+            else:
+                reason = place_each(session, job, statement, [pod])
+                done = bool(statement.allocations)
+            allocations = list(statement.allocations)
+        finally:
+            statement.discard()
+        if done:
+            self._place(allocations, item.unit)
+            return ()
+        if not pod.cls.chips or item.as_a_whole:
+            raise _DoesNotFit(reason, item.unit)
+        return self._make_room(item, pod, reason)
+
+    def _make_room(self, item: _Item, pod: Pod, reason: Reason | None) -> tuple[Unit, ...]:
+        """Let units give way to a pod, on the node where that costs the least."""
+        search, session, job = self._search, self._session, item.job
+        selection = session.node_selection(job, pod)
+        options = self._options.get(selection)
+        if options is None:
+            options = self._options[selection] = self._cheapest_nodes(selection)
+        for tried, (node, units) in enumerate(options):
+            if self._limit is not None and plus(self._cost, _sum(units)) >= self._limit:
+                break
+            if tried >= _TRIED_NODES:
+                break
+            if not units or not self._allowed(units):
+                self._unfit.add((selection, node))
+                continue
+            step = ExitStack()
+            try:
+                step.enter_context(
+                    search.what_if.restarted(session, [uid for unit in units for uid in unit.uids])
+                )
+                search.spend(1 + sum(len(unit.pods) for unit in units))
+                fits = selection.fits(node) and first_reason(node_filters(session, job, pod), node) is None
+                chips = selection.chips_on(node)
+                if not fits or len(chips) != selection.chips:
+                    self._unfit.add((selection, node))
+                    step.close()
+                    continue
+            except BaseException:
+                step.close()
+                raise
+            self._undone.push(step)
+            self._note(units)
+            self._place([Allocation(job, pod, node, chips)], item.unit)
+            for unit in units:
+                refused = search.readmitted(session, unit.job)
+                if refused is not None:
+                    raise _DoesNotFit(refused, unit)
+            return units
+        # The iterator may be at its end for this class: the next attempt begins anew.
+        raise _DoesNotFit(reason, item.unit)
+
+    def _cheapest_nodes(self, selection: NodeSelection) -> Iterator[tuple[int, tuple[Unit, ...]]]:
+        """Nodes on which units could give way to such a pod, and those units; the cheapest first."""
+        search, state = self._search, self._session.state
+        waiting: list[tuple[Cost, int, int]] = []
+        for node in search.nodes_for(selection):
+            bound = self._bound_on(selection, node)
+            if bound is not None:
+                waiting.append((bound, state.rank_of(node), node))
+        search.spend(1 + len(waiting) // _NODES_A_STEP)
+        heapify(waiting)
+        while waiting:
+            bound, rank, node = heappop(waiting)
+            units = self.cheapest_on(selection, node)
+            if units is None:
+                continue
+            cost = _sum(units)
+            if waiting and cost > waiting[0][0] and cost > bound:
+                heappush(waiting, (cost, rank, node))
+                continue
+            yield node, units
+            # A part of it may serve the next pod.
+            again = self._bound_on(selection, node) if (selection, node) not in self._unfit else None
+            if again is not None:
+                heappush(waiting, (again, rank, node))
+
+    def _bound_on(self, selection: NodeSelection, node: int) -> Cost | None:
+        """What clearing the node for such a pod costs at least; None: it cannot be cleared."""
+        usable = selection.usable(node)
+        if usable < 0:
+            return None
+        lacking = max(1, selection.chips - usable.bit_count())
+        freeable, rate = 0, None
+        for unit, mask in self._on(selection, node):
+            freeable |= mask
+            one = unit.cost[0] // mask.bit_count()
+            rate = one if rate is None else min(rate, one)
+        if rate is None or not self._search.rule_allows(selection, node, usable | freeable):
+            return None
+        return rate * min(lacking, freeable.bit_count()), 0, 0
+
+    def _on(self, selection: NodeSelection, node: int) -> list[tuple[Unit, int]]:
+        """The units on a node that may still give way, and the chips that become usable."""
+        policy = selection.policy
+        if policy is None:
+            return []
+        fleet = self._session.state.fleets[policy.resource]
+        usable = fleet.free_if_empty(node) & ~fleet.reserved[node]
+        if policy.withholds_network:
+            usable &= ~fleet.network[node]
+        found = []
+        for unit in self._search.units.on(node):
+            mask = unit.held.get(node, 0) & usable
+            if mask and id(unit) not in self._moved and id(unit) not in self._staying:
+                found.append((unit, mask))
+        return found
+
+    def cheapest_on(self, selection: NodeSelection, node: int) -> tuple[Unit, ...] | None:
+        """The cheapest units without which the node has chips for such a pod; None: there are none."""
+        usable = selection.usable(node)
+        if usable < 0:
+            return None
+        allows = self._search.rule_allows
+        if allows(selection, node, usable):
+            return ()
+        there = sorted(self._on(selection, node), key=lambda one: (one[0].cost, one[0].order))
+        everything = usable
+        for _, mask in there:
+            everything |= mask
+        if not allows(selection, node, everything):
+            return None
+        if everything.bit_count() > selection.chips and len(there) <= _COMBINED:
+            masks = {id(unit): mask for unit, mask in there}
+            for chosen in _by_cost([unit for unit, _ in there]):
+                free = usable
+                for unit in chosen:
+                    free |= masks[id(unit)]
+                if allows(selection, node, free):
+                    return tuple(chosen)
+        # One after the other is spared, the most expensive first.
+        kept = [unit for unit, _ in there]
+        masks = {id(unit): mask for unit, mask in there}
+        for unit in reversed(list(kept)):
+            free = usable
+            for other in kept:
+                if other is not unit:
+                    free |= masks[id(other)]
+            if allows(selection, node, free):
+                kept.remove(unit)
+        return tuple(kept)
+
+    def _allowed(self, units: Iterable[Unit]) -> bool:
+        """Whether none of them has moved already, and all disruption budgets allow them together."""
+        used = dict(self._used)
+        for unit in units:
+            if id(unit) in self._moved or id(unit) in self._staying:
+                return False
+            for number, evictions in unit.uses.items():
+                used[number] = used.get(number, 0) + evictions
+        budgets = self._search.units.budgets
+        return all(used[number] <= budgets[number].allowed for number in used)
+
+    def _lift(self, units: Sequence[Unit]) -> None:
+        search = self._search
+        if not self._allowed(units):
+            raise _DoesNotFit(None)
+        self._undone.enter_context(
+            search.what_if.restarted(self._session, [uid for unit in units for uid in unit.uids])
+        )
+        self._note(units)
+        for unit in units:
+            refused = search.readmitted(self._session, unit.job)
+            if refused is not None:
+                raise _DoesNotFit(refused, unit)
+
+    def _note(self, units: Iterable[Unit]) -> None:
+        for unit in units:
+            self._moved[id(unit)] = unit
+            self._cost = plus(self._cost, unit.cost)
+            for number, evictions in unit.uses.items():
+                self._used[number] = self._used.get(number, 0) + evictions
+        if self._limit is not None and self._cost >= self._limit:
+            raise _DoesNotFit(None)
+
+    def _place(self, allocations: Sequence[Allocation], unit: Unit | None) -> None:
+        self._undone.enter_context(self._search.what_if.placed(self._session, allocations))
+        if unit is None:
+            self._room += allocations
+        else:
+            self._targets.update((one.pod.uid, one) for one in allocations)

@@ -19,7 +19,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Eviction, Statement
+from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.events import Event
 from ringwise.reasons import Reason
@@ -28,6 +28,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import Isolations, Node, Pod, PodClass, Queue
+from ringwise.state.owned_annotations import owned_in
 
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
 NO_JOB = Job("", "", "", queue="")
@@ -193,6 +194,52 @@ class WhatIf:
             yield
         finally:
             statement.discard()
+
+    @contextmanager
+    def restarted(self, session: Session, uids: Iterable[str]) -> Iterator[None]:
+        """Inside, these running pods wait for nodes again, as their owners make them after an eviction."""
+        records = self._state.pods
+        by_job: dict[str, list[str]] = {}
+        for uid in uids:
+            job = self._book.job_of(uid)
+            if job is not None and records[uid].node >= 0:
+                by_job.setdefault(job.key, []).append(uid)
+        with ExitStack() as undone:
+            statement = session.statement()
+            undone.callback(statement.discard)
+            for key, chosen in by_job.items():
+                job = self._book.jobs[key]
+                for uid in chosen:
+                    statement.evict(Eviction(job, records[uid].pod, "supposed to restart"))
+                before = {uid: job.pods[uid] for uid in chosen}
+                undone.callback(_set_pods, records, before)
+                undone.enter_context(_unchanged(job))
+                again = {uid: _made_again(pod) for uid, pod in before.items()}
+                job.pods = {**job.pods, **again}
+                job.changed()
+                _set_pods(records, again)
+            yield
+
+    @contextmanager
+    def placed(self, session: Session, allocations: Sequence[Allocation]) -> Iterator[None]:
+        """Inside, these waiting pods have these places and the annotations that come with them."""
+        records = self._state.pods
+        with ExitStack() as undone:
+            statement = session.statement()
+            undone.callback(statement.discard)
+            for allocation in allocations:
+                statement.allocate(allocation)
+            for job in {id(one.job): one.job for one in allocations}.values():
+                mine = [one for one in allocations if one.job is job]
+                before = {one.pod.uid: job.pods[one.pod.uid] for one in mine}
+                undone.callback(_set_pods, records, before)
+                undone.enter_context(_unchanged(job))
+                bound = {
+                    one.pod.uid: one.pod.with_chips(one.chips, one.annotations, one.pod.rank) for one in mine
+                }
+                job.pods = {**job.pods, **bound}
+                _set_pods(records, bound)
+            yield
 
     @contextmanager
     def submitted(self, job: Job) -> Iterator[None]:
@@ -374,6 +421,20 @@ class WhatIf:
 def _set_pods(placements: Mapping[str, PodRecord], pods: Mapping[str, Pod]) -> None:
     for uid, pod in pods.items():
         placements[uid].pod = pod
+
+
+def _made_again(pod: Pod) -> Pod:
+    """The pod as its owner creates it after an eviction: what its binding wrote is gone."""
+    written = set(owned_in(pod.annotations))
+    return replace(
+        pod,
+        phase="Pending",
+        node=None,
+        holds=(),
+        mounted=(),
+        stray=(),
+        annotations={key: value for key, value in pod.annotations.items() if key not in written},
+    )
 
 
 def _changed_pod(pod: Pod, change: JobChange) -> Pod:

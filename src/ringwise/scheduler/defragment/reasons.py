@@ -1,0 +1,143 @@
+"""Why a running job must not be moved, and why no plan starts a job that waits."""
+
+from __future__ import annotations
+
+from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
+
+_JOB_CHANGED = frozenset({Trigger.JOB_CHANGED})
+_TIME = frozenset({Trigger.TIME_PASSED, Trigger.JOB_CHANGED})
+
+# -- jobs that must not be moved
+
+MUST_NOT_MOVE = ReasonKind(
+    "must-not-move",
+    Stage.GANG,
+    "{job} is not moved: it has {key}: {value}",
+    ("remove {key} from the job",),
+    _JOB_CHANGED,
+)
+MOVE_NOT_ALLOWED = ReasonKind(
+    "move-not-allowed",
+    Stage.GANG,
+    "{job} is moved only by `ringwise defrag --apply`: it does not have {key}: {value}",
+    ("write {key}: {value} to the job",),
+    _JOB_CHANGED,
+)
+NOT_RECREATED = ReasonKind(
+    "not-recreated",
+    Stage.GANG,
+    "{job} is not moved: nothing creates its pods again ({why})",
+    (),
+    _JOB_CHANGED,
+)
+TIED_TO_NODE = ReasonKind(
+    "tied-to-node",
+    Stage.GANG,
+    "{job} is not moved: a {kind} runs its pods on their nodes",
+    (),
+    _JOB_CHANGED,
+)
+POLICY_ENDS_JOB = ReasonKind(
+    "policy-ends-job",
+    Stage.GANG,
+    "{job} is not moved: its policy {event}: {action} would end it",
+    ("give the job a policy for {event} that does not end it",),
+    _JOB_CHANGED,
+)
+RETRIES_USED_UP = ReasonKind(
+    "retries-used-up",
+    Stage.GANG,
+    "{job} is not moved: its policy {event}: {action} restarts it, and of maxRetry {limit} {left:=is|are} "
+    "{left} left",
+    ("raise maxRetry",),
+    _JOB_CHANGED,
+)
+EVICTION_COUNTS_AS_FAILURE = ReasonKind(
+    "eviction-counts-as-failure",
+    Stage.GANG,
+    "{job} is not moved: its Job counts an evicted pod as a failure, {why}",
+    ("let podFailurePolicy ignore pods with the condition DisruptionTarget",),
+    _JOB_CHANGED,
+)
+BUDGET_FORBIDS_MOVE = ReasonKind(
+    "budget-forbids-move",
+    Stage.GANG,
+    "{job} is not moved: disruption budget {budget} allows {allowed:eviction} now, and {needed} would be "
+    "needed",
+    (),
+    _TIME,
+)
+COOLS_DOWN = ReasonKind(
+    "cools-down",
+    Stage.GANG,
+    "{job} is not moved before {seconds} s have passed: {why}",
+    (),
+    _TIME,
+)
+BEING_RESCHEDULED = ReasonKind(
+    "being-rescheduled",
+    Stage.GANG,
+    "{job} is not moved: it is being rescheduled after a fault, a drain or a move",
+    (),
+    _TIME,
+)
+NOT_COMPLETE = ReasonKind(
+    "not-complete",
+    Stage.GANG,
+    "{job} is not moved: {why}",
+    (),
+    CAPACITY | {Trigger.JOB_CHANGED},
+)
+OF_ANOTHER_SCHEDULER = ReasonKind(
+    "of-another-scheduler",
+    Stage.GANG,
+    "{job} is not moved: another scheduler placed its pods",
+    (),
+    _JOB_CHANGED,
+)
+MOVE_IS_WORSE = ReasonKind(
+    "move-is-worse",
+    Stage.GANG,
+    "{job} is not moved: it would use {after} {what} instead of {before}",
+    (),
+    CAPACITY,
+)
+
+# -- jobs for which there is no plan
+
+STARTS_WITHOUT_MOVES = ReasonKind(
+    "starts-without-moves",
+    Stage.GANG,
+    "{job} fits without any move: it starts in the next cycle",
+    (),
+    CAPACITY,
+)
+NOT_WAITING = ReasonKind(
+    "not-waiting",
+    Stage.GANG,
+    "{job} does not wait for chips",
+    (),
+    CAPACITY | {Trigger.JOB_CHANGED},
+)
+NOT_ENOUGH_FREE = ReasonKind(
+    "not-enough-free-chips",
+    Stage.GANG,
+    "{job} does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free on nodes that it "
+    "may use",
+    (),
+    CAPACITY,
+)
+NO_MOVES_HELP = ReasonKind(
+    "no-moves-help",
+    Stage.GANG,
+    "no moves start {job}: {why}",
+    (),
+    CAPACITY | {Trigger.JOB_CHANGED},
+)
+PLAN_TOO_COSTLY = ReasonKind(
+    "plan-too-costly",
+    Stage.GANG,
+    "no plan was found for {job} before the steps of the search were used up",
+    ("ask for this job alone: `ringwise defrag --plan --for {job}`",),
+    CAPACITY | {Trigger.TIME_PASSED},
+)
