@@ -122,8 +122,7 @@ NOT_WAITING = ReasonKind(
 NOT_ENOUGH_FREE = ReasonKind(
     "not-enough-free-chips",
     Stage.GANG,
-    "{job} does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free on nodes that it "
-    "may use",
+    "{job} does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free",
     (),
     CAPACITY,
 )

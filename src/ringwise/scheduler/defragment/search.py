@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 
@@ -53,15 +54,18 @@ from ringwise.wellknown import ACCELERATOR_TYPE
 #: Steps of one search: a pod that is placed or released, or some nodes that are looked at.
 PLAN_STEPS = 20_000
 #: The same for all jobs of a command together.
-SHARED_STEPS = 8 * PLAN_STEPS
+SHARED_STEPS = 2 * PLAN_STEPS
 #: Nodes that are looked at in a step.
 _NODES_A_STEP = 8
 #: With more units than this no other sets of moves are compared with the one that was found.
 EXACT_UNITS = 12
+_EXACT_PODS = 1_000
 #: Of units that find no place, how many are left where they are before the search ends.
 _ATTEMPTS = 24
 #: Nodes that are tried in earnest for one pod: chips are there, and something else may be missing.
 _TRIED_NODES = 12
+#: Nodes of which the cheapest to clear is taken.
+_COMPARED = 64
 #: Switches, SuperPoDs or racks that are cleared for a job that is placed as a whole.
 _REGIONS = 12
 #: Of the units on a node all combinations are compared up to so many.
@@ -275,7 +279,7 @@ class _Search:
         self._units = units
         self._budget = budget
         self._session = self._what_if.open_session(now, [job])
-        self._eligible: dict[NodeSelection, list[int]] = {}
+        self._eligible: dict[NodeSelection, dict[int, bool]] = {}
         self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
 
     # -- whether it waits for holes ----------------------------------------------------------------
@@ -311,11 +315,6 @@ class _Search:
             return too_few_pods(job, job.min_available - missing + len(pods))
         needed = sum(pod.cls.chips for pod in pods[:missing])
         free = session.state.fleets[policy.resource].free_total
-        if free >= needed:
-            free = min(
-                self._free_for(session.node_selection(job, pod))
-                for pod in {pod.cls: pod for pod in pods[:missing] if pod.cls.chips}.values()
-            )
         if free < needed:
             return NOT_ENOUGH_FREE(job=name_of(job), needed=needed, free=free)
         denied = self._denied(pods[:missing])
@@ -330,30 +329,19 @@ class _Search:
             statement.discard()
         return None
 
-    def _free_for(self, selection: NodeSelection) -> int:
-        """Chips that are free on the nodes that this class of pods may use."""
-        return sum(
-            usable.bit_count()
-            for node in self._nodes_for(selection)
-            if (usable := selection.usable(node)) > 0
-        )
-
-    def _nodes_for(self, selection: NodeSelection) -> list[int]:
-        """The nodes that could take such a pod if enough were free there."""
-        known = self._eligible.get(selection)
-        if known is None:
+    def could_take(self, selection: NodeSelection, node: int) -> bool:
+        """Whether the node could take such a pod if enough were free there."""
+        known = self._eligible.setdefault(selection, {})
+        found = known.get(node)
+        if found is None:
             state, policy = self._session.state, selection.policy
             resource = policy.resource if policy is not None else ""
-            fleet = state.fleets[resource]
-            known = self._eligible[selection] = []
-            for node in state.known_nodes():
-                if fleet.allocatable[node] <= 0 or state.closed(node, resource) is not None:
-                    continue
+            found = state.fleets[resource].allocatable[node] > 0 and state.closed(node, resource) is None
+            if found:
                 refused = selection.unselected(node)
-                if refused is None or Trigger.CHIPS_FREED in refused.kind.cured_by:
-                    known.append(node)
-            self._budget.left -= len(state.nodes) // _NODES_A_STEP
-        return known
+                found = refused is None or Trigger.CHIPS_FREED in refused.kind.cured_by
+            known[node] = found
+        return found
 
     def _denied(self, pods: Sequence[Pod]) -> Reason | None:
         """F6: whether its queue lets the job in although the moved jobs keep their share."""
@@ -427,32 +415,52 @@ class _Search:
         job, session = self._job, self._session
         pods = [pod for pod in pending_pods(session, job) if pod.cls.chips]
         selection = session.node_selection(job, pods[0])
-        options: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
+        missing = max(1, missing_pods(session, job))
         trial = _Trial(self, staying, None)
-        for node in self._nodes_for(selection):
-            cleared = trial.cheapest_on(selection, node)
-            if cleared is not None:
-                options.append((_sum(cleared), session.state.rank_of(node), node, cleared))
-        self._budget.spend(1 + len(options))
-        options.sort(key=lambda option: option[:2])
-        missing = missing_pods(session, job)
-        by_region: dict[object, list[tuple[Cost, int, int, tuple[Unit, ...]]]] = {}
-        for option in options:
-            for region in self._regions_of(option[2]):
-                by_region.setdefault(region, []).append(option)
-        rows = [row for row in by_region.values() if len(row) >= missing]
-        rows.sort(key=lambda row: _total(option[0] for option in row[:missing]))
+        cleared: dict[int, tuple[Unit, ...] | None] = {}
+
+        def options(nodes: Iterable[int]) -> list[tuple[int, tuple[Unit, ...]]]:
+            """Those that can be cleared, the cheapest first, each with the units that have to go."""
+            found: list[tuple[Cost, int, int, tuple[Unit, ...]]] = []
+            for node in nodes:
+                if node not in cleared:
+                    self._budget.spend(1)
+                    cleared[node] = trial.cheapest_on(selection, node)
+                units = cleared[node]
+                if units is not None:
+                    found.append((_sum(units), session.state.rank_of(node), node, units))
+            found.sort(key=lambda one: one[:2])
+            return [(node, units) for _, _, node, units in found]
+
+        regions = self._regions(selection, missing)
+        for nodes in [region for region in regions if len(region) >= missing][:_REGIONS]:
+            row = options(nodes)
+            if len(row) >= missing:
+                yield partial(_clear, row)
         # Region after region, so that whole ones become free.
-        grouped = sorted(
-            (row for row in by_region.values()), key=lambda row: _total(option[0] for option in row)
-        )
-        joined = [option for row in grouped for option in row]
-        for row in [*rows[:_REGIONS], options, joined]:
-            nodes = [(option[2], option[3]) for option in row]
-            yield lambda trial, nodes=nodes: trial.clear_for_whole(nodes)  # type: ignore[misc]
+        joined = [one for nodes in regions[: max(_REGIONS, 2 * missing)] for one in options(nodes)]
+        if joined:
+            yield partial(_clear, joined)
+
+    def _regions(self, selection: NodeSelection, missing: int) -> list[list[int]]:
+        """The nodes of each switch, SuperPoD and rack, and all; those that lack the fewest chips first."""
+        policy, regions = selection.policy, dict[object, list[tuple[int, int, int]]]()
+        if policy is None:
+            return []
+        fleet = self._session.state.fleets[policy.resource]
+        for node in self._session.state.known_nodes():
+            if not self.could_take(selection, node):
+                continue
+            lacking = max(0, selection.chips - fleet.free_mask[node].bit_count())
+            for region in self._regions_of(node):
+                regions.setdefault(region, []).append((lacking, self._session.state.rank_of(node), node))
+        self._budget.spend(1 + self._session.state.node_count // _NODES_A_STEP)
+        rows = [sorted(row) for row in regions.values()]
+        rows.sort(key=lambda row: (sum(lacking for lacking, _, _ in row[:missing]), row[0][1]))
+        return [[node for _, _, node in row] for row in rows]
 
     def _regions_of(self, node: int) -> Iterator[object]:
-        """The switch, the SuperPoD and the rack of a node."""
+        """The switch, or the SuperPoD and the rack of a node, by what the job is placed by."""
         view, policy = self._view, self._job.policy
         if policy is None:
             return
@@ -512,7 +520,7 @@ class _Search:
             yield "racks", lambda node: rack_of.get(node)
 
     def _verified(self, found: _Found) -> _Found | None:
-        """The plan as it will be: moved pods at their places, then the job as in any cycle. None: it fails."""
+        """The plan as it will be: moved pods at their places, then the job as in a cycle. None: it fails."""
         job, what_if = self._job, self._what_if
         units = [unit for unit in found.units if self._moves(unit, found.targets)]
         uids = [uid for unit in units for uid in unit.uids]
@@ -587,7 +595,7 @@ class _Search:
     def _cheaper(self, best: _Found | None) -> _Found | None:
         """The cheapest plan of all, where the units are few: sets of them by rising cost."""
         policy = self._job.policy
-        if policy is None:
+        if policy is None or len(self._view.cluster.pods) > _EXACT_PODS:
             return best
         units: list[Unit] = []
         for unit in self._units.all(policy.resource):
@@ -626,13 +634,22 @@ class _Search:
                 return None
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
-            targets = self._everywhere(_items_of(units), {}, units)
+            items = _items_of(units)
+            if not _placed_as_a_whole(self._job):
+                # With the pods of the job among them, as its room is kept for it before others choose.
+                pods = pending_pods(session, self._job)[: missing_pods(session, self._job)]
+                own = [_Item(self._job, pod, None) for pod in pods if pod.cls.chips]
+                items = sorted([*own, *items], key=_largest_first)
+            targets = self._everywhere(items, {}, units)
         if targets is None:
             return None
         return self._verified(_Found(list(units), targets, []))
 
     def _fits_now(self) -> bool:
+        """Whether the rest of the job fits, with what is supposed now."""
         session, job = self._session, self._job
+        if not missing_pods(session, job):
+            return True
         self._budget.spend(len(job.pods))
         statement = session.statement()
         try:
@@ -643,7 +660,10 @@ class _Search:
     def _everywhere(
         self, items: list[_Item], targets: dict[str, Allocation], units: Sequence[Unit]
     ) -> dict[str, Allocation] | None:
-        """Places for all items with which the waiting job fits, by trying every node for each."""
+        """Places for all items with which the waiting job fits, by trying every node for each.
+
+        Largest first: then the chips that the board chooses on a node are as good as any others.
+        """
         if not items:
             try:
                 self.check_places(units, targets)
@@ -654,7 +674,7 @@ class _Search:
         for allocations in self._places_of(item):
             self._budget.spend(1 + len(allocations))
             with self._what_if.placed(self._session, allocations):
-                if not self._fits_now():
+                if item.unit is not None and not self._fits_now():
                     continue
                 done = {one.pod.uid for one in allocations}
                 left = [other for other in rest if other.pod.uid not in done]
@@ -735,9 +755,6 @@ class _Search:
     def spend(self, steps: int) -> None:
         self._budget.spend(steps)
 
-    def nodes_for(self, selection: NodeSelection) -> list[int]:
-        return self._nodes_for(selection)
-
     def rule_allows(self, selection: NodeSelection, node: int, usable: int) -> bool:
         """Whether the board gives such a pod chips of these on the node."""
         policy = selection.policy
@@ -753,17 +770,14 @@ class _Search:
         return known
 
 
-def _total(costs: Iterable[Cost]) -> Cost:
-    total = NOTHING
-    for cost in costs:
-        total = plus(total, cost)
-    return total
-
-
 def _items_of(units: Iterable[Unit]) -> list[_Item]:
     """Their pods as they have to be placed: largest first."""
     items = [_Item(unit.job, pod, unit) for unit in units for pod in unit.pods]
-    return sorted(items, key=lambda item: -item.pod.cls.chips)
+    return sorted(items, key=_largest_first)
+
+
+def _largest_first(item: _Item) -> int:
+    return -item.pod.cls.chips
 
 
 def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
@@ -780,6 +794,10 @@ def _by_cost(units: Sequence[Unit]) -> Iterator[list[Unit]]:
             for following in ((*chosen, last + 1), (*chosen[:-1], last + 1)):
                 cost = _sum(units[position] for position in following)
                 heappush(waiting, (cost, next(numbers), following))
+
+
+def _clear(nodes: Sequence[tuple[int, tuple[Unit, ...]]], trial: _Trial) -> list[_Item]:
+    return trial.clear_for_whole(nodes)
 
 
 class _Trial:
@@ -955,22 +973,36 @@ class _Trial:
         raise _DoesNotFit(reason, item.unit)
 
     def _cheapest_nodes(self, selection: NodeSelection) -> Iterator[tuple[int, tuple[Unit, ...]]]:
-        """Nodes on which units could give way to such a pod, and those units; the cheapest first."""
+        """Nodes on which units could give way to such a pod, and those units; the cheapest first.
+
+        Of many nodes those are compared that lack the fewest chips.
+        """
         search, state = self._search, self._session.state
+        policy = selection.policy
+        if policy is None:
+            return
+        free = state.fleets[policy.resource].free_mask
+        ordered = sorted(state.known_nodes(), key=lambda node: (-free[node].bit_count(), state.rank_of(node)))
+        search.spend(1 + len(ordered) // (8 * _NODES_A_STEP))
+        following = iter(ordered)
         waiting: list[tuple[Cost, int, int]] = []
-        for node in search.nodes_for(selection):
-            bound = self._bound_on(selection, node)
-            if bound is not None:
-                waiting.append((bound, state.rank_of(node), node))
-        search.spend(1 + len(waiting) // _NODES_A_STEP)
-        heapify(waiting)
-        while waiting:
+        while True:
+            for node in following:
+                if search.could_take(selection, node):
+                    bound = self._bound_on(selection, node)
+                    search.spend(1)
+                    if bound is not None:
+                        heappush(waiting, (bound, state.rank_of(node), node))
+                        if len(waiting) >= _COMPARED:
+                            break
+            if not waiting:
+                return
             bound, rank, node = heappop(waiting)
             units = self.cheapest_on(selection, node)
             if units is None:
                 continue
             cost = _sum(units)
-            if waiting and cost > waiting[0][0] and cost > bound:
+            if waiting and cost > bound and (cost, rank, node) > waiting[0]:
                 heappush(waiting, (cost, rank, node))
                 continue
             yield node, units
