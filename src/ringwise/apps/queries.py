@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.framework.configuration import Configuration
+from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.errors import ManifestError, one_line
+from ringwise.messages.move_plan import MovePlan
+from ringwise.reasons import Reason
+from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone
+from ringwise.scheduler.defragment.reasons import NO_MOVES_HELP, PLAN_TOO_COSTLY
+from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
 from ringwise.scheduler.explain.findings import ERROR, Finding
@@ -36,6 +42,33 @@ def count_capacity(view: SchedulerView, now: int, queue: str | None = None) -> l
     if queue is not None and queue not in known:
         raise UnknownQueueError(f"there is no queue {queue}{did_you_mean(queue, known)}")
     return capacity(view, now, queue)
+
+
+def plan_moves(
+    view: SchedulerView,
+    now: int,
+    name: str | None = None,
+    permit: Permit = anyone,
+    budgets: Sequence[DisruptionBudget] = (),
+) -> tuple[list[MovePlan], dict[str, Reason], list[str]]:
+    """Plans for one job, or for all that wait for holes; jobs without one, and what was not looked at.
+
+    Raises UnknownJobError.
+    """
+    if view.settings.defragment == "off":
+        return [], {}, ["moves: the setting defragment is off"]
+    if name is not None:
+        job = find_job(view, name)
+        found = find_plan(view, job, now, permit, disruption_budgets=budgets)
+        return ([], {job.key: found.reason}, []) if isinstance(found, NoPlan) else ([found], {}, [])
+    plans, without = find_plans(view, now, permit, disruption_budgets=budgets)
+    costly = sum(reason.code == PLAN_TOO_COSTLY.code for reason in without.values())
+    left_out = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
+    return (
+        plans,
+        {key: reason for key, reason in without.items() if reason.code == NO_MOVES_HELP.code},
+        left_out,
+    )
 
 
 def examine(

@@ -206,6 +206,11 @@ SECTIONS = {
             "drain_command",
             "Keep jobs off nodes and evict their pods, after a question that names the jobs that lose pods.",
         ),
+        "defrag": CommandEntry(
+            "ringwise.cli.act.defragment",
+            "defrag_command",
+            "Move running jobs so that a job starts that waits for holes between them.",
+        ),
         "isolate": CommandEntry(
             "ringwise.cli.act.changes",
             "isolate_command",

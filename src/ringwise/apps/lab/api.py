@@ -110,7 +110,9 @@ class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
 NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Questions that try placements, or read a whole journal.
-LONG_QUERIES = frozenset({"capacity", "describe", "doctor", "drain", "drain-plan", "place", "story", "why"})
+LONG_QUERIES = frozenset(
+    {"capacity", "defrag-plan", "describe", "doctor", "drain", "drain-plan", "place", "story", "why"}
+)
 
 #: Raised before anything was changed.
 _REFUSALS = (

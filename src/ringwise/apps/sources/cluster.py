@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.apps.story import ToldStory
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import Client
+from ringwise.kube.write.disruption_budgets import read_budgets
+from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access
 from ringwise.manifests.bundle import Bundle
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -87,6 +89,13 @@ class ClusterSource(ObjectAnswers):
         live = self._live
         return diagnosis_document(examine(live.bundle, self.configuration, self.catalog, now=self._now))
 
+    def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+        try:
+            return asyncio.run(_budgets(self._access)), ()
+        except ApiError as error:
+            # The API server keeps them all the same when pods are evicted.
+            return (), [f"disruption budgets: {error}"]
+
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         """From the Events of the cluster. Raises UnknownStoryError."""
         told = asyncio.run(_story(self._access, qualified(job, namespace), self._now))
@@ -113,6 +122,11 @@ def read_live(access: Access, progress: Progress = lambda kind, count: None) -> 
 async def _read(access: Access, progress: Progress) -> LiveCluster:
     async with Client(access, component="kubectl") as client:
         return await read_cluster(client, progress=progress)
+
+
+async def _budgets(access: Access) -> list[DisruptionBudget]:
+    async with Client(access, component="kubectl") as client:
+        return await read_budgets(client)
 
 
 async def _story(access: Access, job: str, now: int) -> ToldStory:

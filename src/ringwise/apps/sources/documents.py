@@ -11,9 +11,12 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from ringwise.apps.queries import count_capacity, explain_job
+from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
+from ringwise.framework.job import Job
+from ringwise.reasons import Reason
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
 from ringwise.views.chips import chip_documents
@@ -30,6 +33,7 @@ from ringwise.views.cluster import (
     with_present_reasons,
     with_reasons,
 )
+from ringwise.views.defragment import defrag_plan_document
 from ringwise.views.documents.cluster import (
     ChipsDocument,
     JobDocument,
@@ -44,7 +48,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
-from ringwise.views.documents.maintenance import FaultsDocument
+from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.explain import (
     capacity_document,
@@ -259,6 +263,23 @@ class ClusterAnswers(ABC):
     def capacity(self, queue: str | None = None) -> CapacityDocument:
         """Raises UnknownQueueError."""
         return capacity_document(count_capacity(self.decided.view, self.now, queue))
+
+    def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument:
+        """Raises UnknownJobError."""
+        view = self.decided.view
+        budgets, left_out = self._disruption_budgets()
+        found = plan_moves(
+            view, self.now, None if job is None else qualified(job, namespace), self._may_move, budgets
+        )
+        return defrag_plan_document(view, self.now, *found[:2], [*left_out, *found[2]])
+
+    def _may_move(self, job: Job) -> Reason | None:
+        """What is known here about a job besides, and forbids to move it."""
+        return None
+
+    def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+        """Those that evictions have to keep, and what could not be read of them, as sentences."""
+        return (), ()
 
     def topology(self) -> TopologyDocument:
         return topology_document(self.objects.view, self.now)

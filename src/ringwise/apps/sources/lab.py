@@ -22,7 +22,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
@@ -128,4 +128,8 @@ class LabSource:
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:
         document: DrainPlanDocument = self._ask("drain-plan", target=target, at=at)
+        return document
+
+    def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument:
+        document: DefragPlanDocument = self._ask("defrag-plan", job=job, namespace=namespace)
         return document

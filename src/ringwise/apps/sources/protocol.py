@@ -18,7 +18,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-from ringwise.views.documents.maintenance import DrainPlanDocument, FaultsDocument
+from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
@@ -60,6 +60,7 @@ class QuerySource(Protocol):
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument: ...
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument: ...
+    def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument: ...
 
 
 class NotAnsweredError(LookupError):

@@ -15,6 +15,7 @@ from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
 from ringwise.manifests.objects.affinity import label_selector
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 
 
 class _Spec(WireStruct):
@@ -36,23 +37,35 @@ async def held_back(client: Client, namespace: str, pods: Sequence[Mapping[str, 
 
     Raises ApiError or UnreachableError.
     """
-    problems: list[str] = []
-    path = DISRUPTION_BUDGETS.path(namespace)
-    async for page in client.pages(path, {}, PAGE_SIZE, page_reader(BudgetWire)):
-        problems += filter(None, (_problem(one, pods) for one in page.items or ()))
-    return "; ".join(sorted(problems)[:3])
+    budgets = await read_budgets(client, namespace)
+    return "; ".join(sorted(filter(None, (_problem(one, pods) for one in budgets)))[:3])
 
 
-def _problem(budget: BudgetWire, pods: Sequence[Mapping[str, str]]) -> str:
+async def read_budgets(client: Client, namespace: str | None = None) -> list[DisruptionBudget]:
+    """The budgets of a namespace, or all. Raises ApiError or UnreachableError."""
+    found: list[DisruptionBudget] = []
+    async for page in client.pages(
+        DISRUPTION_BUDGETS.path(namespace), {}, PAGE_SIZE, page_reader(BudgetWire)
+    ):
+        found += filter(None, map(_budget, page.items or ()))
+    return found
+
+
+def _budget(budget: BudgetWire) -> DisruptionBudget | None:
     selector = budget.spec.selector if budget.spec is not None else None
     if selector is None:
         # Of policy/v1: no selector is no pod, an empty one is every pod.
-        return ""
+        return None
     requirements = label_selector(selector, "spec.selector", Findings("PodDisruptionBudget"))
-    wanted = sum(all_hold(requirements, labels) for labels in pods)
     # A budget that no controller has looked at yet allows nothing, as for the API server.
     allowed = (budget.status.disruptions_allowed if budget.status is not None else None) or 0
-    if wanted <= allowed:
+    about = budget.metadata or MetaWire()
+    return DisruptionBudget(about.namespace or "", about.name or "", tuple(requirements), allowed)
+
+
+def _problem(budget: DisruptionBudget, pods: Sequence[Mapping[str, str]]) -> str:
+    wanted = sum(all_hold(budget.selector, labels) for labels in pods)
+    if wanted <= budget.allowed:
         return ""
-    name = (budget.metadata.name if budget.metadata is not None else None) or ""
-    return f"disruption budget {name} allows {counted(allowed, 'eviction')}, and {wanted} would be needed"
+    allowed = counted(budget.allowed, "eviction")
+    return f"disruption budget {budget.name} allows {allowed}, and {wanted} would be needed"

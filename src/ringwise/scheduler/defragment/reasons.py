@@ -108,35 +108,35 @@ MOVE_IS_WORSE = ReasonKind(
 STARTS_WITHOUT_MOVES = ReasonKind(
     "starts-without-moves",
     Stage.GANG,
-    "{job} fits without any move: it starts in the next cycle",
+    "it fits without any move, and starts in the next cycle",
     (),
     CAPACITY,
 )
 NOT_WAITING = ReasonKind(
     "not-waiting",
     Stage.GANG,
-    "{job} does not wait for chips",
+    "it does not wait for chips",
     (),
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 NOT_ENOUGH_FREE = ReasonKind(
-    "not-enough-free-chips",
+    "too-few-chips-for-moves",
     Stage.GANG,
-    "{job} does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free",
+    "it does not wait for holes: it needs {needed:chip}, and {free} {free:=is|are} free",
     (),
     CAPACITY,
 )
 NO_MOVES_HELP = ReasonKind(
     "no-moves-help",
     Stage.GANG,
-    "no moves start {job}: {why}",
+    "no moves start it: {why}",
     (),
     CAPACITY | {Trigger.JOB_CHANGED},
 )
 PLAN_TOO_COSTLY = ReasonKind(
     "plan-too-costly",
     Stage.GANG,
-    "no plan was found for {job} before the steps of the search were used up",
+    "no plan was found before the steps of the search were used up",
     ("ask for this job alone: `ringwise defrag --plan --for {job}`",),
     CAPACITY | {Trigger.TIME_PASSED},
 )

@@ -70,6 +70,8 @@ _COMPARED = 64
 _REGIONS = 12
 #: Of the units on a node all combinations are compared up to so many.
 _COMBINED = 8
+#: Jobs that must stay, of which a reason says why.
+_NAMED = 3
 #: Moves of a plan that are left out one by one to find those that are not needed.
 _SPARED_SINGLY = 32
 
@@ -295,7 +297,11 @@ class _Search:
             if out_of_steps:
                 return NoPlan(PLAN_TOO_COSTLY(job=name_of(job)))
             text = why.message if why is not None else "no running job that may be moved is in the way"
-            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
+            staying = self._units.staying()
+            hints = [reason.message for reason in staying[:_NAMED]]
+            if len(staying) > _NAMED:
+                hints.append(f"{len(staying) - _NAMED} more jobs must stay")
+            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
         return self._plan(found)
 
     def _no_plan_needed(self) -> Reason | None:

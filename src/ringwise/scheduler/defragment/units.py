@@ -78,6 +78,10 @@ class Units:
             self._by_job[job.key] = known
         return known
 
+    def staying(self) -> list[Reason]:
+        """Why jobs that were looked at must stay."""
+        return [found for found in self._by_job.values() if isinstance(found, Reason)]
+
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
         records = self._view.cluster.pods

@@ -6,6 +6,7 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
+from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import FaultFields, HurtFields
 from ringwise.views.documents.common import LeftOut, Nanoseconds
 from ringwise.views.documents.explain import PodStepFields
@@ -112,4 +113,72 @@ class DrainPlanDocument(TypedDict):
     kind: Annotated[str, Meta(description="node, switch or superpod.")]
     nodes: list[str]
     jobs: list[DrainedJobFields]
+    left_out: NotRequired[LeftOut]
+
+
+#: `from` is a word of Python.
+PlannedPodFields = TypedDict(
+    "PlannedPodFields",
+    {
+        "name": str,
+        "from": str,
+        "from_chips": list[int],
+        "to": str,
+        "chips": Annotated[list[int], Meta(description="The chips that are kept for it there.")],
+    },
+)
+
+
+class PlannedMoveFields(TypedDict):
+    """A job, or a pod of a job whose pods run alone, that moves."""
+
+    namespace: str
+    name: str
+    chips: int
+    cost_chip_seconds: Annotated[float, Meta(description="Its chips times what a restart costs it.")]
+    pods: list[PlannedPodFields]
+
+
+class PlannedRoomFields(TypedDict):
+    """Where a pod of the waiting job goes."""
+
+    name: str
+    node: str
+    chips: list[int]
+
+
+class MovePlanFields(TypedDict):
+    """The moves that let one job start now."""
+
+    id: str
+    namespace: Annotated[str, Meta(description="Of the job that waits.")]
+    name: str
+    chips: Annotated[int, Meta(description="Chips of its pods that wait.")]
+    moved_jobs: int
+    moved_chips: int
+    cost_chip_seconds: float
+    moves: list[PlannedMoveFields]
+    room: list[PlannedRoomFields]
+
+
+class NoMovePlanFields(TypedDict):
+    """A job for which there is no plan."""
+
+    namespace: str
+    name: str
+    reason: ReasonFields
+
+
+class DefragPlanDocument(TypedDict):
+    """Which jobs would move where so that jobs start that wait for holes, tried on a copy."""
+
+    schema: Literal["ringwise.io/defrag-plan/v1"]
+    now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
+    plans: Annotated[
+        list[MovePlanFields],
+        Meta(description="In queue order, each as if those before it were carried out."),
+    ]
+    without_plan: Annotated[
+        list[NoMovePlanFields], Meta(description="Jobs that wait for holes, or were asked for, without one.")
+    ]
     left_out: NotRequired[LeftOut]

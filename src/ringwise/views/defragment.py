@@ -1,0 +1,88 @@
+"""The document of plans to move jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.reasons import Reason
+from ringwise.scheduler.view import SchedulerView
+from ringwise.views.documents.maintenance import (
+    DefragPlanDocument,
+    MovePlanFields,
+    NoMovePlanFields,
+    PlannedMoveFields,
+)
+
+_SECOND = 1_000_000_000
+
+
+def defrag_plan_document(
+    view: SchedulerView,
+    now: int,
+    plans: Sequence[MovePlan],
+    without: Mapping[str, Reason],
+    left_out: Sequence[str] = (),
+) -> DefragPlanDocument:
+    """What `ringwise defrag --plan -o json` prints."""
+    document: DefragPlanDocument = {
+        "schema": "ringwise.io/defrag-plan/v1",
+        "now": now,
+        "plans": [_plan(view, plan) for plan in plans],
+        "without_plan": [_without(view, key, reason) for key, reason in without.items()],
+    }
+    if left_out:
+        document["left_out"] = list(left_out)
+    return document
+
+
+def _names(view: SchedulerView, key: str) -> tuple[str, str]:
+    job = view.jobs.get(key)
+    if job is not None:
+        return job.namespace, job.name
+    namespace, _, name = key.partition("/")
+    return namespace, name
+
+
+def _plan(view: SchedulerView, plan: MovePlan) -> MovePlanFields:
+    namespace, name = _names(view, plan.job)
+    return {
+        "id": plan.id,
+        "namespace": namespace,
+        "name": name,
+        "chips": sum(len(pod.chips) for pod in plan.room),
+        "moved_jobs": len(plan.moved_jobs),
+        "moved_chips": plan.moved_chips,
+        "cost_chip_seconds": plan.cost / _SECOND,
+        "moves": [_move(view, move) for move in plan.moves],
+        "room": [{"name": _pod_name(pod), "node": pod.node, "chips": list(pod.chips)} for pod in plan.room],
+    }
+
+
+def _move(view: SchedulerView, move: PlannedMove) -> PlannedMoveFields:
+    namespace, name = _names(view, move.job)
+    return {
+        "namespace": namespace,
+        "name": name,
+        "chips": sum(len(pod.chips) for pod in move.pods),
+        "cost_chip_seconds": move.cost / _SECOND,
+        "pods": [
+            {
+                "name": _pod_name(new),
+                "from": old.node,
+                "from_chips": list(old.chips),
+                "to": new.node,
+                "chips": list(new.chips),
+            }
+            for new, old in zip(move.pods, move.old, strict=True)
+        ],
+    }
+
+
+def _pod_name(pod: PlannedPod) -> str:
+    return pod.name.rpartition("/")[2]
+
+
+def _without(view: SchedulerView, key: str, reason: Reason) -> NoMovePlanFields:
+    namespace, name = _names(view, key)
+    return {"namespace": namespace, "name": name, "reason": reason.as_json()}
