@@ -11,7 +11,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.errors import ManifestError, one_line
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
-from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.defragment.reasons import NO_MOVES_HELP, PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
@@ -48,7 +48,6 @@ def plan_moves(
     view: SchedulerView,
     now: int,
     name: str | None = None,
-    permit: Permit = anyone,
     budgets: Sequence[DisruptionBudget] = (),
 ) -> tuple[list[MovePlan], dict[str, Reason], list[str]]:
     """Plans for one job, or for all that wait for holes; jobs without one, and what was not looked at.
@@ -59,9 +58,9 @@ def plan_moves(
         return [], {}, ["moves: the setting defragment is off"]
     if name is not None:
         job = find_job(view, name)
-        found = find_plan(view, job, now, permit, disruption_budgets=budgets)
+        found = find_plan(view, job, now, disruption_budgets=budgets)
         return ([], {job.key: found.reason}, []) if isinstance(found, NoPlan) else ([found], {}, [])
-    plans, without = find_plans(view, now, permit, disruption_budgets=budgets)
+    plans, without = find_plans(view, now, disruption_budgets=budgets)
     costly = sum(reason.code == PLAN_TOO_COSTLY.code for reason in without.values())
     left_out = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
     return (

@@ -100,6 +100,8 @@ class SchedulerView:
         self.scheduler_names = book.scheduler_names
         #: Whether pods with an owner wait for the PodGroups of a controller.
         self.awaits_groups = book.awaits_groups
+        #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
+        self.only_vcjobs_recreated = False
         self.what_if = what_if
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)

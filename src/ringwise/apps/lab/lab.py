@@ -157,6 +157,7 @@ class LiveLab:
 
     def _new_scheduler(self) -> Scheduler:
         scheduler = new_scheduler(self.configuration, self.catalog)
+        scheduler.view.only_vcjobs_recreated = True
         self.journal.follow(scheduler)
         return scheduler
 

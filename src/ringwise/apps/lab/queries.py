@@ -27,11 +27,7 @@ from ringwise.apps.story import story_of
 from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
-from ringwise.framework.job import Job
 from ringwise.manifests.bundle import Bundle
-from ringwise.reasons import Reason
-from ringwise.scheduler.defragment.movable import name_of
-from ringwise.scheduler.defragment.reasons import NOT_RECREATED
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
@@ -107,12 +103,6 @@ class LabAnswers(ClusterAnswers):
         if not force:
             left = left_by_drain(live.cluster.table, live.now, live.settings, nodes)
         return drain_document(live.objects, target, left)
-
-    def _may_move(self, job: Job) -> Reason | None:
-        """Nothing in a lab creates pods again but the controller of vcjobs."""
-        if self.live.view.vcjob_of(job) is not None:
-            return None
-        return NOT_RECREATED(job=name_of(job), why="in a lab only the pods of vcjobs are")
 
     def _additions(self, pod: Pod) -> dict[str, Any] | None:
         found: dict[str, Any] = plain(self.live.cluster.additions(pod.uid))

@@ -14,8 +14,6 @@ import msgspec
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
-from ringwise.framework.job import Job
-from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
@@ -268,14 +266,9 @@ class ClusterAnswers(ABC):
         """Raises UnknownJobError."""
         view = self.decided.view
         budgets, left_out = self._disruption_budgets()
-        found = plan_moves(
-            view, self.now, None if job is None else qualified(job, namespace), self._may_move, budgets
-        )
+        name = None if job is None else qualified(job, namespace)
+        found = plan_moves(view, self.now, name, budgets)
         return defrag_plan_document(view, self.now, *found[:2], [*left_out, *found[2]])
-
-    def _may_move(self, job: Job) -> Reason | None:
-        """What is known here about a job besides, and forbids to move it."""
-        return None
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         """Those that evictions have to keep, and what could not be read of them, as sentences."""

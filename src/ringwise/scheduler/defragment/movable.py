@@ -179,6 +179,8 @@ def _not_recreated(view: SchedulerView, job: Job, placed: Sequence[Pod]) -> Reas
     vcjob = view.vcjob_of(job)
     if vcjob is not None:
         return NOT_RECREATED(job=name_of(job), why="its vcjob has ended") if vcjob.over else None
+    if view.only_vcjobs_recreated:
+        return NOT_RECREATED(job=name_of(job), why="in a lab only the pods of vcjobs are")
     for pod in placed:
         owner = pod.owner
         if owner is None:

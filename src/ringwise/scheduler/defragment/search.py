@@ -32,6 +32,7 @@ from ringwise.framework.queue_discipline import shape_of
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
+from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
@@ -124,6 +125,12 @@ def find_plan(
     """Which jobs would move where so that the job starts now. The state is the same before and after."""
     with planning(view, now, permit, budget, disruption_budgets) as planner:
         return planner.find(job)
+
+
+def find_plan_inside(view: SchedulerView, job: Job, now: int, budget: PlanBudget) -> MovePlan | NoPlan:
+    """The same inside a question that is open already."""
+    with ExitStack() as supposed:
+        return Planner(view, now, Units(view, now, anyone, ()), budget, supposed).find(job)
 
 
 def find_plans(
@@ -300,7 +307,7 @@ class _Search:
             staying = self._units.staying()
             hints = [reason.message for reason in staying[:_NAMED]]
             if len(staying) > _NAMED:
-                hints.append(f"{len(staying) - _NAMED} more jobs must stay")
+                hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
         return self._plan(found)
 

@@ -9,6 +9,8 @@ from itertools import combinations
 
 from ringwise.grammar import counted
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, UNTOLERATED_TAINT
+from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
+from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_inside
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
 from ringwise.state.model import Isolation, Node
@@ -18,6 +20,8 @@ from ringwise.wellknown import UNSCHEDULABLE_TAINT
 _MAX_SINGLE_JOBS = 3
 _MAX_TOGETHER = 8
 _PAIRED = 12
+#: Steps of the search for moves.
+_MOVE_STEPS = 1_000
 #: Reasons of nodes that `ringwise release` cures.
 _ISOLATED = frozenset({NODE_ISOLATED.code, NODE_DRAINS.code})
 
@@ -105,6 +109,24 @@ def ended_job_cures(search: CureSearch) -> Iterator[Cure]:
     if taken:
         names = joined([candidates[position][0] for position in taken])
         yield search.cure("job-ended", f"if {names} ended", together(parts, taken))
+
+
+def move_cures(search: CureSearch) -> Iterator[Cure]:
+    """Running jobs moved to other places, where enough chips are free for the job, but in the wrong ones."""
+    view, job = search.view, search.job
+    if view.settings.defragment == "off" or not search.may_move:
+        return
+    budget = PlanBudget(_MOVE_STEPS)
+    plan = find_plan_inside(view, job, search.now, budget)
+    if isinstance(plan, NoPlan):
+        search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
+        return
+    moved = plan.moved_jobs
+    first = view.jobs[moved[0]]
+    what = f"job {first.namespace}/{first.name} moved" if len(moved) == 1 else f"{len(moved)} jobs moved"
+    name = f"{job.namespace}/{job.name}"
+    # The room that the moves make is kept for this job, whoever is ahead of it.
+    yield Cure("moves", f"if {what} to other places (`ringwise defrag --plan --for {name}`)")
 
 
 def wait_cures(search: CureSearch) -> Iterator[Cure]:

@@ -24,7 +24,8 @@ STARTS = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    #: board, size, min-available, label, annotation, selector, queue, released, chips, job-ended, node, wait
+    #: board, size, min-available, label, annotation, selector, queue, released, chips, moves, job-ended,
+    #: node, wait
     kind: str
     text: str
     #: How many jobs are ahead in the queue, where those would take the capacity first.
@@ -51,6 +52,8 @@ class SearchBudget:
         self.left = units
         #: What the search for one job may use.
         self.share = share
+        #: Moves of running jobs are looked for only where one job is asked about.
+        self.may_move = share == units
 
     @classmethod
     def of_jobs(cls, jobs: int) -> SearchBudget:
@@ -94,6 +97,11 @@ class CureSearch:
         self._cost_ahead = sum(10 + len(other.pods) for other in self._ahead)
         #: Whether something was not tried because the budget was used up.
         self.cut_short = False
+
+    @property
+    def may_move(self) -> bool:
+        """Whether moves of running jobs are cures, too."""
+        return self._budget.may_move
 
     @property
     def is_over(self) -> bool:

@@ -20,6 +20,7 @@ from ringwise.scheduler.explain.cluster_cures import (
     chip_cures,
     ended_job_cures,
     isolation_cures,
+    move_cures,
     node_cures,
     wait_cures,
 )
@@ -343,6 +344,7 @@ def find_cures(
         queue_cures,
         isolation_cures,
         chip_cures,
+        move_cures,
         ended_job_cures,
         node_cures,
     )
