@@ -114,7 +114,9 @@ def least_cost(cluster: Small) -> int | None:
             for one in chosen:
                 for chip in one.holds:
                     left[one.node][chip // 4] += 1
-            wanted = [(cluster.chips, cluster.zone)] * cluster.pods + [(one.chips, one.zone) for one in chosen]
+            wanted = [(cluster.chips, cluster.zone)] * cluster.pods + [
+                (one.chips, one.zone) for one in chosen
+            ]
             if _all_fit(sorted(wanted, reverse=True), left, cluster.zones):
                 best = cost
     return best

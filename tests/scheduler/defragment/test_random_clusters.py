@@ -24,7 +24,7 @@ from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.fingerprint import difference, whole_state
 from tests.scheduler.rig import CHIP, Rig
 
-COUNT = int(os.environ.get("RINGWISE_PLANS", "120"))
+COUNT = int(os.environ.get("RINGWISE_PLANS", "48"))
 PLAIN = ("enqueue", "allocate", "backfill")
 OWNERS = (
     Owner("ReplicaSet", "service", "uid-of-service", "apps/v1"),
@@ -101,7 +101,9 @@ def submit_small(random_: random.Random, rig: Rig, name: str, whole: int) -> Non
         # The scheduler reads the policies of a vcjob only; its pods are there.
         rig.tell(
             ev.VcJobSeen(
-                VcJob("default", name, owner.uid, (), 1, policies=policies, retry_count=retries, phase="Running")
+                VcJob(
+                    "default", name, owner.uid, (), 1, policies=policies, retry_count=retries, phase="Running"
+                )
             )
         )
     chips = random_.choice((2, 2, 2, 4, 8, 16) if whole == 16 else (1, 1, 1, 2, 2, 4, 8))
@@ -168,9 +170,7 @@ def check(seed: int) -> MovePlan | NoPlan | None:
         return None
     scheduler = rig.machine
     view, before = scheduler.view, whole_state(scheduler)
-    stay = {
-        other.key for other in view.jobs.values() if not_movable(view, other, rig.now, budgets=BUDGETS)
-    }
+    stay = {other.key for other in view.jobs.values() if not_movable(view, other, rig.now, budgets=BUDGETS)}
     found = find_plan(view, job, rig.now, disruption_budgets=BUDGETS)
     assert difference(before, whole_state(scheduler)) == "", seed
     if isinstance(found, NoPlan):
@@ -190,27 +190,20 @@ def check(seed: int) -> MovePlan | NoPlan | None:
     return found
 
 
-@pytest.mark.parametrize("part", range(8))
+@pytest.mark.parametrize("part", range(4))
 def test_a_plan_starts_its_job_and_moves_nothing_that_must_stay(part: int) -> None:
-    for seed in range(part, COUNT, 8):
-        check(seed)
-
-
-def test_the_random_clusters_have_plans_of_every_kind() -> None:
-    found = [check(seed) for seed in range(60)]
-    plans = [one for one in found if isinstance(one, MovePlan)]
-    assert len(plans) >= 5
-    assert any(len(plan.moves) > 1 for plan in plans)
+    found = [check(seed) for seed in range(part, COUNT, 4)]
+    assert any(isinstance(one, MovePlan) for one in found)
     assert any(isinstance(one, NoPlan) for one in found)
 
 
 def test_plans_in_a_row_leave_no_trace_and_end_with_their_steps() -> None:
-    for seed in range(20):
+    for seed in range(8):
         rig, job = cluster_of(seed)
         if job is None:
             continue
         before = whole_state(rig.machine)
-        for steps in (1, 10, 100, 1000):
+        for steps in (1, 30, 1000):
             find_plans(rig.machine.view, rig.now, budget=PlanBudget(steps))
             find_plan(rig.machine.view, job, rig.now, budget=PlanBudget(steps))
             assert difference(before, whole_state(rig.machine)) == "", (seed, steps)

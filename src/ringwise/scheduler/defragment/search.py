@@ -304,7 +304,7 @@ class _Search:
             if out_of_steps:
                 return NoPlan(PLAN_TOO_COSTLY(job=name_of(job)))
             text = why.message if why is not None else "no running job that may be moved is in the way"
-            staying = self._units.staying()
+            staying = self._units.staying(job)
             hints = [reason.message for reason in staying[:_NAMED]]
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
@@ -663,7 +663,7 @@ class _Search:
         session, job = self._session, self._job
         if not missing_pods(session, job):
             return True
-        self._budget.spend(len(job.pods))
+        self.spend(self.steps_to_place)
         statement = session.statement()
         try:
             return place_gang(session, job, statement) is None
@@ -767,6 +767,12 @@ class _Search:
 
     def spend(self, steps: int) -> None:
         self._budget.spend(steps)
+
+    @property
+    def steps_to_place(self) -> int:
+        """Of one attempt to place the waiting job: as a whole it reads every node."""
+        nodes = self._session.state.node_count if _placed_as_a_whole(self._job) else 0
+        return len(self._job.pods) + (10 + nodes // 2 if nodes else 0)
 
     def rule_allows(self, selection: NodeSelection, node: int, usable: int) -> bool:
         """Whether the board gives such a pod chips of these on the node."""
@@ -895,7 +901,7 @@ class _Trial:
         """Where the job would be placed if these units were gone."""
         search, session = self._search, self._session
         uids = [uid for unit in units for uid in unit.uids]
-        search.spend(1 + len(uids) + len(search.job.pods))
+        search.spend(1 + len(uids) + search.steps_to_place)
         with search.what_if.restarted(session, uids):
             statement = session.statement()
             try:

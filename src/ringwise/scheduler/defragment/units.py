@@ -78,9 +78,10 @@ class Units:
             self._by_job[job.key] = known
         return known
 
-    def staying(self) -> list[Reason]:
-        """Why jobs that were looked at must stay."""
-        return [found for found in self._by_job.values() if isinstance(found, Reason)]
+    def staying(self, besides: Job) -> list[Reason]:
+        """Why other jobs that were looked at must stay."""
+        others = (found for key, found in self._by_job.items() if key != besides.key)
+        return [found for found in others if isinstance(found, Reason)]
 
     def on(self, node: int) -> list[Unit]:
         """The units with chips on a node, each once."""
