@@ -1,0 +1,107 @@
+"""`ringwise defrag --plan` in a lab and for files: what is printed, and that nothing is changed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import yaml
+from click.testing import CliRunner, Result
+
+from ringwise.apps.lab.api import LONG_QUERIES
+from ringwise.cli.commands import cli
+from tests.lab.rig import Terminal, job, nodes, running
+from tests.lab.test_drain import everything
+
+EXAMPLE = Path(__file__).parents[2] / "examples/defrag/cluster.yaml"
+
+
+def fragmented(terminal: Terminal) -> None:
+    """Two nodes, each with a job of four chips; one of eight waits."""
+    terminal.submit(*(job(f"half-{number}", 1, 4) for number in range(4)))
+    terminal.ok("advance 1m")
+    seats = terminal.seats()
+    by_node: dict[str, list[str]] = {}
+    for name, (node, _) in seats.items():
+        by_node.setdefault(node, []).append(name.partition("/")[2].removesuffix("-worker-0"))
+    for there in by_node.values():
+        terminal.ok(f"delete job {sorted(there)[0]}")
+    terminal.submit(job("train", 1, 8))
+    terminal.ok("advance 1m")
+
+
+def test_a_lab_shows_the_moves_and_changes_nothing(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)) as server:
+        fragmented(terminal)
+        before = everything(server)
+        document = terminal.json("defrag --plan")
+        (plan,) = document["plans"]
+        assert (plan["namespace"], plan["name"], plan["chips"]) == ("lab", "train", 8)
+        (move,) = plan["moves"]
+        assert move["chips"] == 4
+        assert move["cost_chip_seconds"] == plan["cost_chip_seconds"] == 2400.0
+        (pod,) = move["pods"]
+        assert {pod["from"], pod["to"]} == {"node-0", "node-1"}
+        assert plan["room"][0]["node"] == pod["from"]
+        assert terminal.json("defrag --plan --for train") == document
+        printed = terminal.ok("defrag --plan --for lab/train")
+        assert f"{pod['from']} -> {pod['to']}" in printed
+        assert "moving 1 job (4 chips) starts lab/train (8 chips) now" in printed
+        assert "nothing was changed" in printed
+        assert "moved to other places (`ringwise defrag --plan" in " ".join(terminal.ok("why train").split())
+        assert everything(server) == before
+
+
+def test_a_job_that_does_not_wait_for_holes_has_a_reason(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(2)):
+        terminal.submit(job("runs", 1, 8))
+        terminal.ok("advance 1m")
+        assert terminal.ok("defrag --plan") == "no job waits for holes: no moves would start one\n"
+        assert "it does not wait for chips" in terminal.ok("defrag --plan --for runs")
+
+
+def test_a_plan_is_a_question_that_is_answered_aside() -> None:
+    assert "defrag-plan" in LONG_QUERIES
+
+
+def ask(line: str) -> Result:
+    return CliRunner().invoke(cli, shlex.split(line), env={"COLUMNS": "80"})
+
+
+def test_files_show_the_moves_in_80_columns() -> None:
+    answer = ask(f"defrag --plan -f {EXAMPLE}")
+    assert answer.exit_code == 0, answer.output
+    assert max(map(len, answer.output.splitlines())) <= 80
+    assert "research/eval-1" in answer.output
+
+
+def test_who_must_stay_is_said(tmp_path: Path) -> None:
+    objects = list(yaml.safe_load_all(EXAMPLE.read_text()))
+    for one in objects:
+        if one["kind"] == "Pod":
+            del one["metadata"]["ownerReferences"]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    answer = ask(f"defrag --plan -f {path}")
+    text = " ".join(answer.output.split())
+    assert "research/train: no moves start it" in text
+    assert "nothing creates its pods again (pod eval-1 has no owner)" in text
+
+
+def test_the_setting_switches_plans_off(tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.conf"
+    path.write_text(
+        'actions: "enqueue, allocate, backfill"\n'
+        "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n  - name: predicates\n"
+        "configurations:\n- name: init-params\n  arguments: {defragment: 'off'}\n"
+    )
+    answer = ask(f"defrag --plan -f {EXAMPLE} --config {path}")
+    assert "not looked at: moves: the setting defragment is off" in answer.output
+
+
+def test_the_command_wants_to_know_what_to_do() -> None:
+    answer = ask("defrag")
+    assert answer.exit_code == 2
+    assert "--plan" in answer.output
