@@ -411,6 +411,8 @@ POD_RESCHEDULE = "podReschedule"
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RESCHEDULING_KEY = "rescheduling.json"
 COOL_DOWNS_KEY = "cool-downs.json"
+#: Plans of moves that are carried out, and how the last ones ended (rule M1).
+MOVES_KEY = "moves.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

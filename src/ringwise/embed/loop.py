@@ -17,6 +17,7 @@ from ringwise.wellknown import (
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
+    MOVES_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
@@ -143,6 +144,7 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     records = cluster.published(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY)
     nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
     cool_downs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
-    if not (document or records or nodes or cool_downs):
+    moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
+    if not (document or records or nodes or cool_downs or moves):
         return []
-    return [ReschedulingRead(document, records, cool_downs, nodes)]
+    return [ReschedulingRead(document, records, cool_downs, nodes, moves)]

@@ -71,6 +71,16 @@ class AwaitedNode(NamedTuple):
     until: int
 
 
+class PlannedPlace(NamedTuple):
+    """M1: a place that a plan of moves keeps for a pod of the job."""
+
+    #: Name of the pod that it was found for. A pod of another name that asks for as many chips may have it.
+    pod: str
+    node: str
+    #: Mask.
+    chips: int
+
+
 class TerminatingPod(NamedTuple):
     """A pod of a job that is being deleted."""
 
@@ -127,6 +137,8 @@ class Job:
     awaited_nodes: dict[str, AwaitedNode] = field(default_factory=dict)
     #: By uid. Kept with the previous nodes.
     terminating: dict[str, TerminatingPod] = field(default_factory=dict)
+    #: M1: while it is moved, those that no new pod of it has yet. Kept by the moves.
+    places: tuple[PlannedPlace, ...] = ()
     #: F2: while it lacks pods that it had. Kept by the fault handler.
     clock: RescheduleClock | None = None
     #: F3: chips that broke it, and how it avoids them. Kept by the fault handler.

@@ -49,7 +49,8 @@ def waits_behind(session: Session, job: Job) -> Reason | None:
 
 def take_turn(session: Session, job: Job) -> Reason | None:
     """The same for a job that is about to be tried. One that has to wait is remembered in its place."""
-    if not session.is_strict:
+    # M1: a job that is moved has its place, and takes nobody's turn.
+    if not session.is_strict or job.places:
         return None
     heads, line = session.heads, _line(session, job)
     heads.unpark(job.key)
@@ -71,7 +72,7 @@ def note_attempt(session: Session, job: Job) -> None:
     """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
     if not session.is_strict:
         return
-    if not _waits_for_room(session, job):
+    if job.places or not _waits_for_room(session, job):
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):

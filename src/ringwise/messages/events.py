@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 
 from ringwise.framework.configuration import Configuration
+from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.model import (
@@ -209,6 +210,8 @@ class ReschedulingRead(Event):
     cool_downs: str = ""
     #: The value of `fault-node`.
     fault_nodes: str = ""
+    #: M1: plans of moves.
+    moves: str = ""
 
     @property
     def about(self) -> tuple[str, str]:
@@ -228,6 +231,17 @@ class IsolationsSeen(Event):
     """All nodes and chips that are isolated; none when the ConfigMap is absent."""
 
     isolations: Isolations
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlanSeen(Event):
+    """M1: jobs are to be moved as this plan says, if it still holds. A plan that is known changes nothing."""
+
+    plan: MovePlan
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, self.plan.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ same request, and uids and names say only for which one the place was found.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ringwise.records import dataclass
+from ringwise.state.ranges import MAX_NODE_CHIPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class MovePlan:
     moves: tuple[PlannedMove, ...]
     #: Of all moves together, in chip-nanoseconds.
     cost: int
+    #: Chips of the job that waits times how much sooner it starts, in chip-nanoseconds; None: not known.
+    saving: int | None = None
 
     @property
     def moved_jobs(self) -> tuple[str, ...]:
@@ -57,3 +62,74 @@ class MovePlan:
     @property
     def moved_chips(self) -> int:
         return sum(len(pod.chips) for move in self.moves for pod in move.pods)
+
+
+# -- as values of JSON: ConfigMaps and the record of F1 have them -----------------------------------------
+
+
+def plain_plan(plan: MovePlan) -> dict[str, Any]:
+    return {
+        "id": plan.id,
+        "job": plan.job,
+        "room": [_plain_pod(pod) for pod in plan.room],
+        "moves": [
+            {
+                "job": move.job,
+                "pods": [_plain_pod(pod) for pod in move.pods],
+                "old": [_plain_pod(pod) for pod in move.old],
+                "cost": move.cost,
+            }
+            for move in plan.moves
+        ],
+        "cost": plan.cost,
+        "saving": plan.saving,
+    }
+
+
+def read_plan(given: Any) -> MovePlan:
+    """Raises KeyError, TypeError or ValueError for what is no plan."""
+    moves = tuple(
+        PlannedMove(_text(one["job"]), _pods(one["pods"]), _pods(one["old"]), _number(one["cost"]))
+        for one in given["moves"]
+    )
+    for move in moves:
+        if [pod.uid for pod in move.pods] != [pod.uid for pod in move.old]:
+            raise ValueError("pods and old places differ")
+    saving = given.get("saving")
+    return MovePlan(
+        _text(given["id"]),
+        _text(given["job"]),
+        _pods(given["room"]),
+        moves,
+        _number(given["cost"]),
+        None if saving is None else _number(saving),
+    )
+
+
+def _plain_pod(pod: PlannedPod) -> list[Any]:
+    return [pod.uid, pod.name, pod.node, list(pod.chips)]
+
+
+def _pods(given: Any) -> tuple[PlannedPod, ...]:
+    return tuple(
+        PlannedPod(_text(uid), _text(name), _text(node), tuple(_chip(chip) for chip in chips))
+        for uid, name, node, chips in given
+    )
+
+
+def _chip(given: Any) -> int:
+    if _number(given) >= MAX_NODE_CHIPS:
+        raise ValueError("no node has so many chips")
+    return int(given)
+
+
+def _number(given: Any) -> int:
+    if type(given) is not int or given < 0:
+        raise ValueError("must be a whole number from 0")
+    return given
+
+
+def _text(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError("must be a text")
+    return given

@@ -37,6 +37,9 @@ class Reservation:
     why: str = ""
     #: The awaited pods are evicted for the owner.
     evicting: bool = False
+    #: M1: who made it ends it. Neither the owner's use of a part of it does, nor that the owner is gone: pods
+    #: of the same owner that are created later have it.
+    lasting: bool = False
     #: Counts up: earlier reservations come first.
     number: int = 0
 
@@ -100,6 +103,8 @@ class Reservations:
 
     def use(self, owner: str, until: int) -> None:
         """The owner was given its nodes. What a failed binding gives back is reserved again until then."""
+        if (kept := self._by_owner.get(owner)) is not None and kept.lasting:
+            return
         reservation = self.lift(owner)
         if reservation is not None:
             self._used[owner] = Used(reservation.why, reservation.expires or until)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ringwise.framework.amounts import request_text
+from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.extension_points import (
     JOB_PLAN,
     NODE_FILTER,
@@ -12,6 +13,13 @@ from ringwise.framework.extension_points import (
     TASK_ORDER,
     JobPlan,
     NodeFilter,
+    first_reason,
+)
+from ringwise.framework.gangs.planned_places import (
+    chips_besides,
+    places_for,
+    planned_nodes,
+    waits_for_planned_places,
 )
 from ringwise.framework.gangs.previous_node import (
     UsedNodes,
@@ -20,7 +28,7 @@ from ringwise.framework.gangs.previous_node import (
     select_again,
     wait_for_previous_nodes,
 )
-from ringwise.framework.job import Job, gated_pods
+from ringwise.framework.job import Job, PlannedPlace, gated_pods
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
@@ -83,6 +91,8 @@ def place_gang(
     `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
     """
     pods = pending_pods(session, job)
+    if job.places and (planned := places_for(session, job, pods)):
+        return _place_as_planned(session, job, statement, pods, planned)
     awaited = wait_for_previous_nodes(session, job, pods)
     if awaited is not None:
         return awaited
@@ -95,6 +105,30 @@ def place_gang(
     if len(pods) < missing:
         return too_few_pods(job, job.min_available - missing + len(pods))
     return _place_pods(session, job, statement, pods, missing)
+
+
+def _place_as_planned(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], planned: dict[str, PlannedPlace]
+) -> Reason | None:
+    """M1: a moved pod has the place that is kept for it, before N3's order; it waits while that is not free.
+
+    All other rules hold for the place. Pods of a gang wait for each other as always.
+    """
+    missing = missing_pods(session, job)
+    if len(pods) < missing:
+        return too_few_pods(job, job.min_available - missing + len(pods))
+    moved = [pod for pod in pods if pod.uid in planned or not pod.cls.chips]
+    nodes = planned_nodes(session, planned)
+    filtered = any(
+        first_reason(node_filters(session, job, pod), nodes[pod.uid]) is not None
+        for pod in moved
+        if pod.uid in nodes
+    )
+    if len(nodes) == len(planned) and not filtered:
+        with set_aside(session, job, chips_besides(session, job, planned)):
+            if _place_by_plan(session, job, statement, JobPlan(nodes), moved) is None:
+                return None
+    return waits_for_planned_places(planned)
 
 
 def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:

@@ -44,6 +44,7 @@ from ringwise.wellknown import (
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
+    MOVES_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
@@ -170,13 +171,14 @@ class LeaderTerm:
         """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
         if self._settings.jobs_only or self._settings.read_only:
             return
-        document, records, nodes, cool_downs = await asyncio.gather(
+        document, records, nodes, cool_downs, moves = await asyncio.gather(
             self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY),
             self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY),
             self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY),
             self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY),
+            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY),
         )
-        self.core.put([ReschedulingRead(document, records, cool_downs, nodes)])
+        self.core.put([ReschedulingRead(document, records, cool_downs, nodes, moves)])
 
     async def _read_own(self, namespace: str, name: str, key: str) -> str:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""

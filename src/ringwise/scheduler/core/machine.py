@@ -45,6 +45,7 @@ from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGua
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
@@ -130,7 +131,18 @@ class Scheduler:
             notify,
         )
         fault_nodes, fault_times = FaultNodes(state), FaultTimes(state)
-        self._rescheduling = ReschedulingPublisher(self._faults, self._previous, self._shares, fault_nodes)
+        self._moves = Moves(
+            state,
+            self._book,
+            self._reservations,
+            self._configuration,
+            self._pending,
+            self._triggers,
+            self._assumed,
+        )
+        self._rescheduling = ReschedulingPublisher(
+            self._faults, self._previous, self._shares, fault_nodes, self._moves
+        )
         self._awaited = AwaitedObjects()
         self._reporter = StatusReporter(
             state,
@@ -199,6 +211,7 @@ class Scheduler:
                 self._faults,
                 fault_nodes,
                 fault_times,
+                self._moves,
                 inventory,
                 gangs,
                 TorSharePublisher(state, self._book.jobs, topology, self._configuration),

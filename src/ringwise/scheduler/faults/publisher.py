@@ -8,6 +8,7 @@ document and never arrived is asked for again.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from ringwise.messages.commands import Publish
 from ringwise.messages.events import ReschedulingRead
@@ -22,6 +23,7 @@ from ringwise.wellknown import (
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
+    MOVES_KEY,
     REMAINING_RETRIES_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
@@ -29,6 +31,16 @@ from ringwise.wellknown import (
     RESCHEDULING_KEY,
     VOLCANO_SYSTEM,
 )
+
+
+class KeptPlans(Protocol):
+    """M1: plans of moves, and their reservations."""
+
+    changed: bool
+
+    def document(self) -> str: ...
+
+    def restore(self, text: str, now: int) -> None: ...
 
 
 class ReschedulingPublisher(Component):
@@ -40,11 +52,13 @@ class ReschedulingPublisher(Component):
         previous: PreviousPlacements,
         shares: ShareRecords,
         nodes: FaultNodes,
+        moves: KeptPlans,
     ) -> None:
         self._faults = faults
         self._previous = previous
         self._shares = shares
         self._nodes = nodes
+        self._moves = moves
         #: Entries of the document for which there was no room when it was written last.
         self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
@@ -66,6 +80,7 @@ class ReschedulingPublisher(Component):
             self._faults.restore(found, event.cool_downs, now)
             self._previous.restore(found.placements, now)
             self._shares.restore(found.shares, now)
+        self._moves.restore(event.moves, now)
         self._faults.find_lost_pods(now)
 
     def changes(self, now: int) -> list[Publish]:
@@ -92,6 +107,9 @@ class ReschedulingPublisher(Component):
         if faults.cool_downs.changed:
             faults.cool_downs.changed = False
             own[COOL_DOWNS_KEY] = faults.cool_downs.document()
+        if self._moves.changed:
+            self._moves.changed = False
+            own[MOVES_KEY] = self._moves.document()
         if faults.records.changed:
             faults.records.changed = False
             records[RESCHEDULE_RECORDS_KEY] = faults.records.document()

@@ -87,7 +87,7 @@ def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod])
 
 
 def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
-    return [node.node, dict(node.annotations), node.faulty, node.lost, chips, _plain_load(load)]
+    return [node.node, dict(node.annotations), node.faulty, node.lost, chips, plain_load(load)]
 
 
 def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
@@ -116,14 +116,14 @@ def _read_rank(given: list[Any], suspended: bool) -> tuple[PreviousNode, int, Lo
     if not isinstance(chips, int) or not 0 <= chips < 1 << MAX_NODE_CHIPS:
         raise ValueError("chips are no mask")
     read = PreviousNode(str(node), written, bool(faulty), int(lost), held=not suspended, suspended=suspended)
-    return read, chips, _read_load(load)
+    return read, chips, read_load(load)
 
 
-def _plain_load(load: Load) -> list[Any]:
+def plain_load(load: Load) -> list[Any]:
     return [load.cpu_milli, load.memory, load.pods, dict(load.extended)]
 
 
-def _read_load(given: list[Any]) -> Load:
+def read_load(given: list[Any]) -> Load:
     cpu, memory, pods, extended = given
     amounts = (cpu, memory, pods, *extended.values())
     if not all(type(amount) is int and amount >= 0 for amount in amounts):

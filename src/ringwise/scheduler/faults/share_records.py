@@ -1,4 +1,4 @@
-"""F6: a job that loses pods by a fault or a drain keeps its share of its queue until it is complete again.
+"""F6: a job that loses pods by a fault, a drain or a move keeps its share of its queue until it is complete again.
 
 The record of a job begins with the first pod that goes for such a reason; from then on every rank that loses
 its pod is in it, whoever deleted the pod. Only what the scheduler itself evicted for another job is not: that
@@ -168,8 +168,8 @@ class ShareRecords(Component):
         return EndingPod(job, pod, self._rank(share, job, pod))
 
     def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
-        """Whether it goes because of a fault or a drain."""
-        if job.key in self._jobs or (failed and self._jobs.restarts_failed(job)):
+        """Whether it goes because of a fault, a drain or a move."""
+        if job.places or job.key in self._jobs or (failed and self._jobs.restarts_failed(job)):
             return True
         number, state = placement.node, self._state
         node = state.nodes[number]

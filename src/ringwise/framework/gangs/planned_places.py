@@ -1,0 +1,70 @@
+"""M1: the places that a plan of moves keeps for a job, and which of its pods has which.
+
+Owners create pods again, some under other names. A pod has the place that was found for the one of its name,
+else one that was found for a pod of the job that asked for as many chips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.framework.job import Job, PlannedPlace
+from ringwise.framework.reasons import WAIT_FOR_PLANNED_PLACES
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason
+from ringwise.state.model import Pod
+from ringwise.topology.natural import natural_key
+
+#: Nodes that one reason names.
+_NAMED = 5
+
+
+def places_for(session: Session, job: Job, pods: Sequence[Pod]) -> dict[str, PlannedPlace]:
+    """By uid. Pods for which no place is kept are left out; they are placed like any other."""
+    with_chips = [pod for pod in pods if pod.cls.chips]
+    left = {place.pod: place for place in job.places}
+    found = {pod.uid: left.pop(pod.name) for pod in with_chips if _is_for(pod, left.get(pod.name))}
+    # Of the others, one that is free now comes first: a pod of the job may have the other one already.
+    rest = sorted(left.values(), key=lambda place: not _is_free(session, job, place))
+    for pod in with_chips:
+        if pod.uid not in found:
+            place = next((one for one in rest if _is_for(pod, one)), None)
+            if place is not None:
+                rest.remove(place)
+                found[pod.uid] = place
+    return found
+
+
+def _is_for(pod: Pod, place: PlannedPlace | None) -> bool:
+    return place is not None and place.chips.bit_count() == pod.cls.chips
+
+
+def _is_free(session: Session, job: Job, place: PlannedPlace) -> bool:
+    fleet = session.state.fleets.get(job.policy.resource if job.policy is not None else "")
+    node = session.state.node_id.get(place.node)
+    return fleet is not None and node is not None and not fleet.held[node] & place.chips
+
+
+def planned_nodes(session: Session, planned: Mapping[str, PlannedPlace]) -> dict[str, int]:
+    """By uid; without nodes that are gone."""
+    ids = session.state.node_id
+    return {uid: ids[place.node] for uid, place in planned.items() if place.node in ids}
+
+
+def chips_besides(session: Session, job: Job, planned: Mapping[str, PlannedPlace]) -> dict[int, int]:
+    """By node: its chips that are not kept for these pods."""
+    fleet = session.state.fleets[job.policy.resource if job.policy is not None else ""]
+    kept: dict[int, int] = {}
+    for uid, node in planned_nodes(session, planned).items():
+        kept[node] = kept.get(node, 0) | planned[uid].chips
+    return {node: fleet.listed[node] & ~chips for node, chips in kept.items()}
+
+
+def waits_for_planned_places(planned: Mapping[str, PlannedPlace]) -> Reason:
+    nodes = sorted({place.node for place in planned.values()}, key=natural_key)
+    return WAIT_FOR_PLANNED_PLACES(waiting=len(planned), nodes=len(nodes), listing=_listed(nodes))
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    more = len(nodes) - _NAMED
+    return ", ".join(nodes[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,425 @@
+"""M1: plans of moves are carried out, or end and give the old places back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, EndedPlan
+from ringwise.scheduler.defragment.moves import LIMIT, Moves
+from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+
+def planned(pod: Pod, node: str | None = None, chips: tuple[int, ...] = ()) -> PlannedPod:
+    """Where the pod is, or where it is to go."""
+    if node is None:
+        return PlannedPod(pod.uid, pod.key, pod.node or "", pod.holds)
+    return PlannedPod(pod.uid, pod.key, node, chips)
+
+
+def move(rig: Rig, *to: tuple[str, str, tuple[int, ...]], job: str = "") -> PlannedMove:
+    pods = [rig.pods[name] for name, _, _ in to]
+    return PlannedMove(
+        job or f"default/{pods[0].group}",
+        tuple(planned(rig.pods[name], node, chips) for name, node, chips in to),
+        tuple(map(planned, pods)),
+        sum(len(chips) for _, _, chips in to) * 600 * SECOND,
+    )
+
+
+def plan_for(
+    rig: Rig, job: str, room: dict[str, tuple[str, tuple[int, ...]]], *moves: PlannedMove
+) -> MovePlan:
+    rooms = tuple(planned(rig.pods[name], node, chips) for name, (node, chips) in room.items())
+    return MovePlan("plan-1", f"default/{job}", rooms, moves, sum(one.cost for one in moves), 5 * SECOND)
+
+
+ALL = tuple(range(8))
+
+
+def fragmented(small: Pod | None = None, queue: str = "default", **settings: Any) -> tuple[Rig, MovePlan]:
+    """One chip of n1 is used by small, half of n2 by filler; big asks for a whole node. Small moves to n2."""
+    rig = Rig(2, **settings)
+    rig.queue("small", capability={CHIP: 1})
+    if small is None:
+        rig.submit("small", chips=1, queue=queue)
+    else:
+        rig.put(small)
+    rig.run()
+    rig.submit("other", chips=4)
+    rig.run()
+    rig.submit("filler", chips=4)
+    rig.run()
+    name = "small-0" if small is None else small.name
+    assert (rig.pods[name].node, rig.nodes_of("other"), rig.nodes_of("filler")) == ("n1", ["n1"], ["n2"])
+    rig.end("other")
+    rig.submit("big", chips=8)
+    rig.run()
+    assert rig.places("big") == {}
+    # N5 would choose another chip.
+    free = tuple(sorted(set(ALL) - set(rig.pods["filler-0"].holds)))
+    job = "default/small" if small is None else f"default/pod:{name}"
+    room = {"big-0": ("n1", ALL)}
+    return rig, plan_for(rig, "big", room, move(rig, (name, "n2", free[2:3]), job=job))
+
+
+def apply(rig: Rig, plan: MovePlan) -> list[Command]:
+    rig.tell(ev.MovePlanSeen(plan))
+    return rig.step()
+
+
+def moves_of(rig: Rig) -> Moves:
+    return rig.machine._moves
+
+
+def ended(rig: Rig) -> EndedPlan:
+    return moves_of(rig).ended["plan-1"]
+
+
+def finish(rig: Rig, *, recreate: bool = True) -> None:
+    for name in [name for name, pod in rig.pods.items() if pod.deleting]:
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+        if recreate:
+            rig.replacement(name)
+        else:
+            del rig.pods[name]
+
+
+def test_M1_a_moved_pod_gets_its_target_and_the_waiting_job_its_room() -> None:
+    rig, plan = fragmented()
+    commands = apply(rig, plan)
+    (eviction,) = [one for one in commands if isinstance(one, DeletePod)]
+    assert eviction.pod == "small-0"
+    # Through the eviction API, after the record of F1 is written.
+    assert eviction.together == "default/small"
+    assert eviction.fault
+    rig.run()
+    finish(rig)
+    rig.run()
+    assert rig.places("small")["small-0"] == ("n2", plan.moves[0].pods[0].chips)
+    assert rig.nodes_of("big") == ["n1"]
+    rig.run()
+    assert ended(rig).outcome == DONE
+    assert moves_of(rig).plans == {}
+    assert list(rig.machine.view.reservations) == []
+    assert rig.machine.view.jobs["default/small"].places == ()
+    told = {(one.key, one.reason) for one in rig.commands if isinstance(one, RecordJobEvent)}
+    assert {("default/small", "Moving"), ("default/small", "Moved"), ("default/big", "Moved")} <= told
+
+
+def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+    # Three chips are left of n2, and none of n1.
+    for number in range(4):
+        rig.submit(f"later-{number}", chips=1)
+    rig.run()
+    assert [len(rig.nodes_of(f"later-{number}")) for number in range(4)] == [1, 1, 1, 0]
+    taken = {
+        chip for number in range(3) for _, chips in rig.places(f"later-{number}").values() for chip in chips
+    }
+    assert taken.isdisjoint(plan.moves[0].pods[0].chips)
+    finish(rig, recreate=False)
+    rig.run()
+    assert rig.nodes_of("later-3") == []
+    assert rig.nodes_of("big") == ["n1"]
+
+
+def test_M1_a_successor_waits_for_a_target_that_another_pod_of_the_plan_leaves() -> None:
+    rig = Rig(3)
+    for name, chips in (("a", 4), ("x", 4), ("b", 4), ("y", 4), ("c", 8)):
+        rig.submit(name, chips=chips)
+        rig.run()
+    assert [rig.nodes_of(name) for name in "axby"] == [["n1"], ["n1"], ["n2"], ["n2"]]
+    rig.end("x")
+    rig.end("c")
+    rig.submit("big", chips=8)
+    rig.end("y")
+    rig.step()
+    # n3 is empty, so big has it; what is left is one that waits for another node.
+    assert rig.nodes_of("big") == ["n3"]
+    rig.submit("bigger", chips=8)
+    rig.run()
+    where = rig.pods["b-0"].holds
+    other = tuple(sorted(set(ALL) - set(where)))
+    plan = plan_for(
+        rig,
+        "bigger",
+        {"bigger-0": ("n1", ALL)},
+        move(rig, ("a-0", "n2", where)),
+        move(rig, ("b-0", "n2", other)),
+    )
+    apply(rig, plan)
+    rig.run()
+    uid = rig.pods["a-0"].uid
+    rig.replacement("a-0")
+    rig.tell(ev.PodGone(uid))
+    rig.run()
+    assert rig.reason("a") == "wait-for-planned-places"
+    assert rig.nodes_of("bigger") == ["n1"]
+    finish(rig)
+    rig.run()
+    rig.run()
+    assert rig.places("a")["a-0"] == ("n2", where)
+    assert rig.places("b")["b-0"] == ("n2", other)
+    assert ended(rig).outcome == DONE
+
+
+def refused_by_budget(rig: Rig) -> None:
+    rig.change("small-0", deleting=False)
+    rig.tell(ev.EvictFailed(rig.pods["small-0"].uid, "budget default/keep allows 0"))
+
+
+def target_breaks(rig: Rig) -> None:
+    rig.sick("n2", 0b11111111)
+
+
+def target_is_isolated(rig: Rig) -> None:
+    rig.tell(ev.IsolationsSeen(Isolations((Isolation("n2"),))))
+
+
+def target_is_cordoned(rig: Rig) -> None:
+    rig.node("n2", unschedulable=True)
+
+
+def target_is_gone(rig: Rig) -> None:
+    rig.gone("filler-0")
+    rig.tell(ev.NodeGone("n2"))
+
+
+def waiting_job_is_gone(rig: Rig) -> None:
+    rig.end("big")
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (target_breaks, "chips of n2 that were planned cannot be used"),
+        (target_is_isolated, "chips of n2 that were planned cannot be used"),
+        (target_is_cordoned, "n2 takes no pods"),
+        (target_is_gone, "n2 takes no pods"),
+        (waiting_job_is_gone, "default/big is gone"),
+    ],
+)
+def test_M1_a_step_that_fails_gives_the_old_place_back(happens: Any, why: str) -> None:
+    rig, plan = fragmented()
+    old = rig.places("small")
+    apply(rig, plan)
+    rig.run()
+    happens(rig)
+    rig.run()
+    assert (ended(rig).outcome, ended(rig).why) == (FAILED, why)
+    finish(rig)
+    rig.run()
+    assert rig.places("small") == old
+    rig.run()
+    assert moves_of(rig).plans == {}
+    assert list(rig.machine.view.reservations) == []
+    told = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.reason == "MoveFailed"]
+    assert any(one.key == "default/small" and why in one.message for one in told)
+
+
+def test_M1_an_eviction_that_a_budget_forbids_ends_the_plan_and_the_pod_stays() -> None:
+    rig, plan = fragmented()
+    old = rig.places("small")
+    rig.deaf = True
+    apply(rig, plan)
+    rig.tell(ev.EvictFailed(rig.pods["small-0"].uid, "budget default/keep allows 0"))
+    rig.step()
+    assert ended(rig).outcome == FAILED
+    assert "budget default/keep allows 0" in ended(rig).why
+    rig.step()
+    assert rig.places("small") == old
+    assert moves_of(rig).plans == {}
+    assert list(rig.machine.view.reservations) == []
+
+
+def test_M1_an_owner_that_does_not_create_its_pod_again_ends_the_plan_after_120_seconds() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+    finish(rig, recreate=False)
+    rig.run()
+    assert rig.nodes_of("big") == ["n1"]
+    assert rig.machine.next_deadline() == rig.now + LIMIT
+    rig.step(119)
+    assert "plan-1" in moves_of(rig).plans
+    rig.step(1)
+    assert ended(rig).outcome == FAILED
+    assert "did not create" in ended(rig).why
+    assert moves_of(rig).plans == {}
+    assert list(rig.machine.view.reservations) == []
+
+
+def test_M1_pods_that_do_not_end_are_not_waited_for_longer_than_grace_over_time_and_the_limit() -> None:
+    rig, plan = fragmented(grace_over_time=60)
+    apply(rig, plan)
+    rig.run()
+    rig.step(179)
+    assert "plan-1" in moves_of(rig).plans
+    rig.step(1)
+    assert ended(rig).outcome == FAILED
+    assert "still there after 3 min" in ended(rig).why
+    assert list(rig.machine.view.reservations) == []
+
+
+def gone_meanwhile(rig: Rig, plan: MovePlan) -> MovePlan:
+    rig.end("small")
+    return plan
+
+
+def waits_no_more(rig: Rig, plan: MovePlan) -> MovePlan:
+    rig.end("filler")
+    rig.run()
+    return plan
+
+
+def target_taken(rig: Rig, plan: MovePlan) -> MovePlan:
+    (chip,) = plan.moves[0].pods[0].chips
+    taken = rig.pods["filler-0"].holds[:1]
+    moved = replace(plan.moves[0].pods[0], chips=taken)
+    assert chip not in taken
+    return replace(plan, moves=(replace(plan.moves[0], pods=(moved,)),))
+
+
+def overlapping(rig: Rig, plan: MovePlan) -> MovePlan:
+    return replace(plan, moves=(replace(plan.moves[0], pods=plan.moves[0].old),))
+
+
+def unknown_node(rig: Rig, plan: MovePlan) -> MovePlan:
+    moved = replace(plan.moves[0].pods[0], node="n9")
+    return replace(plan, moves=(replace(plan.moves[0], pods=(moved,)),))
+
+
+def no_such_chip(rig: Rig, plan: MovePlan) -> MovePlan:
+    moved = replace(plan.moves[0].pods[0], chips=(17,))
+    return replace(plan, moves=(replace(plan.moves[0], pods=(moved,)),))
+
+
+def elsewhere(rig: Rig, plan: MovePlan) -> MovePlan:
+    old = replace(plan.moves[0].old[0], node="n2")
+    return replace(plan, moves=(replace(plan.moves[0], old=(old,)),))
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (gone_meanwhile, "default/small is gone"),
+        (waits_no_more, "default/big does not wait any more"),
+        (target_taken, "taken by default/filler-0"),
+        (overlapping, "the same chips of n1"),
+        (unknown_node, "n9 takes no pods"),
+        (no_such_chip, "cannot be used"),
+        (elsewhere, "not where it was"),
+    ],
+)
+def test_M1_a_plan_that_does_not_hold_any_more_moves_nobody(change: Any, why: str) -> None:
+    rig, plan = fragmented()
+    plan = change(rig, plan)
+    commands = apply(rig, plan)
+    assert [one for one in commands if isinstance(one, DeletePod)] == []
+    assert ended(rig).outcome == REFUSED
+    assert why in ended(rig).why
+    assert list(rig.machine.view.reservations) == []
+
+
+def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    apply(rig, plan)
+    rig.run()
+    finish(rig)
+    rig.run()
+    rig.run()
+    rig.commands.clear()
+    apply(rig, plan)
+    rig.run()
+    assert rig.deletions() == []
+    assert ended(rig).outcome == DONE
+
+
+def test_M1_F2_F4_F5_a_move_uses_no_retry_and_starts_neither_cool_down_nor_clock() -> None:
+    rig = Rig(2)
+    labels = {"fault-scheduling": "force", "fault-retry-times": "3", "pod-rescheduling": "on"}
+    rig.submit("small", chips=1, labels=labels)
+    rig.run()
+    rig.submit("filler", chips=8)
+    rig.run()
+    rig.end("filler")
+    rig.submit("wide", pods=2, chips=8)
+    rig.run()
+    plan = plan_for(rig, "wide", {}, move(rig, ("small-0", "n2", (5,))))
+    apply(rig, plan)
+    rig.run()
+    finish(rig)
+    for _ in range(5):
+        rig.step(10)
+    assert rig.places("small")["small-0"] == ("n2", (5,))
+    job = rig.machine.view.jobs["default/small"]
+    assert job.clock is None
+    assert job.cooling == {}
+    assert rig.machine._faults.retries.owners == {}
+    assert rig.machine._faults.jobs.get("default/small") is None
+
+
+def test_M1_F6_the_share_of_a_moved_job_stays() -> None:
+    rig, plan = fragmented(queue="small")
+    rig.submit("next", chips=1, queue="small")
+    apply(rig, plan)
+    rig.run()
+    rig.tell(ev.PodGone(rig.pods["small-0"].uid))
+    rig.step()
+    assert rig.nodes_of("next") == []
+    rig.replacement("small-0")
+    rig.run()
+    assert rig.places("small")["small-0"] == ("n2", plan.moves[0].pods[0].chips)
+    assert rig.nodes_of("next") == []
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(early: bool) -> None:
+    """A ReplicaSet creates the next pod when the old one begins to terminate, others when it is gone."""
+    lone = Pod(
+        "web-a.1", "default", "web-a", PodClass(CHIP, 1), created=1, owner=Owner("ReplicaSet", "web", "rs-1")
+    )
+    new = replace(lone, uid="web-b.2", name="web-b")
+    rig, plan = fragmented(lone)
+    apply(rig, plan)
+    rig.run()
+    assert rig.pods["web-a"].deleting
+    if early:
+        rig.put(new)
+        rig.run()
+    rig.gone("web-a")
+    rig.run()
+    if not early:
+        rig.put(new)
+        rig.run()
+    assert (rig.pods["web-b"].node, rig.pods["web-b"].holds) == ("n2", plan.moves[0].pods[0].chips)
+    rig.run()
+    assert rig.nodes_of("big") == ["n1"]
+    assert ended(rig).outcome == DONE
+    assert list(rig.machine.view.reservations) == []
+
+
+def test_M1_the_document_of_the_plans_is_read_whatever_is_in_it() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    text = moves_of(rig).document()
+    other = Rig(2)
+    for wrong in ("", "{", "[]", '{"version":2}', '{"version":1,"plans":[{}],"ended":3}', text[:-5]):
+        moves_of(other).restore(wrong, 1)
+    broken = json.loads(text)
+    broken["plans"][0]["plan"]["moves"][0]["pods"][0][3] = ["x"]
+    moves_of(other).restore(json.dumps(broken), 1)
+    assert moves_of(other).plans == {}
+    moves_of(other).restore(text, rig.now)
+    assert moves_of(other).plans["plan-1"].plan == plan
