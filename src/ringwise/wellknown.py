@@ -361,6 +361,10 @@ FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 ISOLATION_CONFIG_MAP = "ringwise-isolation"
 #: Its annotation with who changed it last, when and why. The same.
 LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
+#: The last plan of moves that was to be carried out (in kube-system; rule M1), and its data key.
+#: `ringwise defrag --apply`.
+MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"
+MOVE_PLAN_KEY = "plan.json"
 #: Board files of one's own (in the namespace of Ringwise). `ringwise install`, the chart.
 BOARDS_CONFIG_MAP = "ringwise-boards"
 #: Annotation of the pods that read them: a checksum, so that a change starts them anew. The same.

@@ -31,8 +31,8 @@ WAIT_FOR_PREVIOUS_NODES = ReasonKind(
 WAIT_FOR_PLANNED_PLACES = ReasonKind(
     "wait-for-planned-places",
     Stage.GANG,
-    "the job is moved: {waiting:pod} {waiting:=waits|wait} for the {nodes:=place|places} that {nodes:=is|are} "
-    "kept for {waiting:=it|them}: {listing}",
+    "the job is moved: {waiting:pod} {waiting:=waits|wait} for the {nodes:=place|places} that "
+    "{nodes:=is|are} kept for {waiting:=it|them}: {listing}",
     ("nothing to do: the plan ends when its time is over, and the job is placed like any other",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.NODE_CHANGED, Trigger.TIME_PASSED}),
 )

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.isolation import isolations_from_data
+from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
     pod_group_from_wire,
@@ -38,6 +39,7 @@ from ringwise.manifests.text.wire import (
     ResourceQuotaWire,
 )
 from ringwise.messages import events as ev
+from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.state.model import (
     DeviceReport,
@@ -62,6 +64,7 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
     MINDX_DL,
+    MOVE_PLAN_CONFIG_MAP,
     NODE_REPORT_LABEL,
     NODES,
     POD_GROUPS,
@@ -251,6 +254,16 @@ KINDS: tuple[Kind[Any], ...] = (
         read_data=isolations_from_data,
         watches=(Watch("isolations", KUBE_SYSTEM, object=ISOLATION_CONFIG_MAP),),
         key=lambda isolations: ISOLATION_CONFIG_MAP,
+    ),
+    Kind(
+        MovePlan,
+        CONFIG_MAPS,
+        ev.MovePlanSeen,
+        # Whoever deletes it does not end the plan.
+        None,
+        read_data=move_plan_from_data,
+        watches=(Watch("move-plan", KUBE_SYSTEM, object=MOVE_PLAN_CONFIG_MAP),),
+        key=lambda plan: MOVE_PLAN_CONFIG_MAP,
     ),
     Kind(
         Queue,

@@ -53,6 +53,8 @@ class MovePlan:
     cost: int
     #: Chips of the job that waits times how much sooner it starts, in chip-nanoseconds; None: not known.
     saving: int | None = None
+    #: When it was sent to be carried out, in nanoseconds. An old one has no effect.
+    made: int = 0
 
     @property
     def moved_jobs(self) -> tuple[str, ...]:
@@ -83,6 +85,7 @@ def plain_plan(plan: MovePlan) -> dict[str, Any]:
         ],
         "cost": plan.cost,
         "saving": plan.saving,
+        "made": plan.made,
     }
 
 
@@ -103,6 +106,7 @@ def read_plan(given: Any) -> MovePlan:
         moves,
         _number(given["cost"]),
         None if saving is None else _number(saving),
+        _number(given.get("made", 0)),
     )
 
 

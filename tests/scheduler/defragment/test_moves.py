@@ -38,7 +38,9 @@ def plan_for(
     rig: Rig, job: str, room: dict[str, tuple[str, tuple[int, ...]]], *moves: PlannedMove
 ) -> MovePlan:
     rooms = tuple(planned(rig.pods[name], node, chips) for name, (node, chips) in room.items())
-    return MovePlan("plan-1", f"default/{job}", rooms, moves, sum(one.cost for one in moves), 5 * SECOND)
+    return MovePlan(
+        "plan-1", f"default/{job}", rooms, moves, sum(one.cost for one in moves), 5 * SECOND, rig.now
+    )
 
 
 ALL = tuple(range(8))
@@ -268,7 +270,7 @@ def test_M1_pods_that_do_not_end_are_not_waited_for_longer_than_grace_over_time_
     rig.step(1)
     assert ended(rig).outcome == FAILED
     assert "still there after 3 min" in ended(rig).why
-    assert list(rig.machine.view.reservations) == []
+    assert [one for one in rig.machine.view.reservations if one.lasting] == []
 
 
 def gone_meanwhile(rig: Rig, plan: MovePlan) -> MovePlan:
@@ -423,3 +425,10 @@ def test_M1_the_document_of_the_plans_is_read_whatever_is_in_it() -> None:
     assert moves_of(other).plans == {}
     moves_of(other).restore(text, rig.now)
     assert moves_of(other).plans["plan-1"].plan == plan
+
+
+def test_M1_a_plan_that_was_sent_long_ago_has_no_effect() -> None:
+    rig, plan = fragmented()
+    apply(rig, replace(plan, made=rig.now - 601 * SECOND))
+    assert rig.deletions() == []
+    assert moves_of(rig).ended == {}

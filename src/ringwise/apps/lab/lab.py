@@ -75,6 +75,7 @@ _WORDS = {
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
     "Isolations": "isolations",
+    "MovePlan": "plan of moves",
 }
 
 

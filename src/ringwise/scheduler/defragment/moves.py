@@ -7,8 +7,8 @@ places back where those are free. What is reserved ends with the plan, 120 s aft
 `grace-over-time` later than that at most. A move is no fault: it uses no retry, starts no cool-down and no
 clock (F2), and the share of a moved job stays (F6).
 
-What the objects tell is not remembered: whether pods are there, places taken, jobs started. So a plan that the
-next leader reads (F1) goes on where it was.
+What the objects tell is not remembered: whether pods are there, places taken, jobs started. So a plan that
+the next leader reads (F1) goes on where it was.
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ _SECOND = 1_000_000_000
 LIMIT = 120 * _SECOND
 #: Automatic moves have limits per hour and per day.
 DAY = 24 * 3600 * _SECOND
+#: After this a plan that was sent has no effect.
+MAX_AGE = 600 * _SECOND
 #: A larger plan is refused: it would not fit into the record of F1 beside others.
 MAX_PODS = 200
 #: Plans at a time, ended plans and moved jobs that are remembered.
@@ -201,7 +203,9 @@ class Moves(Component):
     def act(self, now: int) -> Sequence[Command]:
         asked, self._asked = self._asked, []
         for plan in asked:
-            if plan.id not in self.plans and plan.id not in self.ended:
+            # Whoever reads the objects of a cluster finds plans that were carried out long ago.
+            known = plan.id in self.plans or plan.id in self.ended
+            if not known and abs(now - plan.made) <= MAX_AGE:
                 self._consider(plan, now)
         told, self._told = self._told, []
         return [*told, *self._evictions()]
@@ -327,11 +331,11 @@ class Moves(Component):
         return ""
 
     def _evictions(self) -> Iterator[Command]:
-        """Of pods that have to go and do not yet. The next leader asks again: it does not know who was asked."""
+        """Of pods that have to go and do not yet. The next leader asks again: it does not know for whom."""
         for live in self.plans.values():
             if live.failed:
                 continue
-            for moving, uid, _ in live.moving_pods():
+            for _, uid, _ in live.moving_pods():
                 record, job = self._state.pods.get(uid), self._book.job_of(uid)
                 if record is None or job is None or record.pod.deleting or uid in live.sent:
                     continue
@@ -353,7 +357,7 @@ class Moves(Component):
             return f"{live.plan.job} is gone"
         for moving in live.jobs:
             job = self._book.jobs.get(moving.job)
-            if job is None and not moving.pods_owner or (job is not None and self._book.is_over(job)):
+            if (job is None and not moving.pods_owner) or (job is not None and self._book.is_over(job)):
                 return f"{moving.job} is gone"
             for uid, pod in moving.pods.items():
                 record = self._state.pods.get(uid)

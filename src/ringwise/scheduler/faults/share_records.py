@@ -1,4 +1,4 @@
-"""F6: a job that loses pods by a fault, a drain or a move keeps its share of its queue until it is complete again.
+"""F6: a job that loses pods by a fault, a drain or a move keeps its share until it is complete again.
 
 The record of a job begins with the first pod that goes for such a reason; from then on every rank that loses
 its pod is in it, whoever deleted the pod. Only what the scheduler itself evicted for another job is not: that
