@@ -235,9 +235,8 @@ class Moves(Component):
         self.moved = [one for one in self.moved if one.at > now - DAY][-MAX_MOVED:]
         self._reserve_all(live)
         for moving in live.jobs:
-            job = self._book.jobs[moving.job]
             message = f"{_moves_text(moving)}, so that {plan.job} can start"
-            self._told.append(RecordJobEvent.about(job, MOVING, message))
+            self._told.append(RecordJobEvent.about(self._book.jobs[moving.job], MOVING, message))
         waiting = self._book.jobs[plan.job]
         message = f"{_named(plan.moved_jobs)} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
         self._told.append(RecordJobEvent.about(waiting, MOVING, message))
