@@ -17,6 +17,11 @@ from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 
+def submit(rig: Rig, name: str, **more: Any) -> None:
+    """A job whose pods their owner creates again."""
+    rig.submit(name, owner=Owner("Sample", name, f"owner-of-{name}"), **more)
+
+
 def planned(pod: Pod, node: str | None = None, chips: tuple[int, ...] = ()) -> PlannedPod:
     """Where the pod is, or where it is to go."""
     if node is None:
@@ -51,18 +56,18 @@ def fragmented(small: Pod | None = None, queue: str = "default", **settings: Any
     rig = Rig(2, **settings)
     rig.queue("small", capability={CHIP: 1})
     if small is None:
-        rig.submit("small", chips=1, queue=queue)
+        submit(rig, "small", chips=1, queue=queue)
     else:
         rig.put(small)
     rig.run()
-    rig.submit("other", chips=4)
+    submit(rig, "other", chips=4)
     rig.run()
-    rig.submit("filler", chips=4)
+    submit(rig, "filler", chips=4)
     rig.run()
     name = "small-0" if small is None else small.name
     assert (rig.pods[name].node, rig.nodes_of("other"), rig.nodes_of("filler")) == ("n1", ["n1"], ["n2"])
     rig.end("other")
-    rig.submit("big", chips=8)
+    submit(rig, "big", chips=8)
     rig.run()
     assert rig.places("big") == {}
     # N5 would choose another chip.
@@ -122,7 +127,7 @@ def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
     rig.run()
     # Three chips are left of n2, and none of n1.
     for number in range(4):
-        rig.submit(f"later-{number}", chips=1)
+        submit(rig, f"later-{number}", chips=1)
     rig.run()
     assert [len(rig.nodes_of(f"later-{number}")) for number in range(4)] == [1, 1, 1, 0]
     taken = {
@@ -138,17 +143,17 @@ def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
 def test_M1_a_successor_waits_for_a_target_that_another_pod_of_the_plan_leaves() -> None:
     rig = Rig(3)
     for name, chips in (("a", 4), ("x", 4), ("b", 4), ("y", 4), ("c", 8)):
-        rig.submit(name, chips=chips)
+        submit(rig, name, chips=chips)
         rig.run()
     assert [rig.nodes_of(name) for name in "axby"] == [["n1"], ["n1"], ["n2"], ["n2"]]
     rig.end("x")
     rig.end("c")
-    rig.submit("big", chips=8)
+    submit(rig, "big", chips=8)
     rig.end("y")
     rig.step()
     # n3 is empty, so big has it; what is left is one that waits for another node.
     assert rig.nodes_of("big") == ["n3"]
-    rig.submit("bigger", chips=8)
+    submit(rig, "bigger", chips=8)
     rig.run()
     where = rig.pods["b-0"].holds
     other = tuple(sorted(set(ALL) - set(where)))
@@ -351,12 +356,12 @@ def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
 def test_M1_F2_F4_F5_a_move_uses_no_retry_and_starts_neither_cool_down_nor_clock() -> None:
     rig = Rig(2)
     labels = {"fault-scheduling": "force", "fault-retry-times": "3", "pod-rescheduling": "on"}
-    rig.submit("small", chips=1, labels=labels)
+    submit(rig, "small", chips=1, labels=labels)
     rig.run()
-    rig.submit("filler", chips=8)
+    submit(rig, "filler", chips=8)
     rig.run()
     rig.end("filler")
-    rig.submit("wide", pods=2, chips=8)
+    submit(rig, "wide", pods=2, chips=8)
     rig.run()
     plan = plan_for(rig, "wide", {}, move(rig, ("small-0", "n2", (5,))))
     apply(rig, plan)
@@ -374,7 +379,7 @@ def test_M1_F2_F4_F5_a_move_uses_no_retry_and_starts_neither_cool_down_nor_clock
 
 def test_M1_F6_the_share_of_a_moved_job_stays() -> None:
     rig, plan = fragmented(queue="small")
-    rig.submit("next", chips=1, queue="small")
+    submit(rig, "next", chips=1, queue="small")
     apply(rig, plan)
     rig.run()
     rig.tell(ev.PodGone(rig.pods["small-0"].uid))

@@ -112,23 +112,34 @@ def _place_as_planned(
 ) -> Reason | None:
     """M1: a moved pod has the place that is kept for it, before N3's order; it waits while that is not free.
 
-    All other rules hold for the place. Pods of a gang wait for each other as always.
+    All other rules hold for the place. Pods of a gang wait for each other as always. A job that is placed as
+    a whole is planned as always, where only its places are free.
     """
     missing = missing_pods(session, job)
     if len(pods) < missing:
         return too_few_pods(job, job.min_available - missing + len(pods))
     moved = [pod for pod in pods if pod.uid in planned or not pod.cls.chips]
-    nodes = planned_nodes(session, planned)
+    nodes = planned_nodes(session, job, planned)
+    whole = job.policy is not None and (
+        job.policy.switch_class is not None or job.policy.block_nodes is not None
+    )
     filtered = any(
         first_reason(node_filters(session, job, pod), nodes[pod.uid]) is not None
         for pod in moved
         if pod.uid in nodes
     )
-    if len(nodes) == len(planned) and not filtered:
-        with set_aside(session, job, chips_besides(session, job, planned)):
-            if _place_by_plan(session, job, statement, JobPlan(nodes), moved) is None:
-                return None
-    return waits_for_planned_places(planned)
+    if len(nodes) < len(planned) or filtered:
+        return waits_for_planned_places(planned)
+    previous, job.previous_nodes = job.previous_nodes, {}
+    try:
+        with set_aside(session, job, chips_besides(session, job, planned, everywhere=whole)):
+            if whole:
+                reason = _place_pods(session, job, statement, moved, missing)
+            else:
+                reason = _place_by_plan(session, job, statement, JobPlan(nodes), moved)
+    finally:
+        job.previous_nodes = previous
+    return None if reason is None else waits_for_planned_places(planned)
 
 
 def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:

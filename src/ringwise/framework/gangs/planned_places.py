@@ -45,17 +45,21 @@ def _is_free(session: Session, job: Job, place: PlannedPlace) -> bool:
     return fleet is not None and node is not None and not fleet.held[node] & place.chips
 
 
-def planned_nodes(session: Session, planned: Mapping[str, PlannedPlace]) -> dict[str, int]:
-    """By uid; without nodes that are gone."""
+def planned_nodes(session: Session, job: Job, planned: Mapping[str, PlannedPlace]) -> dict[str, int]:
+    """By uid; without those that are not free, or gone."""
     ids = session.state.node_id
-    return {uid: ids[place.node] for uid, place in planned.items() if place.node in ids}
+    return {uid: ids[place.node] for uid, place in planned.items() if _is_free(session, job, place)}
 
 
-def chips_besides(session: Session, job: Job, planned: Mapping[str, PlannedPlace]) -> dict[int, int]:
-    """By node: its chips that are not kept for these pods."""
+def chips_besides(
+    session: Session, job: Job, planned: Mapping[str, PlannedPlace], *, everywhere: bool
+) -> dict[int, int]:
+    """By node: its chips that are not kept for these pods; on their nodes, or everywhere."""
     fleet = session.state.fleets[job.policy.resource if job.policy is not None else ""]
     kept: dict[int, int] = {}
-    for uid, node in planned_nodes(session, planned).items():
+    if everywhere:
+        kept = {node: 0 for node in session.state.known_nodes() if fleet.free_mask[node]}
+    for uid, node in planned_nodes(session, job, planned).items():
         kept[node] = kept.get(node, 0) | planned[uid].chips
     return {node: fleet.listed[node] & ~chips for node, chips in kept.items()}
 

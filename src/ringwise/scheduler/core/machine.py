@@ -45,6 +45,7 @@ from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGua
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.defragment.movable import not_movable
 from ringwise.scheduler.defragment.moves import Moves
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
@@ -229,6 +230,7 @@ class Scheduler:
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known),
         )
+        self._moves.not_movable = lambda job, now: not_movable(self.view, job, now)
         #: Called for every job just before it is decided, with the state as the decision will see it.
         self.observer: Callable[[Session, Job], None] | None = None
         #: Called during a long cycle with its bindings so far. They are also returned at its end.

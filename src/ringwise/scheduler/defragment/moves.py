@@ -48,7 +48,7 @@ from ringwise.scheduler.defragment.live_plan import (
 )
 from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.scheduler.faults.detection import is_unfit
-from ringwise.scheduler.faults.rescheduling import owner_key, placed_as_a_whole
+from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
@@ -294,8 +294,6 @@ class Moves(Component):
                 return f"{target.name} is not where it was"
             if pod.cls.chips != len(target.chips):
                 return f"{target.name} asks for {counted(pod.cls.chips, 'chip')}"
-            if placed_as_a_whole(job, pod):
-                return f"{key} is placed as a whole: switches, SuperPoDs or racks decide where it goes"
             if not is_recreated(job, pod):
                 return f"nobody creates {target.name} again"
             owner = owner_key(job, pod)

@@ -187,7 +187,8 @@ class FaultHandler(Component):
 
         Only racks have levels of placement; other jobs have a clock while a fault of them is handled.
         """
-        if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job):
+        # M1: not for a move.
+        if LOGICAL_RACK in pod.annotations and self.jobs.was_complete(job) and not job.places:
             self._begin(job, now)
 
     def find_lost_pods(self, now: int) -> None:
