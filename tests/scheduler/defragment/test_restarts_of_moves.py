@@ -1,0 +1,187 @@
+"""M1, F1: whatever dies in the middle of a plan, no job is lost or doubled and no chip is given twice.
+
+Random clusters in virtual time with the real controller. The plan is the planner's own; the scheduler dies
+once at each boundary between two commands, or again and again at random ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.controller.machine import Controller
+from ringwise.embed.clock import SECOND, VirtualClock
+from ringwise.embed.cluster import EmbeddedCluster
+from ringwise.embed.fleets import make_fleet
+from ringwise.embed.loop import Decider, EmbeddedLoop
+from ringwise.embed.objects import TableWatch
+from ringwise.messages.commands import Command, DeletePod
+from ringwise.messages.events import Event, EvictFailed
+from ringwise.messages.move_plan import MovePlan
+from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defragment.live_plan import DONE, FAILED
+from ringwise.scheduler.defragment.search import find_plan
+from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from tests.scheduler.rig import configuration
+
+CLUSTERS = int(os.environ.get("RINGWISE_MOVE_STORMS", "6"))
+CHIP = "huawei.com/Ascend910"
+
+
+def vcjob(name: str, pods: int, chips: int) -> VcJob:
+    task = Task("worker", pods, pods, PodTemplate(PodClass(CHIP, chips), chip_containers=1))
+    return VcJob("default", name, f"uid-{name}", (task,), pods, max_retry=3)
+
+
+class MortalLoop(EmbeddedLoop):
+    """The loop of the lab, with a scheduler that dies between two commands."""
+
+    scheduler: Scheduler
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self.chosen = configuration(("enqueue", "allocate", "backfill"))
+        super().__init__(cluster, new_scheduler(self.chosen), Controller(), VirtualClock(cluster.now))
+        self._is_schedulers = False
+        #: It dies before the command of this number; None: it lives.
+        self.dies_at: int | None = None
+        self.random = random.Random(0)
+        self.die = self.refuse = 0.0
+        self.carried_out = 0
+        self.evicted: list[str] = []
+
+    def _call(self, decider: Decider, watch: TableWatch, extra: list[Event], *, always: bool) -> int:
+        self._is_schedulers = decider is self.scheduler
+        return super()._call(decider, watch, extra, always=always)
+
+    def _apply(self, commands: list[Command]) -> None:  # type: ignore[override]
+        for command in commands:
+            if self._is_schedulers:
+                if self.carried_out == self.dies_at or self.random.random() < self.die:
+                    self.dies_at = None
+                    self.replace_scheduler(new_scheduler(self.chosen))
+                    return
+                self.carried_out += 1
+            if isinstance(command, DeletePod) and command.fault:
+                if self.random.random() < self.refuse:
+                    self._for_scheduler_only.append(EvictFailed(command.uid, "a budget forbids it"))
+                    continue
+                self.evicted.append(command.uid)
+            super()._apply([command])
+            assert self.cluster.alarms == []
+        assert self.scheduler.view.inconsistencies() == []
+        assert self.scheduler.view.incidents == []
+
+
+def fragmented(seed: int) -> tuple[MortalLoop, MovePlan] | None:
+    """A cluster with holes, and the plan for a gang that waits for them; None: none is needed, or found."""
+    rng = random.Random(seed)
+    nodes = rng.choice([3, 4, 6])
+    fleet = make_fleet(nodes, "910-x8")
+    cluster = EmbeddedCluster(now=1000 * SECOND)
+    cluster.submit_all([*fleet.nodes, *fleet.reports])
+    cluster.submit(Queue("default"))
+    loop = MortalLoop(cluster)
+    sizes = [rng.choice([1, 1, 2, 2, 4]) for _ in range(nodes * 5)]
+    for number, chips in enumerate(sizes):
+        cluster.submit(vcjob(f"job-{number}", 1, chips))
+    loop.run_until(cluster.now + 10 * SECOND)
+    for number in range(len(sizes)):
+        if rng.random() < 0.6:
+            cluster.delete("VcJob", f"default/job-{number}")
+    loop.run_until(cluster.now + 10 * SECOND)
+    cluster.submit(vcjob("big", rng.choice([1, 1, 2]), 8))
+    loop.run_until(cluster.now + 10 * SECOND)
+    job = next(job for job in loop.scheduler.view.jobs.values() if job.name == "big")
+    plan = find_plan(loop.scheduler.view, job, cluster.now)
+    if not isinstance(plan, MovePlan) or not plan.moves:
+        return None
+    loop.carried_out = 0
+    return loop, replace(plan, made=cluster.now)
+
+
+def with_plans(count: int) -> Iterator[int]:
+    """Seeds of clusters that need moves."""
+    found, seed = 0, 0
+    while found < count:
+        if fragmented(seed) is not None:
+            found += 1
+            yield seed
+        seed += 1
+
+
+SEEDS = list(with_plans(CLUSTERS))
+
+
+def check(loop: MortalLoop) -> None:
+    """Every job has its pods, each once, on chips of its own; nothing is kept for anybody."""
+    cluster = loop.cluster
+    assert cluster.alarms == []
+    pods = list(cluster.all(Pod))
+    for job in cluster.all(VcJob):
+        own = [pod for pod in pods if pod.owner is not None and pod.owner.uid == job.uid]
+        assert len(own) == job.tasks[0].replicas, job.name
+        assert all(pod.node is not None and pod.phase == "Running" for pod in own) or job.name == "big"
+    held = [(pod.node, chip) for pod in pods for chip in pod.holds]
+    assert len(held) == len(set(held))
+    assert [one for one in loop.scheduler.view.reservations if one.lasting] == []
+    assert all(not job.places for job in loop.scheduler.view.jobs.values())
+
+
+def check_done(loop: MortalLoop, plan: MovePlan) -> None:
+    check(loop)
+    ended = loop.scheduler._moves.ended[plan.id]
+    assert (ended.outcome, ended.why) == (DONE, "")
+    by_name = {pod.key: pod for pod in loop.cluster.all(Pod)}
+    for move in plan.moves:
+        for planned in move.pods:
+            pod = by_name[planned.name]
+            assert pod.uid != planned.uid
+            assert (pod.node, set(pod.holds)) == (planned.node, set(planned.chips))
+    assert all(pod.phase == "Running" for pod in by_name.values())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_M1_F1_the_scheduler_dies_at_each_boundary_between_two_commands(seed: int) -> None:
+    made = fragmented(seed)
+    assert made is not None
+    loop, plan = made
+    loop.cluster.submit(plan)
+    loop.run_until(loop.cluster.now + 200 * SECOND)
+    check_done(loop, plan)
+    boundaries = loop.carried_out
+    assert boundaries > len(plan.moves)
+    for boundary in range(boundaries):
+        made = fragmented(seed)
+        assert made is not None
+        loop, plan = made
+        loop.cluster.submit(plan)
+        loop.dies_at = boundary
+        loop.run_until(loop.cluster.now + 200 * SECOND)
+        assert loop.dies_at is None
+        check_done(loop, plan)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_M1_F1_evictions_are_refused_and_the_scheduler_dies_again_and_again(seed: int) -> None:
+    for attempt in range(6):
+        made = fragmented(seed)
+        assert made is not None
+        loop, plan = made
+        loop.random = random.Random(1000 * seed + attempt)
+        loop.die, loop.refuse = 0.2, (0.3, 1.0)[attempt % 2]
+        loop.cluster.submit(plan)
+        loop.run_until(loop.cluster.now + 60 * SECOND)
+        all_refused = loop.refuse == 1.0 and plan.id in loop.scheduler._moves.ended
+        loop.die = loop.refuse = 0.0
+        # Time enough for a plan that goes on, and for its limit.
+        loop.run_until(loop.cluster.now + 1200 * SECOND)
+        check(loop)
+        outcome = loop.scheduler._moves.ended[plan.id].outcome
+        assert outcome == FAILED if all_refused else outcome in (DONE, FAILED)
+        assert not (all_refused and loop.evicted)
