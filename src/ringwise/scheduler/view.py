@@ -28,6 +28,7 @@ from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
+from ringwise.scheduler.defragment.live_plan import NO_MOVES, MovesView
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.detection import Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
@@ -63,6 +64,8 @@ class History:
     set_aside: Mapping[str, int] = field(default_factory=dict)
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
+    #: M1.
+    moves: MovesView = NO_MOVES
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -308,6 +311,11 @@ class SchedulerView:
     def incidents(self) -> Sequence[Incident]:
         """Failures inside plugins and actions."""
         return self._history.incidents
+
+    @property
+    def moves(self) -> MovesView:
+        """M1: plans of moves that are carried out, and how the last ones ended."""
+        return self._history.moves
 
     def plan_of(self, job: str) -> JobPlan | None:
         """How a job of the last cycle that was placed as a whole got its nodes."""

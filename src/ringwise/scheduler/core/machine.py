@@ -219,7 +219,7 @@ class Scheduler:
                 self._rescheduling,
             )
         )
-        self._history = History(set_aside=self._backoff.set_aside)
+        self._history = History(set_aside=self._backoff.set_aside, moves=self._moves)
         self.view = SchedulerView(
             state=state,
             book=self._book,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Protocol
 
 from ringwise.framework.job import PlannedPlace
 from ringwise.messages.move_plan import MovePlan, PlannedPod, plain_plan, read_plan
@@ -89,6 +90,48 @@ class MovedJob:
     owner: str
     at: int
     chips: int
+
+
+class MovesView(Protocol):
+    """What may be read of the plans that are carried out."""
+
+    @property
+    def plans(self) -> Mapping[str, LivePlan]:
+        """By id, in the order in which they were accepted; one that failed while pods return."""
+
+    @property
+    def ended(self) -> Mapping[str, EndedPlan]:
+        """By id, the last ones."""
+
+    @property
+    def moved(self) -> Sequence[MovedJob]:
+        """Within the last day."""
+
+    @property
+    def counts(self) -> MoveCounts: ...
+
+
+@dataclass(slots=True)
+class MoveCounts:
+    """Since the start."""
+
+    #: Plans that were accepted, and how they ended; refused ones have failed.
+    accepted: int = 0
+    done: int = 0
+    failed: int = 0
+    #: Chip-nanoseconds: what the jobs that waited did not have to wait, and what the moves cost.
+    saved: int = 0
+    spent: int = 0
+
+
+class _NoMoves:
+    plans: Mapping[str, LivePlan] = MappingProxyType({})
+    ended: Mapping[str, EndedPlan] = MappingProxyType({})
+    moved: Sequence[MovedJob] = ()
+    counts = MoveCounts()
+
+
+NO_MOVES: MovesView = _NoMoves()
 
 
 def place_of(pod: PlannedPod) -> PlannedPlace:

@@ -37,6 +37,7 @@ from ringwise.scheduler.defragment.live_plan import (
     REFUSED,
     EndedPlan,
     LivePlan,
+    MoveCounts,
     MovedJob,
     MovingJob,
     MovingPod,
@@ -103,9 +104,7 @@ class Moves(Component):
         self.ended: dict[str, EndedPlan] = {}
         #: Within the last day.
         self.moved: list[MovedJob] = []
-        #: Since the start: plans that were accepted, and how they ended; chip-nanoseconds saved and spent.
-        self.accepted = self.done = self.failed = 0
-        self.saved = self.spent = 0
+        self.counts = MoveCounts()
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
         self._asked: list[MovePlan] = []
@@ -220,14 +219,14 @@ class Moves(Component):
             live, why = None, f"nothing is known of {error.args[0]}"
         if live is None:
             self._note(EndedPlan(plan.id, plan.job, plan.moved_jobs, REFUSED, why, now))
-            self.failed += 1
+            self.counts.failed += 1
             waiting = self._book.jobs.get(plan.job)
             if waiting is not None:
                 message = f"no job is moved for it: {why}"
                 self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
             return
         self.plans[plan.id] = live
-        self.accepted += 1
+        self.counts.accepted += 1
         self.changed = True
         for job in live.jobs:
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
@@ -464,11 +463,11 @@ class Moves(Component):
         plan = live.plan
         self._note(EndedPlan(plan.id, plan.job, plan.moved_jobs, outcome, why, now))
         if outcome == DONE:
-            self.done += 1
-            self.saved += plan.saving or 0
-            self.spent += plan.cost
+            self.counts.done += 1
+            self.counts.saved += plan.saving or 0
+            self.counts.spent += plan.cost
         else:
-            self.failed += 1
+            self.counts.failed += 1
         for moving in live.jobs:
             job = self._book.jobs.get(moving.job)
             if job is None:
