@@ -14,6 +14,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+from ringwise.apps.aside import Aside, QuestionFailedError
+from ringwise.apps.auto_moves import is_wanted, keep_moving
 from ringwise.apps.extensions import (
     installed_registry,
     installed_specs,
@@ -26,7 +28,12 @@ from ringwise.controller.machine import Controller
 from ringwise.controller.pod_groups import PodGroupController
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.run import idle_event_loop
-from ringwise.kube.run.core_thread import ControllerAdapter, MachineAdapter, SchedulerAdapter
+from ringwise.kube.run.core_thread import (
+    ControllerAdapter,
+    CoreStoppedError,
+    MachineAdapter,
+    SchedulerAdapter,
+)
 from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
@@ -223,6 +230,9 @@ async def serve(
             asyncio.create_task(_watch_file(file, runner), name="configuration file"),
             asyncio.create_task(_log_broken_packages(runner), name="installed packages"),
         ]
+        if options.with_scheduler and not options.shadow:
+            moving = _move_jobs(runner, lambda: current[0])
+            watching.append(asyncio.create_task(moving, name="moves"))
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
         try:
@@ -295,6 +305,27 @@ def _freeze_memory() -> None:
     # More would be a longer pause each time, and events wait for it.
     gc.set_threshold(_GC_THRESHOLD)
     gc.enable()
+
+
+async def _move_jobs(runner: Runner, scheduler: Callable[[], Scheduler]) -> None:
+    """`defragment: auto`: plans are found by copies of this process."""
+
+    async def wanted() -> bool:
+        if not runner.deciding.is_set():
+            return False
+        try:
+            return await runner.ask(lambda now: is_wanted(scheduler().view, now))
+        except CoreStoppedError:
+            return False
+
+    async def copy(fork: Callable[[Scheduler, int], Any]) -> Any:
+        try:
+            return await runner.ask(lambda now: fork(scheduler(), now))
+        except CoreStoppedError as error:
+            raise QuestionFailedError(str(error)) from None
+
+    await runner.deciding.wait()
+    await keep_moving(wanted, copy, lambda event: runner.put([event]), Aside())
 
 
 async def _log_broken_packages(runner: Runner) -> None:

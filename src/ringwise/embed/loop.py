@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ringwise.embed.clock import SimulationClock, VirtualClock
@@ -58,6 +58,8 @@ class EmbeddedLoop:
         #: For the scheduler alone: what it wrote before it started, and commands that failed.
         self._for_scheduler_only: list[Event] = _rescheduling(cluster)
         self._injected: list[Event] = []
+        #: What is computed beside the scheduler when nothing happens any more at a time, as events.
+        self.aside: Callable[[int], Sequence[Event]] | None = None
 
     def inject(self, *events: Event) -> None:
         """Deliver events that do not come from objects: a new configuration, a user's command for a job."""
@@ -86,7 +88,9 @@ class EmbeddedLoop:
             executed += self._call(self.scheduler, self._for_scheduler, extra, always=not rounds)
             total += executed
             if not executed and not self._injected and not self._for_scheduler_only and self._settled():
-                return total
+                if self.aside is None or not (found := self.aside(self.cluster.now)):
+                    return total
+                self.inject(*found)
         raise NotConvergingError(
             f"no end after {MAX_ROUNDS} rounds and {counted(total, 'command')}: {self.done}"
         )

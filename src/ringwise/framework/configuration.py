@@ -176,6 +176,24 @@ class Settings:
             '(plan), or carried out as well for jobs with `ringwise.io/movable: "true"` (auto)',
         )
     )
+    move_chips_per_hour: int = _setting(
+        integer(
+            "move-chips-per-hour",
+            32,
+            "with `defragment: auto`, how many chips are moved within an hour at most",
+            minimum=0,
+            maximum=1_000_000,
+        )
+    )
+    move_again_after: int = _setting(
+        integer(
+            "move-again-after",
+            _DAY,
+            "with `defragment: auto`, how long a job that was moved is not moved again",
+            maximum=30 * _DAY,
+            unit="seconds",
+        )
+    )
     restart_cost: int = _setting(
         integer(
             "restart-cost",

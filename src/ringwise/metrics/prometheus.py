@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from ringwise.metrics.families import HistogramFamily, MetricSet, counter, gauge
 
 _SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+#: In chip-nanoseconds.
+_CHIP_HOUR = 3600 * 1_000_000_000
 _MILLISECONDS = tuple(seconds * 1000 for seconds in _SHORT)
 
 
@@ -44,6 +46,20 @@ class Metrics(MetricSet):
         self._left_out = gauge(
             "ringwise_rescheduling_left_out",
             "Entries about rescheduled jobs that do not fit into their ConfigMap",
+        )
+        self._moves = counter(
+            "ringwise_move_plans",
+            "Plans of moves that the scheduler accepted (planned), and how they ended: done or failed",
+            "outcome",
+        )
+        self._saved = counter(
+            "ringwise_moves_saved_chip_hours",
+            "Chips of jobs that waited times the hours that they started sooner because others moved",
+        )
+        self._unusable = gauge(
+            "ringwise_chips_unusable_for_head",
+            "Free chips while the first job of a queue asks for no more of them and does not fit",
+            "resource",
         )
         self._chips = gauge(
             "ringwise_chips",
@@ -122,6 +138,14 @@ class Metrics(MetricSet):
         self._before_drain.set(before_drain, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)
+
+    def moves(self, counts: Mapping[str, int], saved: int) -> None:
+        for outcome, number in counts.items():
+            self._moves.inc(outcome, by=number)
+        self._saved.inc(by=saved / _CHIP_HOUR)
+
+    def unusable_chips(self, resource: str, chips: int) -> None:
+        self._unusable.set(chips, resource)
 
     def rescheduling_left_out(self, entries: int) -> None:
         self._left_out.set(entries)

@@ -163,7 +163,7 @@ def test_M1_F1_the_scheduler_dies_at_each_boundary_between_two_commands(seed: in
         loop.cluster.submit(plan)
         loop.dies_at = boundary
         loop.run_until(loop.cluster.now + 200 * SECOND)
-        assert loop.dies_at is None
+        assert loop.carried_out > boundary
         check_done(loop, plan)
 
 

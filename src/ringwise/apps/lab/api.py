@@ -34,6 +34,7 @@ from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
 from ringwise.apps.lab.queries import QUERIES, LabAnswers, time_ahead
 from ringwise.apps.lab.submission import Submission
+from ringwise.apps.moves import progress_of, result_of
 from ringwise.apps.sources.names import KINDS, UnknownNameError, all_names, find_name
 from ringwise.apps.suspension import ACTIONS, NotPossibleError, Wish, job_change_document, message_of
 from ringwise.apps.targets import NODE, SUPERPOD, UnknownTargetError, find_target, isolation_of, named
@@ -41,6 +42,7 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.messages.move_plan import read_plan
 from ringwise.state.model import Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import (
@@ -98,6 +100,9 @@ class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
     #: Another queue or priority class of a job.
     queue: str | None = None
     priority: str | None = None
+    #: Of moves, as values of JSON; and the id of one that is followed.
+    plan: dict[str, Any] | None = None
+    id: str | None = None
 
     def word(self, name: str) -> str:
         """Raises ObjectRefusedError where the request does not name it."""
@@ -111,7 +116,7 @@ NODE_ACTIONS = frozenset({"cordon", "uncordon", "ready", "unready"})
 
 #: Questions that try placements, or read a whole journal.
 LONG_QUERIES = frozenset(
-    {"capacity", "defrag-plan", "describe", "doctor", "drain", "drain-plan", "place", "story", "why"}
+    {"capacity", "defrag-plan", "describe", "doctor", "drain", "drain-plan", "moves", "place", "story", "why"}
 )
 
 #: Raised before anything was changed.
@@ -349,6 +354,29 @@ class LabServer:
             "over": not done and (live.settings.speed is None or live.now >= limit),
         }
 
+    def _move(self, request: ChangeRequest) -> Any:
+        """M1: have a plan of moves carried out."""
+        try:
+            plan = read_plan(request.plan)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ObjectRefusedError("the request has no plan of moves") from None
+        self.live.move(plan)
+        return {"now": self.live.now}
+
+    def _follow(self, request: ChangeRequest) -> Any:
+        """How a plan of moves ended, if it has; virtual time passes until then."""
+        live, limit, plan = self.live, request.until or 0, request.word("id")
+        moves = live.view.moves
+        live.advance_until(lambda: plan in moves.ended, limit)
+        moves = live.view.moves
+        ended, running = moves.ended.get(plan), moves.plans.get(plan)
+        return {
+            "now": live.now,
+            "over": ended is None and (live.settings.speed is None or live.now >= limit),
+            "result": None if ended is None else result_of(ended),
+            "progress": progress_of(running),
+        }
+
     def _isolate(self, action: str, request: ChangeRequest) -> Any:
         live, text = self.live, request.word("target")
         by, reason, chip = (request.word(name) for name in ("by", "reason", "chip"))
@@ -436,6 +464,10 @@ class LabServer:
             return self._fault(action, request)
         if action == "drain":
             return self._drain(request)
+        if action == "move":
+            return self._move(request)
+        if action == "follow":
+            return self._follow(request)
         if action == "settle":
             return self._settle(request)
         if action == "pass":

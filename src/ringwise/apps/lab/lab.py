@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ringwise.apps.auto_moves import INTERVAL, automatic_plan, is_wanted
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab import faults
 from ringwise.apps.lab.folder import LabFolder
@@ -27,7 +28,7 @@ from ringwise.apps.suspension import (
 from ringwise.apps.targets import replaces
 from ringwise.controller.machine import Controller
 from ringwise.durations import time_text
-from ringwise.embed.clock import ScaledClock, VirtualClock
+from ringwise.embed.clock import SECOND, ScaledClock, VirtualClock
 from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
@@ -38,7 +39,8 @@ from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
 from ringwise.manifests.bundle import Bundle
-from ringwise.messages.events import ConfigurationSeen, JobCommand
+from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen
+from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
@@ -145,6 +147,9 @@ class LiveLab:
         self.journal = LabJournal(folder, settings.journal_bytes)
         self.scheduler = self._new_scheduler()
         self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
+        self.lab.aside = self._automatic_moves
+        #: When moves were last looked for.
+        self._looked_for_moves: int | None = None
 
     def _start_plugins(self, mount_by: str | None) -> DevicePlugins | None:
         if mount_by is None:
@@ -531,6 +536,23 @@ class LiveLab:
         for key in pods:
             self.cluster.delete("Pod", key)
         self.turn()
+
+    def move(self, plan: MovePlan) -> None:
+        """M1: have a plan of moves carried out."""
+        self._catch_up()
+        self.cluster.submit(replace(plan, made=self.cluster.now))
+        self.turn()
+
+    def _automatic_moves(self, now: int) -> list[MovePlanSeen]:
+        """`defragment: auto`."""
+        last = self._looked_for_moves
+        if last is not None and now < last + INTERVAL * SECOND:
+            return []
+        if not is_wanted(self.view, now):
+            return []
+        self._looked_for_moves = now
+        plan = automatic_plan(self.view, now)
+        return [] if plan is None else [MovePlanSeen(plan)]
 
     def inject_fault(self, kind: str, nodes: Sequence[str], **described: Any) -> None:
         """Break hardware of nodes; `described` as `faults.inject` takes it. Raises ObjectRefusedError."""

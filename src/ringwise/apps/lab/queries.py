@@ -28,6 +28,7 @@ from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import Bundle
+from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
@@ -230,6 +231,11 @@ def _status(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
     return {**status_document(live), "wrong": live.view.inconsistencies()}
 
 
+def _moves(answers: LabAnswers, parameters: Parameters) -> dict[str, Any]:
+    document, plans = answers.moves_to_apply(parameters.get("job"), parameters.get("namespace"))
+    return {"document": document, "plans": [plain_plan(plan) for plan in plans]}
+
+
 QUERIES: dict[str, Query] = {
     "status": _status,
     "get": _get,
@@ -245,6 +251,7 @@ QUERIES: dict[str, Query] = {
     "defrag-plan": lambda answers, parameters: answers.defrag_plan(
         parameters.get("job"), parameters.get("namespace")
     ),
+    "moves": _moves,
     "top": lambda answers, _parameters: answers.top(),
     "why": _why,
     "story": lambda answers, parameters: answers.story(

@@ -11,9 +11,11 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
+from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
@@ -264,11 +266,23 @@ class ClusterAnswers(ABC):
 
     def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument:
         """Raises UnknownJobError."""
+        return self._planned_moves(job, namespace)[0]
+
+    def moves_to_apply(
+        self, job: str | None = None, namespace: str | None = None
+    ) -> tuple[DefragPlanDocument, list[MovePlan]]:
+        """The same, and the plans as they are sent. Raises UnknownJobError."""
+        document, plans = self._planned_moves(job, namespace)
+        return document, [with_saving(self.decided.view, plan, self.now) for plan in plans]
+
+    def _planned_moves(
+        self, job: str | None, namespace: str | None
+    ) -> tuple[DefragPlanDocument, list[MovePlan]]:
         view = self.decided.view
         budgets, left_out = self._disruption_budgets()
         name = None if job is None else qualified(job, namespace)
         found = plan_moves(view, self.now, name, budgets)
-        return defrag_plan_document(view, self.now, *found[:2], [*left_out, *found[2]])
+        return defrag_plan_document(view, self.now, *found[:2], [*left_out, *found[2]]), found[0]
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         """Those that evictions have to keep, and what could not be read of them, as sentences."""

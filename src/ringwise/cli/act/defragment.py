@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 @click.command("defrag")
 @click.option("--plan", is_flag=True, help="Show which jobs would move where, and what it costs.")
+@click.option("--apply", is_flag=True, help="Move them, after a question that names the jobs.")
+@click.option("-y", "--yes", is_flag=True, help="With --apply: do not ask.")
 @click.option(
     "--for",
     "job",
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 )
 @source_options()
 @output_option
-def defrag_command(plan: bool, job: str | None, output: str, **options: Any) -> None:
+def defrag_command(plan: bool, apply: bool, yes: bool, job: str | None, output: str, **options: Any) -> None:
     """Move running jobs so that a job starts that waits for holes between them.
 
     Enough chips are free for such a job, but in the wrong places: a whole node is wanted, and each has a pod.
@@ -33,10 +35,18 @@ def defrag_command(plan: bool, job: str | None, output: str, **options: Any) -> 
     --plan tries it on a copy and changes nothing. Jobs that must not be moved stay: those with
     `ringwise.io/movable: "false"` or `volcano.sh/preemptable: "false"`, those that nothing starts again, that
     a policy would end, or that a disruption budget protects.
+
+    --apply keeps the new places, evicts the pods with their grace, and follows the plan to its end; their
+    owners create them again. A step that fails ends the plan and gives old places back where they are free.
     """
-    if not plan:
-        raise click.UsageError("give --plan: it shows the moves and changes nothing")
+    if plan == apply:
+        raise click.UsageError("give --plan, which shows the moves and changes nothing, or --apply")
     source_of(options)
+    if apply:
+        from ringwise.cli.act.moving import apply_moves
+
+        apply_moves(job, yes, output, options)
+        return
     document = ask(options, lambda source: source.defrag_plan(job, namespace_of(options)))
 
     def draw(console: Console) -> None:

@@ -21,7 +21,7 @@ _SHOWN = 8
 _SECOND = 1_000_000_000
 
 
-def print_move_plans(console: Console, document: DefragPlanDocument) -> None:
+def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: bool = True) -> None:
     plans = document["plans"]
     if not plans and not document["without_plan"]:
         print_line(console, Text("no job waits for holes: no moves would start one"))
@@ -33,7 +33,7 @@ def print_move_plans(console: Console, document: DefragPlanDocument) -> None:
         print_line(console, Text(f"{job['namespace']}/{job['name']}: {job['reason']['message']}"))
     for sentence in document.get("left_out", ()):
         print_line(console, Text(f"not looked at: {sentence}", "yellow"))
-    if plans:
+    if plans and tried:
         print_line(console, Text("nothing was changed: the plan was tried on a copy", "dim"))
 
 

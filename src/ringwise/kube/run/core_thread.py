@@ -20,6 +20,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.scheduler.defragment.heads import asked_by_heads
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts
 
 _LOG = Logger()
@@ -103,6 +104,8 @@ class SchedulerAdapter:
         self._left_out = 0
         #: How often jobs had been set aside then, by reason.
         self._set_aside: dict[str, int] = {}
+        #: Plans of moves then, by outcome, and what they saved.
+        self._moves: dict[str, int] = {}
         #: How many bindings of the current cycle were sent early, and the uids of their pods.
         self._sent = 0
         self._sent_early: set[str] = set()
@@ -161,9 +164,22 @@ class SchedulerAdapter:
                 entries=view.rescheduling_left_out,
             )
         self._left_out = view.rescheduling_left_out
+        self._count_moves(observer)
         drained = before_drain_counts(view.cluster, view.settings, view.now)
+        asked = asked_by_heads(view)
         for resource, counts in chip_counts(view.cluster, view.now).items():
             observer.chips(resource, counts, drained.get(resource, 0))
+            free = counts.get("free", 0)
+            unusable = any(chips <= free for chips in asked.get(resource, ()))
+            observer.unusable_chips(resource, free if unusable else 0)
+
+    def _count_moves(self, observer: ComponentObserver) -> None:
+        counts = self.scheduler.view.moves.counts
+        now = {"planned": counts.accepted, "done": counts.done, "failed": counts.failed}
+        more = {outcome: number - self._moves.get(outcome, 0) for outcome, number in now.items()}
+        if any(more.values()):
+            observer.moves(more, counts.saved - self._moves.get("saved", 0))
+            self._moves = {**now, "saved": counts.saved}
 
 
 class ControllerAdapter:

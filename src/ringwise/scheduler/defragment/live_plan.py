@@ -105,7 +105,7 @@ class MovesView(Protocol):
 
     @property
     def moved(self) -> Sequence[MovedJob]:
-        """Within the last day."""
+        """Lately: automatic moves have limits."""
 
     @property
     def counts(self) -> MoveCounts: ...

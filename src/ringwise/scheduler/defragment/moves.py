@@ -62,8 +62,7 @@ VERSION = 1
 _SECOND = 1_000_000_000
 #: M1: after the last evicted pod is gone.
 LIMIT = 120 * _SECOND
-#: Automatic moves have limits per hour and per day.
-DAY = 24 * 3600 * _SECOND
+_HOUR = 3600 * _SECOND
 #: After this a plan that was sent has no effect.
 MAX_AGE = 600 * _SECOND
 #: A larger plan is refused: it would not fit into the record of F1 beside others.
@@ -102,7 +101,7 @@ class Moves(Component):
         self.plans: dict[str, LivePlan] = {}
         #: By id, the last ones.
         self.ended: dict[str, EndedPlan] = {}
-        #: Within the last day.
+        #: Lately: automatic moves have limits.
         self.moved: list[MovedJob] = []
         self.counts = MoveCounts()
         #: Whether anything changed that survives a restart (F1).
@@ -230,8 +229,9 @@ class Moves(Component):
         self.changed = True
         for job in live.jobs:
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
-            self.moved.append(MovedJob(job.owner, now, chips))
-        self.moved = [one for one in self.moved if one.at > now - DAY][-MAX_MOVED:]
+            self.moved.append(MovedJob(job.pods_owner or job.owner, now, chips))
+        kept = max(_HOUR, self._configuration.settings.move_again_after * _SECOND)
+        self.moved = [one for one in self.moved if one.at > now - kept][-MAX_MOVED:]
         self._reserve_all(live)
         for moving in live.jobs:
             message = f"{_moves_text(moving)}, so that {plan.job} can start"
@@ -607,6 +607,13 @@ class Moves(Component):
         for job in list(self._book.jobs.values()) if self.plans else ():
             self._attach(job)
         self.changed = self.changed or bool(self.plans)
+
+
+def moved_as(job: Job) -> str:
+    """The owner by which a job that was moved is remembered."""
+    pod = next(iter(job.pods.values()), None)
+    alone = owner_of_pod(pod) if pod is not None and pod.group is None else ""
+    return alone or owner_key(job, pod)
 
 
 def _each(given: object, read: Callable[..., Any]) -> Iterator[Any]:

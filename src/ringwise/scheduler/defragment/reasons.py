@@ -112,6 +112,13 @@ STARTS_WITHOUT_MOVES = ReasonKind(
     (),
     CAPACITY,
 )
+MOVED_LATELY = ReasonKind(
+    "moved-lately",
+    Stage.GANG,
+    "{job} was moved within the last {hours:hour}",
+    ("wait", "set `move-again-after` in the configuration to a shorter time"),
+    frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
+)
 NOT_WAITING = ReasonKind(
     "not-waiting",
     Stage.GANG,

@@ -66,6 +66,26 @@ class JobChangeDocument(TypedDict):
     text: Annotated[str, Meta(description="What became of it, for people.")]
 
 
+class AppliedPlanFields(TypedDict):
+    """What became of a plan of moves."""
+
+    id: str
+    job: Annotated[str, Meta(description="Key of the job that waited.")]
+    moved: Annotated[list[str], Meta(description="Keys of the jobs that were to move.")]
+    outcome: Annotated[
+        str, Meta(description="done, failed or refused; running where the command did not wait.")
+    ]
+    why: Annotated[str, Meta(description="Why it failed or was refused.")]
+
+
+class MovesDocument(TypedDict):
+    """What became of plans of moves that were to be carried out."""
+
+    schema: Literal["ringwise.io/moves/v1"]
+    plans: list[AppliedPlanFields]
+    left: Annotated[int, Meta(description="Plans that were not begun because one before failed.")]
+
+
 class AdvanceDocument(TypedDict):
     """The time of the lab after it was advanced."""
 

@@ -87,6 +87,7 @@ DOCUMENTS = (
     DocumentKind(cluster.JobDocument, "ringwise describe job"),
     DocumentKind(changes.JobChangeDocument, "ringwise requeue", "ringwise resume", "ringwise suspend"),
     DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
+    DocumentKind(changes.MovesDocument, "ringwise defrag --apply"),
     DocumentKind(cluster.NodeDocument, "ringwise describe node"),
     DocumentKind(
         changes.NodeChangeDocument,

@@ -1,0 +1,105 @@
+"""`defragment: auto`: moves without a question, for jobs that allow it, and only where they pay.
+
+The plan is found aside, by a copy of the process, and enters the core as an event; what it does then is the
+same as for a plan of `ringwise defrag --apply`. Only the first job of each queue is planned for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.apps.moves import with_saving
+from ringwise.framework.job import Job
+from ringwise.log import Logger
+from ringwise.messages.events import MovePlanSeen
+from ringwise.messages.move_plan import MovePlan, plain_plan, read_plan
+from ringwise.reasons import Reason
+from ringwise.scheduler.defragment.heads import waits_for_room
+from ringwise.scheduler.defragment.movable import only_willing
+from ringwise.scheduler.defragment.moves import moved_as
+from ringwise.scheduler.defragment.reasons import MOVED_LATELY
+from ringwise.scheduler.defragment.search import planning
+from ringwise.scheduler.view import SchedulerView
+
+_LOG = Logger()
+_SECOND = 1_000_000_000
+_HOUR = 3600 * _SECOND
+#: Seconds between two searches.
+INTERVAL = 60
+
+
+def chips_left(view: SchedulerView, now: int) -> int:
+    """How many chips may still be moved within this hour."""
+    used = sum(one.chips for one in view.moves.moved if one.at > now - _HOUR)
+    return max(0, view.settings.move_chips_per_hour - used)
+
+
+def is_wanted(view: SchedulerView, now: int) -> bool:
+    """Whether it is worth looking for a plan: quick, and asked of the scheduler itself."""
+    if view.settings.defragment != "auto" or view.moves.plans or not chips_left(view, now):
+        return False
+    return any(map(waits_for_room, view.jobs.values()))
+
+
+def automatic_plan(view: SchedulerView, now: int) -> MovePlan | None:
+    """The first plan that keeps all limits and pays."""
+    left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
+    lately = {one.owner for one in view.moves.moved if one.at > now - again}
+
+    def permit(job: Job) -> Reason | None:
+        if moved_as(job) in lately:
+            return MOVED_LATELY(job=f"{job.namespace}/{job.name}", hours=again // _HOUR)
+        return only_willing(job)
+
+    found: list[MovePlan] = []
+    with planning(view, now, permit) as planner:
+        queues: set[str] = set()
+        for job in planner.waiting():
+            if job.queue in queues or not waits_for_room(job):
+                continue
+            queues.add(job.queue)
+            plan = planner.find(job)
+            if isinstance(plan, MovePlan) and 0 < plan.moved_chips <= left:
+                found.append(plan)
+    for plan in found:
+        valued = with_saving(view, plan, now)
+        if valued.saving is not None and valued.saving >= valued.cost:
+            return replace(valued, made=now)
+    return None
+
+
+# -- aside
+
+
+async def keep_moving(
+    wanted: Callable[[], Awaitable[bool]],
+    copy: Callable[..., Awaitable[Any]],
+    put: Callable[[MovePlanSeen], object],
+    aside: Aside,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+) -> None:
+    """Look for a plan from time to time, for as long as the task lives. `copy`: see `Aside.answer`."""
+    while True:
+        await sleep(INTERVAL)
+        try:
+            if not await wanted():
+                continue
+            answer = await aside.answer(copy, lambda scheduler, now: _encoded(scheduler.view, now))
+        except (TooManyQuestionsError, QuestionFailedError) as error:
+            _LOG.warning("no moves were looked for", why=str(error))
+            continue
+        found = json.loads(answer)
+        if found is not None:
+            plan = read_plan(found)
+            _LOG.info("jobs are moved", plan=plan.id, job=plan.job, moved=list(plan.moved_jobs))
+            put(MovePlanSeen(plan))
+
+
+def _encoded(view: SchedulerView, now: int) -> bytes:
+    plan = automatic_plan(view, now)
+    return json.dumps(None if plan is None else plain_plan(plan)).encode()

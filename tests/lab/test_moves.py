@@ -1,0 +1,213 @@
+"""M1 in a lab: plans are applied, automatic moves keep their limits, and replay repeats all of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ringwise.apps.auto_moves import chips_left
+from ringwise.apps.journal.format import open_journal
+from ringwise.apps.lab.client import LabClient
+from ringwise.apps.lab.folder import LabFolder
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
+from ringwise.apps.lab.queries import LabAnswers
+from ringwise.apps.replay import replay
+from ringwise.embed.clock import SECOND
+from ringwise.messages.move_plan import plain_plan
+from ringwise.scheduler.defragment.live_plan import DONE
+from ringwise.state.model import Pod, PodClass
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.topology.boards import shipped_catalog
+from ringwise.wellknown import EXPECTED_DURATION, MOVABLE, RESTART_COST
+from tests.lab.rig import Terminal, job, nodes, running
+
+CHIP = "huawei.com/Ascend910"
+START = 1_700_000_000 * SECOND
+
+
+def vcjob(name: str, chips: int, **annotations: str) -> VcJob:
+    cls = PodClass(CHIP, chips)
+    template = PodTemplate(cls, chip_containers=1, annotations=annotations)
+    return VcJob("default", name, "", (Task("worker", 1, 1, template),), 1, annotations=annotations)
+
+
+@contextmanager
+def fragmented(path: Path, settings: str = "", **small: str) -> Iterator[LiveLab]:
+    """Two nodes: small has a chip of the first, half of the second is used; big waits for a whole node."""
+    text = f"configurations:\n- name: init-params\n  arguments: {{{settings}}}\n"
+    configuration = (text, "test") if settings else None
+    folder = LabFolder(path)
+    folder.take()
+    fleet = FleetSettings(2, "910-x8")
+    live = LiveLab(folder, LabSettings(fleet, configuration, speed=None, start=START))
+    try:
+        for name, chips, notes in (("small", 1, small), ("other", 4, {}), ("filler", 4, {})):
+            live.cluster.submit(vcjob(name, chips, **{**notes, EXPECTED_DURATION: "10h"}))
+            live.advance(5 * SECOND)
+        live.delete([("job", "default/other")])
+        live.advance(5 * SECOND)
+        live.cluster.submit(vcjob("big", 8))
+        live.turn()
+        yield live
+    finally:
+        live.close()
+        folder.leave()
+
+
+def where(live: LiveLab, job: str) -> Any:
+    return next(pod.node for pod in live.cluster.all(Pod) if pod.name.startswith(job))
+
+
+def check_replay(path: Path) -> None:
+    answer = replay(open_journal(LabFolder(path).journal), shipped_catalog())
+    assert answer.batches > 0
+    assert answer.difference is None
+
+
+def test_M1_a_plan_is_applied_and_replayed(tmp_path: Path) -> None:
+    with fragmented(tmp_path) as live:
+        before = where(live, "small")
+        _, (plan,) = LabAnswers(live).moves_to_apply("big")
+        # Small would run for ten hours: that is known, and so is what the move saves.
+        assert plan.saving is not None
+        assert plan.saving > plan.cost > 0
+        live.move(plan)
+        live.advance(30 * SECOND)
+        assert live.view.moves.ended[plan.id].outcome == DONE
+        assert where(live, "small") != before
+        assert where(live, "big") == before
+        assert live.cluster.alarms == []
+        counts = live.view.moves.counts
+        assert (counts.accepted, counts.done, counts.failed) == (1, 1, 0)
+        assert (counts.saved, counts.spent) == (plan.saving, plan.cost)
+    check_replay(tmp_path)
+
+
+def test_M1_a_plan_goes_on_after_a_restart_of_the_lab(tmp_path: Path) -> None:
+    with fragmented(tmp_path) as live:
+        before = where(live, "small")
+        _, (plan,) = LabAnswers(live).moves_to_apply("big")
+        live.move(plan)
+    folder = LabFolder(tmp_path)
+    again = LiveLab(folder, LabSettings(speed=None))
+    try:
+        again.turn()
+        again.advance(30 * SECOND)
+        assert again.view.moves.ended[plan.id].outcome == DONE
+        assert where(again, "big") == before
+    finally:
+        again.close()
+
+
+def test_auto_moves_a_job_that_allows_it(tmp_path: Path) -> None:
+    with fragmented(tmp_path, "defragment: auto", **{MOVABLE: "true"}) as live:
+        before = where(live, "small")
+        live.advance(30 * SECOND)
+        (ended,) = live.view.moves.ended.values()
+        assert ended.outcome == DONE
+        assert where(live, "big") == before
+    check_replay(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "small"),
+    [
+        ("defragment: auto", {}),
+        ("defragment: plan", {MOVABLE: "true"}),
+        ("defragment: off", {MOVABLE: "true"}),
+        # A restart costs more than ten hours of eight chips.
+        ("defragment: auto", {MOVABLE: "true", RESTART_COST: "81h"}),
+        ("defragment: auto, move-chips-per-hour: 0", {MOVABLE: "true"}),
+    ],
+)
+def test_auto_moves_nobody_else(tmp_path: Path, settings: str, small: dict[str, str]) -> None:
+    with fragmented(tmp_path, settings, **small) as live:
+        live.advance(600 * SECOND)
+        assert live.view.moves.ended == {}
+        assert live.view.moves.plans == {}
+        assert where(live, "big") is None
+
+
+@pytest.mark.parametrize(("again", "moved"), [("", 1), (", move-again-after: 60", 2)])
+def test_auto_moves_a_job_once_a_day(tmp_path: Path, again: str, moved: int) -> None:
+    with fragmented(tmp_path, f"defragment: auto{again}", **{MOVABLE: "true"}) as live:
+        live.advance(30 * SECOND)
+        assert chips_left(live.view, live.now) == 31
+        here, empty = where(live, "small"), where(live, "big")
+        live.delete([("job", "default/big"), ("job", "default/filler")])
+        live.change_node(here, "cordon")
+        live.advance(120 * SECOND)
+        live.cluster.submit(vcjob("half", 4, **{EXPECTED_DURATION: "10h"}))
+        live.advance(5 * SECOND)
+        assert where(live, "half") == empty
+        live.change_node(here, "uncordon")
+        live.cluster.submit(vcjob("wide", 8))
+        live.advance(600 * SECOND)
+        assert len(live.view.moves.ended) == moved
+        assert where(live, "small") == (here if moved == 1 else empty)
+
+
+def submitted(terminal: Terminal) -> None:
+    terminal.submit(job("small", minutes=600))
+    terminal.submit(job("other", chips=4))
+    terminal.submit(job("filler", chips=4, minutes=600))
+    terminal.ok("advance 5s")
+    terminal.ok("delete job lab/other")
+    terminal.ok("advance 5s")
+    terminal.submit(job("big", chips=8))
+
+
+def test_defrag_apply_moves_the_jobs_that_its_question_names(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        submitted(terminal)
+        before = terminal.seats()["lab/small-worker-0"]
+        no = terminal.run("defrag --apply", "n\n")
+        assert no.exit_code == 1
+        assert "move lab/small and evict 1 pod?" in no.stderr
+        assert terminal.seats()["lab/small-worker-0"] == before
+        without_answer = terminal.run("defrag --apply --for lab/big", "")
+        assert without_answer.exit_code == 2
+        assert "--yes moves without asking" in without_answer.stderr
+        yes = terminal.run("defrag --apply --for lab/big -o json", "y\n")
+        assert yes.exit_code == 0, yes.output
+        (done,) = json.loads(yes.stdout)["plans"]
+        assert (done["outcome"], done["why"]) == ("done", "")
+        seats = terminal.seats()
+        assert seats["lab/small-worker-0"][0] != before[0]
+        assert seats["lab/big-worker-0"][0] == before[0]
+        # Nothing is left to do.
+        again = terminal.run("defrag --apply --yes")
+        assert again.exit_code == 0
+        assert "nothing was changed" in again.stdout
+
+
+def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(2)) as server:
+        terminal = Terminal(tmp_path)
+        submitted(terminal)
+        _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
+        client = LabClient(tmp_path)
+        client.do("move", plan=plain_plan(plan))
+        terminal.ok(f"cordon {plan.moves[0].pods[0].node}")
+        found = client.do("follow", id=plan.id, until=0)
+        assert found["result"]["outcome"] == "failed"
+        assert "takes no pods" in found["result"]["why"]
+        terminal.ok("advance 30s")
+        # It has its old place again.
+        assert terminal.seats()["lab/small-worker-0"] == (
+            plan.moves[0].old[0].node,
+            plan.moves[0].old[0].chips,
+        )
+
+
+def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        for options in ("", "--plan --apply"):
+            assert "give --plan" in terminal.run(f"defrag {options}").stderr
