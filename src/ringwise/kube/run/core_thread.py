@@ -173,7 +173,7 @@ class SchedulerAdapter:
             unusable = any(chips <= free for chips in asked.get(resource, ()))
             observer.unusable_chips(resource, free if unusable else 0)
 
-    def _count_moves(self, observer: ComponentObserver) -> None:
+    def _count_moves(self, observer: Metrics) -> None:
         counts = self.scheduler.view.moves.counts
         now = {"planned": counts.accepted, "done": counts.done, "failed": counts.failed}
         more = {outcome: number - self._moves.get(outcome, 0) for outcome, number in now.items()}
