@@ -27,7 +27,7 @@ def job_ahead(session: Session, job: Job) -> Job | None:
     if not heads or not session.is_strict:
         return None
     order = None
-    for key, place in heads.in_order(_line(session, job)):
+    for key, place in heads.in_order(line_of(session, job)):
         ahead = session.jobs.get(key)
         if key == job.key:
             return None
@@ -44,7 +44,7 @@ def waits_behind(session: Session, job: Job) -> Reason | None:
     It does not name that one: hundreds of jobs would get another reason, and their PodGroups be written,
     whenever the first of them starts. `why` names it.
     """
-    return None if job_ahead(session, job) is None else _reason(_line(session, job))
+    return None if job_ahead(session, job) is None else _reason(line_of(session, job))
 
 
 def take_turn(session: Session, job: Job) -> Reason | None:
@@ -52,7 +52,7 @@ def take_turn(session: Session, job: Job) -> Reason | None:
     # M1: a job that is moved has its place, and takes nobody's turn.
     if not session.is_strict or job.places:
         return None
-    heads, line = session.heads, _line(session, job)
+    heads, line = session.heads, line_of(session, job)
     heads.unpark(job.key)
     before = heads.first_behind(line)
     order = session.job_key(job) if before is not None else None
@@ -72,7 +72,7 @@ def note_attempt(session: Session, job: Job) -> None:
     """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
     if not session.is_strict:
         return
-    if job.places or not _waits_for_room(session, job):
+    if job.places or not _waits_for_room(session, job, job.reason):
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):
@@ -85,12 +85,18 @@ def note_attempt(session: Session, job: Job) -> None:
         if session.heads.is_too_large(shape):
             session.heads.drop(job.key)
             return
-    session.heads.put(job.key, Head(_line(session, job), session.job_key(job)))
+    session.heads.put(job.key, Head(line_of(session, job), session.job_key(job)))
 
 
-def _waits_for_room(session: Session, job: Job) -> bool:
+def blocks(session: Session, job: Job, reason: Reason | None) -> bool:
+    """Whether a job that does not start for this reason keeps those behind it in its line waiting."""
+    if not session.is_strict or not _waits_for_room(session, job, reason):
+        return False
+    return not (_is_unplaced(session, job) and session.heads.is_too_large(shape_of(job)))
+
+
+def _waits_for_room(session: Session, job: Job, reason: Reason | None) -> bool:
     """Whether it does not fit now, and others that end or give way would help it."""
-    reason = job.reason
     if reason is None or reason.code == INTERNAL_ERROR.code:
         return False
     if Trigger.CHIPS_FREED not in reason.kind.cured_by:
@@ -112,7 +118,7 @@ def _is_unplaced(session: Session, job: Job) -> bool:
     return all(session.state.pods[uid].node < 0 for uid in job.pods)
 
 
-def _line(session: Session, job: Job) -> Line:
+def line_of(session: Session, job: Job) -> Line:
     return Line(job.queue, _resource(session, job))
 
 
@@ -173,7 +179,7 @@ def waiting_in_line(session: Session, line: Line) -> list[Job]:
         for job in session.jobs.values()
         if job.queue == line.queue
         and job.reason is not None
-        and (job.reason.code == WAITS_BEHIND.code or _waits_for_room(session, job))
+        and (job.reason.code == WAITS_BEHIND.code or _waits_for_room(session, job, job.reason))
         and _resource(session, job) == line.resource
         and _is_unplaced(session, job)
     ]
@@ -185,8 +191,8 @@ def lines_to_test(session: Session) -> dict[Line, None]:
     found: dict[Line, None] = {}
     for key in session.heads.to_test:
         job = session.jobs.get(key)
-        if job is not None and _waits_for_room(session, job) and _is_unplaced(session, job):
-            found[_line(session, job)] = None
+        if job is not None and _waits_for_room(session, job, job.reason) and _is_unplaced(session, job):
+            found[line_of(session, job)] = None
     return found
 
 

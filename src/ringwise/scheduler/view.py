@@ -26,6 +26,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import NO_MOVES, MovesView
@@ -84,6 +85,7 @@ class SchedulerView:
         faults: FaultView,
         history: History,
         what_if: WhatIf,
+        run_times: RunTimes,
     ) -> None:
         self._containment = book.containment
         self._state = state
@@ -106,6 +108,8 @@ class SchedulerView:
         #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
         self.only_vcjobs_recreated = False
         self.what_if = what_if
+        #: How long jobs took lately.
+        self.run_times = run_times
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
         self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)

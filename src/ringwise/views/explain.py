@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
 from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
-from ringwise.scheduler.explain.forecast import ExpectedStart
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView

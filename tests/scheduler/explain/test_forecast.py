@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
 
 from ringwise.durations import time_text
+from ringwise.framework.statement import Statement
 from ringwise.messages import events as ev
+from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.job_expansion import pod_group_of
-from ringwise.scheduler.explain.forecast import MAX_ENDS, MAX_FIRST, ExpectedStart, StartKind
+from ringwise.scheduler.cache.run_times import KEPT, LEAST
+from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, Queue
@@ -18,6 +22,7 @@ from ringwise.views.explain import explanation_document
 from ringwise.views.version1 import as_version_1
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
+from tests.scheduler.rig import Rig
 from tests.tools.schemas import check_document
 
 SECOND = 1_000_000_000
@@ -29,6 +34,11 @@ def runs(name: str, on: str, seconds: int | None, **more: Any) -> ev.PodSeen:
     chips = more.pop("chips", range(8))
     created = NOW - 10 * SECOND
     return pod(name, len(chips), on=on, holds=chips, created=created, annotations=lasting, **more)
+
+
+def waiting(name: str, seconds: int, **more: Any) -> list[ev.Event]:
+    """A job for a whole node that says that it takes so long."""
+    return gang(name, 1, 8, annotations={"ringwise.io/expected-duration": f"{seconds}s"}, **more)
 
 
 def expected(view: SchedulerView, name: str) -> ExpectedStart:
@@ -85,43 +95,53 @@ def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
     assert ended.contested == 1
 
 
-def test_many_jobs_ahead_leave_no_time() -> None:
-    """At most 16 were counted, and a time was printed all the same."""
-    ahead = MAX_FIRST + 1
+def test_any_number_of_jobs_is_played_forward() -> None:
+    """At most 16 were counted."""
+    nodes, ahead = 3, 40
     view = told(
-        *(node(f"n{n}") for n in range(MAX_FIRST + 1)),
-        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(MAX_FIRST + 1)),
+        *(node(f"n{n}") for n in range(nodes)),
+        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(nodes)),
+        *(waiting(f"wait-{n}", 10, created=n + 1) for n in range(ahead)),
+        waiting("last", 10, created=1000),
+    )
+    # n0 is free at 50 s, n1 at 51 s, n2 at 52 s, and each again every ten seconds: 41 jobs on three nodes.
+    time = NOW + (50 + ahead % nodes + 10 * (ahead // nodes)) * SECOND
+    start = expected(view, "last")
+    assert (start.kind, start.earliest, start.latest) == (StartKind.KNOWN, time, time)
+    assert start.after == (f"default/wait-{ahead - nodes}",)
+
+
+def test_many_jobs_that_do_not_say_how_long_they_run_leave_a_bound() -> None:
+    ahead = 17
+    view = told(
+        *(node(f"n{n}") for n in range(ahead)),
+        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(ahead)),
         *(gang(f"wait-{n}", 1, 8, created=n + 1) for n in range(ahead)),
         gang("last", 1, 8, created=1000),
     )
     start = expected(view, "last")
     assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + 50 * SECOND)
-    assert start.why == f"{ahead} jobs are ahead of it"
+    assert start.why == f"{ahead} jobs before it do not say how long they run"
     assert expected(view, "wait-0").kind is StartKind.KNOWN
 
 
-def test_jobs_of_other_queues_may_be_first() -> None:
-    view = told(
-        node("n1"),
-        ev.QueueSeen(Queue("other")),
-        runs("old", "n1", 60),
-        gang("here", 1, 8, created=1),
-        gang("there", 1, 8, created=2, queue="other"),
-    )
-    start = expected(view, "here")
-    assert (start.kind, start.why) == (StartKind.NOT_BEFORE, "1 job of other queues may take the chips first")
-    # With room for both it does not matter.
-    view = told(
-        node("n1"),
-        node("n2"),
-        ev.QueueSeen(Queue("other")),
-        runs("one", "n1", 60),
-        runs("two", "n2", 90),
-        gang("here", 1, 8, created=1),
-        gang("there", 1, 8, created=2, queue="other"),
-    )
-    start = expected(view, "here")
-    assert (start.kind, start.latest) == (StartKind.KNOWN, NOW + 80 * SECOND)
+def test_queues_take_turns_as_in_a_cycle() -> None:
+    def two(first: str, second: str) -> SchedulerView:
+        return told(
+            node("n1"),
+            ev.QueueSeen(Queue("other")),
+            runs("old", "n1", 60),
+            waiting("here", 30, created=1, queue=first),
+            waiting("there", 30, created=2, queue=second),
+        )
+
+    view = two("default", "other")
+    assert expected(view, "here").latest == NOW + 50 * SECOND
+    assert expected(view, "there").latest == NOW + 80 * SECOND
+    # The order of the queues decides, not the age of the jobs.
+    view = two("other", "default")
+    assert expected(view, "here").latest == NOW + 80 * SECOND
+    assert expected(view, "there").latest == NOW + 50 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -182,19 +202,26 @@ def test_a_range_lies_between_the_job_alone_and_the_queue() -> None:
     assert (start.earliest, start.latest) == (NOW + 50 * SECOND, NOW + 80 * SECOND)
     assert start.text(NOW) == (
         f"between {time_text(NOW + 50 * SECOND)} and {time_text(NOW + 80 * SECOND)}, in 50 s to 1 min 20 s, "
-        "after the end of default/one, default/two"
+        "after the end of default/two"
     )
 
 
-def test_no_end_that_was_looked_at_is_a_bound() -> None:
-    nodes = MAX_ENDS + 2
+def test_what_was_not_looked_at_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = 66
     view = told(
         *(node(f"n{n}") for n in range(nodes)),
         *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(nodes)),
         gang("new", nodes, 8),
     )
+    last = NOW + (50 + nodes - 1) * SECOND
     start = expected(view, "new")
-    assert (start.kind, start.earliest) == (StartKind.NOT_BEFORE, NOW + (50 + MAX_ENDS - 1) * SECOND)
+    assert (start.kind, start.latest) == (StartKind.KNOWN, last)
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS_OF_ONE", 40)
+    start = expected(view, "new")
+    assert start.kind is StartKind.NOT_BEFORE
+    assert start.why == "there is too much ahead of it to look further"
+    assert start.earliest is not None
+    assert NOW < start.earliest < last
 
 
 def test_a_refused_job_has_no_start_and_a_gated_one_an_unknown_start() -> None:
@@ -202,3 +229,146 @@ def test_a_refused_job_has_no_start_and_a_gated_one_an_unknown_start() -> None:
     view = told(node("n1"), runs("old", "n1", 60), pod("three", 3), gated)
     assert explain(view, find_job(view, "three"), NOW).start is None
     assert expected(view, "g").why == "its pods are gated"
+
+
+# -- what jobs took lately -----------------------------------------------------------------------------
+
+
+def after_runs(*seconds: int) -> Rig:
+    """A node on which one job after the other ran, each for so long."""
+    rig = Rig(1)
+    for number, length in enumerate(seconds):
+        rig.submit(f"ran-{number}", chips=8)
+        rig.run()
+        rig.step(length)
+        rig.change(f"ran-{number}-0", phase="Succeeded")
+        rig.run()
+        rig.end(f"ran-{number}")
+        rig.run()
+    return rig
+
+
+def test_a_job_that_does_not_say_how_long_it_runs_is_taken_to_run_as_long_as_others() -> None:
+    rig = after_runs(100, 400, 200)
+    rig.submit("runs", chips=8)
+    rig.run()
+    rig.submit("first", chips=8)
+    rig.submit("second", chips=8)
+    rig.step(10)
+    began, found = rig.now - 10 * SECOND, estimates(rig.machine.view, rig.now)
+    first, second = found["default/first"], found["default/second"]
+    assert (first.earliest, first.latest) == (began + 100 * SECOND, began + 400 * SECOND)
+    assert (second.earliest, second.latest) == (began + 200 * SECOND, began + 800 * SECOND)
+    assert first.guess
+    assert second.guess
+    assert first.text(rig.now).endswith("; a guess from what jobs of the same size took lately")
+    # It runs longer than one of them did.
+    rig.step(140)
+    first = estimates(rig.machine.view, rig.now)["default/first"]
+    assert first.kind is StartKind.UNKNOWN, "two runs that took longer are not enough for a guess"
+
+
+@pytest.mark.parametrize("chips", [4, 8])
+def test_only_jobs_of_the_same_size_count(chips: int) -> None:
+    rig = after_runs(100, 400, 200)
+    rig.submit("runs", chips=8, queue="default")
+    rig.submit("other", chips=chips)
+    rig.run()
+    rig.submit("behind", chips=8)
+    rig.run()
+    start = estimates(rig.machine.view, rig.now)["default/behind"]
+    assert (start.latest is not None) is (chips == 8)
+
+
+def test_runs_are_forgotten() -> None:
+    """The last runs of a size count, and of sizes those of which a job ended lately."""
+    rig = after_runs(*([1_000] * 3), *([10] * KEPT))
+    rig.submit("one", chips=8)
+    rig.run()
+    job = rig.machine.view.jobs["default/one"]
+    assert rig.machine.view.run_times.guess(job, 0) == (10 * SECOND, 10 * SECOND)
+
+
+def test_a_run_counts_once_and_only_if_it_ended_by_itself() -> None:
+    rig = Rig(2)
+    for number in range(2 * LEAST):
+        rig.submit(f"job-{number}", pods=2, chips=8)
+        rig.run()
+        rig.step(10)
+        if number % 2:
+            # The first pod is reported several times after its end.
+            for _ in range(LEAST):
+                rig.change(f"job-{number}-0", phase="Succeeded")
+                rig.run()
+                rig.step(1)
+            rig.change(f"job-{number}-1", phase="Succeeded")
+            rig.run()
+        rig.end(f"job-{number}")
+        rig.run()
+        rig.submit("next", pods=2, chips=8)
+        rig.run()
+        guess = rig.machine.view.run_times.guess(rig.machine.view.jobs["default/next"], 0)
+        rig.end("next")
+        rig.run()
+        ended = (number + 1) // 2
+        assert guess == (None if ended < LEAST else ((10 + LEAST) * SECOND, (10 + LEAST) * SECOND))
+
+
+# -- what happens then ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_with_exact_durations_every_job_starts_when_it_was_expected(seed: int) -> None:
+    """In strict order, while no other job comes: asked at the beginning, and again after each end."""
+    random = Random(seed)
+    rig = Rig(random.randint(1, 4), actions=("enqueue", "allocate", "backfill"), queue_discipline="strict", reservation_after=604800)
+    rig.queue("other")
+    lengths: dict[str, int] = {}
+    for number in range(random.randint(3, 12)):
+        name, length = f"job-{number}", random.randint(1, 300)
+        pods, chips = random.choice([(1, 1), (1, 2), (1, 4), (1, 8), (1, 8), (2, 8), (3, 8)])
+        queue = "default"
+        rig.submit(name, pods=pods, chips=chips, expected=f"{length}s", queue=queue)
+        lengths[name] = length
+    rig.run()
+    ends: dict[str, int] = {}
+    expected_at: dict[str, int | None] = {}
+    for _ in range(2 * len(lengths)):
+        view = rig.machine.view
+        for name in lengths:
+            if name not in ends and rig.places(name):
+                assert expected_at.get(name, rig.now) == rig.now, name
+                ends[name] = rig.now + lengths[name] * SECOND
+        for key, start in estimates(view, rig.now).items():
+            name = key.removeprefix("default/")
+            assert start.earliest == start.latest
+            if expected_at.setdefault(name, start.latest) != start.latest:
+                pytest.fail(f"{name} was expected at {expected_at[name]}, now at {start.latest}")
+        later = [end for end in ends.values() if end > rig.now]
+        if not later:
+            break
+        rig.now = min(later)
+        for name, end in ends.items():
+            if end == rig.now:
+                rig.end(name)
+        rig.run()
+    never = {name for name in lengths if name not in ends}
+    assert all(expected_at.get(name) is None for name in never)
+
+
+def test_many_nodes_and_jobs_cost_bounded_steps() -> None:
+    """One play for all jobs: four times as many cost four times as many statements, not sixteen times."""
+
+    def statements(jobs: int) -> int:
+        view = told(
+            *(node(f"n{n}") for n in range(20)),
+            *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(20)),
+            *(waiting(f"wait-{n}", 10 + n % 7, created=n + 1) for n in range(jobs)),
+        )
+        before = Statement.made
+        found = estimates(view, NOW)
+        assert len(found) == jobs
+        assert all(start.latest is not None for start in found.values())
+        return Statement.made - before
+
+    assert statements(400) < 5 * statements(100)

@@ -28,6 +28,7 @@ from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.component import Components
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
@@ -155,6 +156,7 @@ class Scheduler:
             self._awaited,
         )
         inventory = Inventory(state)
+        run_times = RunTimes(state, self._book, usage)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
             self._book,
@@ -214,6 +216,7 @@ class Scheduler:
                 fault_times,
                 self._moves,
                 inventory,
+                run_times,
                 gangs,
                 TorSharePublisher(state, self._book.jobs, topology, self._configuration),
                 self._rescheduling,
@@ -229,6 +232,7 @@ class Scheduler:
             faults=FaultView(self._faults, self._previous, self._rescheduling, fault_times),
             history=self._history,
             what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known),
+            run_times=run_times,
         )
         self._moves.not_movable = lambda job, now: not_movable(self.view, job, now)
         #: Called for every job just before it is decided, with the state as the decision will see it.

@@ -1,163 +1,75 @@
-"""When a pending job can be expected to start, from the expected durations of running jobs.
+"""When waiting jobs can be expected to start: the queues are played forward, for all jobs at once.
 
-What is not known is not a time: an answer is a range of times, a time before which the job does not start,
-or the reason why neither is known.
+Running jobs end one after the other in virtual time, on the live state, which is restored at the end. After
+each end the waiting jobs are tried in the order in which a cycle serves them; a job that starts ends after
+its own duration. Twice where durations are not known exactly: with all ends as late as they may be, which
+gives the latest start, and as early as they may be, which gives the earliest. A job that does not say how
+long it runs, and of which nothing can be guessed, may end at any moment and may never end.
+
+What is not played: jobs that come later, new reservations for jobs that wait long, evictions, faults.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, NamedTuple
 
-from ringwise.durations import duration_text, time_text
-from ringwise.framework.gangs.gang_placement import place_gang
+from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
+from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.queue_discipline import blocks, line_of, shape_of
+from ringwise.framework.queue_heads import Line
+from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Statement
-from ringwise.grammar import counted
-from ringwise.reasons import Stage
+from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
+from ringwise.framework.statement import Eviction, Statement
+from ringwise.grammar import agrees, counted
+from ringwise.messages.containment import describe
+from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
+from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.what_if import WhatIf
+from ringwise.scheduler.explain.what_if import NO_JOB
 from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.chips import chips_of
 
-#: Ends of running jobs that are looked at.
-MAX_ENDS = 64
-#: With more jobs that may come first nobody knows who takes which chips.
-MAX_FIRST = 16
-#: Pods of jobs that do not say how long they run; with more of them nothing is tried.
-_MAX_PODS = 8_000
-
-#: Jobs that the text names.
+#: Pods that may be placed or released in one direction; an attempt counts like some of them. What starts
+#: later starts not before that moment.
+STEPS = 60_000
+#: The same where one job is asked about.
+STEPS_OF_ONE = 4_000
+#: What an attempt costs besides its pods.
+_ATTEMPT = 10
+#: Ends that an answer names.
 _NAMED = 5
+_SECOND = 1_000_000_000
 
 
-class StartKind(enum.StrEnum):
-    #: Between `earliest` and `latest`, which are the same where it is one time.
-    KNOWN = "known"
-    #: Not before `earliest`.
-    NOT_BEFORE = "not-before"
-    UNKNOWN = "unknown"
+def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
+    """When each waiting job starts, by its key; without those that are refused.
 
-
-@dataclass(frozen=True, slots=True)
-class ExpectedStart:
-    """When a waiting job starts, if running jobs end as they say and no other job comes."""
-
-    kind: StartKind
-    #: Nanoseconds since 1970.
-    earliest: int | None = None
-    latest: int | None = None
-    #: Jobs that will have ended by then, in the order in which they end.
-    after: tuple[str, ...] = ()
-    #: Why no time, or no latest time, is known; a part of a sentence.
-    why: str = ""
-
-    def text(self, now: int) -> str:
-        """What every view shows."""
-        if self.earliest is None:
-            return f"unknown, {self.why}"
-        first, wait = time_text(self.earliest), duration_text(self.earliest - now)
-        if self.latest is None:
-            return f"not before {first}, in {wait}: {self.why}"
-        if self.latest <= now:
-            return "in the next cycle"
-        more = f" and {len(self.after) - _NAMED} more" if len(self.after) > _NAMED else ""
-        ends = f", after the end of {', '.join(self.after[:_NAMED])}{more}" if self.after else ""
-        if self.earliest == self.latest:
-            return f"{first}, in {wait}{ends}"
-        last, longest = time_text(self.latest), duration_text(self.latest - now)
-        if self.earliest <= now:
-            return f"at the latest {last}, in {longest}{ends}; sooner if a job ends that does not say when"
-        return f"between {first} and {last}, in {wait} to {longest}{ends}"
-
-
-def unknown_start(why: str) -> ExpectedStart:
-    return ExpectedStart(StartKind.UNKNOWN, why=why)
-
-
-def next_cycle(now: int) -> ExpectedStart:
-    return ExpectedStart(StartKind.KNOWN, now, now)
-
-
-def forecast(view: SchedulerView, job: Job, now: int, ahead: Sequence[Job]) -> ExpectedStart:
-    """Let the running jobs end one after the other, and try after each whether the job starts.
-
-    The earliest time is that of the job alone in its queue, with all jobs ended that do not say how long they
-    run. For the latest they go on, and all jobs that may come first do: those ahead of it, and those of other
-    queues that wait for the same chips. Jobs that start are taken not to end.
+    The state is the same before and after.
     """
-    ends = known_ends(view, job, now)
-    if not ends:
-        return unknown_start("no running job says how long it runs")
-    endless = _endless_pods(view, job, {key for _, key in ends})
-    earliest = None if len(endless) > _MAX_PODS else _earliest(view, job, now, ends, endless)
-    others = _of_other_queues(view, job)
-    before = len(ahead) + len(others)
-    found = None if before > MAX_FIRST else _start(view, now, ends[:MAX_ENDS], [*others, *ahead, job])
-    if found is not None:
-        latest, ended = found
-        after = tuple(_name(view, key) for _, key in ends[:ended])
-        return ExpectedStart(StartKind.KNOWN, min(latest, earliest or now), latest, after)
-    why = "it would not start after the running jobs that say how long they run"
-    if others:
-        why = f"{counted(others, 'job')} of other queues may take the chips first"
-    elif before > MAX_FIRST:
-        why = f"{counted(before, 'job is', 'jobs are')} ahead of it"
-    if earliest is None or earliest <= now:
-        return unknown_start(why)
-    return ExpectedStart(StartKind.NOT_BEFORE, earliest, why=why)
+    with view.what_if.question():
+        return forecast(view, now)
 
 
-def known_ends(view: SchedulerView, job: Job, now: int) -> list[tuple[int, str]]:
-    """When the other running jobs that say how long they run end, and their keys; the first end first.
-
-    When a job ends that runs longer than it said is not known.
-    """
-    placements = view.cluster.pods
-    return sorted(
-        (end, other.key)
-        for other in view.jobs.values()
-        if other is not job
-        and other.expected is not None
-        and (end := _started_at(other) + other.expected) > now
-        and any(placements[uid].node >= 0 for uid in other.pods)
-    )
-
-
-def _started_at(job: Job) -> int:
-    """When it was placed; for a job that another scheduler placed, when it was created."""
-    return job.created if job.started is None else job.started
-
-
-def _name(view: SchedulerView, key: str) -> str:
-    job = view.jobs[key]
-    return f"{job.namespace}/{job.name}"
-
-
-def _endless_pods(view: SchedulerView, job: Job, ending: set[str]) -> list[str]:
-    """Pods that run, and whose job does not say for how long."""
-    found = []
-    for uid, placement in view.cluster.pods.items():
-        if placement.node >= 0 and uid not in job.pods:
-            owner = view.job_of(uid)
-            if owner is None or owner.key not in ending:
-                found.append(uid)
+def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[str, ExpectedStart]:
+    """The same inside a question. With `until` only what that job needs, and with fewer steps."""
+    found = {}
+    waiting = []
+    for job in view.jobs.values():
+        why = _waits_for_more(view, job)
+        if why:
+            found[job.key] = unknown_start(why)
+        elif why is not None:
+            waiting.append(job)
+    if waiting:
+        found.update(_played(view, now, waiting, until))
     return found
-
-
-def _of_other_queues(view: SchedulerView, job: Job) -> list[Job]:
-    """Jobs that wait for the same chips: whether they come first depends on the shares of the queues."""
-    resources = {pod.cls.resource for pod in job.chip_pods}
-    return [
-        other
-        for other in view.jobs.values()
-        if other.queue != job.queue
-        and other.reason is not None
-        and other.reason.kind.stage is not Stage.VALIDATE
-        and any(pod.cls.resource in resources for pod in other.chip_pods)
-        and waits(view, other)
-    ]
 
 
 def waits(view: SchedulerView, job: Job) -> bool:
@@ -165,54 +77,436 @@ def waits(view: SchedulerView, job: Job) -> bool:
     return view.has_pending_pods(job) or (not job.pods and bool(job.prospective) and job.reason is not None)
 
 
-def _earliest(
-    view: SchedulerView, job: Job, now: int, ends: Sequence[tuple[int, str]], endless: Iterable[str]
-) -> int | None:
-    """It does not start before; None where it would not start after all of them either."""
-    session = view.what_if.open_session(now, [job])
-    with view.what_if.ended(session, endless, job):
-        statement = _started(view.what_if, session, job)
-        if statement is not None:
-            statement.discard()
-            return now
-        found = _start(view, now, ends[:MAX_ENDS], [job], session)
-    if found is not None:
-        return found[0]
-    return ends[MAX_ENDS - 1][0] if len(ends) > MAX_ENDS else None
+def is_evicting(view: SchedulerView, job: Job) -> bool:
+    """Until the pods that are evicted for it are gone, they are what the job waits for."""
+    reservation = view.reservation_of(job.key)
+    return reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
 
 
-def _start(
-    view: SchedulerView,
-    now: int,
-    ends: Sequence[tuple[int, str]],
-    line: Sequence[Job],
-    session: Session | None = None,
-) -> tuple[int, int] | None:
-    """When the last of the line starts, and after how many ends; after each the line is served in order."""
-    what_if, job = view.what_if, line[-1]
-    waiting = list(line)
+def _waits_for_more(view: SchedulerView, job: Job) -> str | None:
+    """What else than the end of jobs a waiting job waits for, or empty; None: it does not wait."""
+    if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
+        return None
+    if not waits(view, job):
+        return "its pods are gated" if job.pods and _is_gated(view, job) else None
+    if is_evicting(view, job):
+        return "pods are evicted for it, and it starts when they are gone"
+    return ""
+
+
+def _is_gated(view: SchedulerView, job: Job) -> bool:
+    return view.serves(job) and any(pod.gated and pod.phase == "Pending" for pod in job.pods.values())
+
+
+# -- how long jobs run -----------------------------------------------------------------------------
+
+
+class _Length(NamedTuple):
+    """How long a job runs: at least, and at most, where that is known."""
+
+    least: int
+    most: int | None
+    guessed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What runs: a job, or pods of no job."""
+
+    job: Job
+    pods: Sequence[str]
+    earliest: int
+    latest: int | None
+    guessed: bool
+
+    @property
+    def is_exact(self) -> bool:
+        return self.earliest == self.latest
+
+
+def _length(view: SchedulerView, job: Job, elapsed: int = 0) -> _Length:
+    if job.expected is not None:
+        # When a job ends that runs longer than it said is not known.
+        return _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
+    guess = view.run_times.guess(job, elapsed)
+    return _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
+
+
+def _runs(view: SchedulerView, now: int) -> list[_Run]:
+    """Everything that holds chips, or belongs to a job. Other pods are taken not to end."""
+    placements, found = view.cluster.pods, []
+    for job in view.jobs.values():
+        placed = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
+        if not placed:
+            continue
+        uids = tuple(job.pods)
+        if all(pod.deleting for pod in placed):
+            found.append(_Run(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
+            continue
+        # For a job that another scheduler placed: when it was created.
+        started = job.created if job.started is None else job.started
+        length = _length(view, job, max(0, now - started))
+        latest = None if length.most is None else max(now, started + length.most)
+        found.append(_Run(job, uids, max(now, started + length.least), latest, length.guessed))
+    for uid, placement in view.cluster.pods.items():
+        if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
+            found.append(_Run(NO_JOB, (uid,), now, None, False))
+    return found
+
+
+# -- the answer --------------------------------------------------------------------------------------
+
+
+def _played(
+    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
+) -> Mapping[str, ExpectedStart]:
+    runs = _runs(view, now)
+    lengths = {job.key: _length(view, job) for job in waiting}
+    known = sum(run.latest is not None for run in runs)
+    exact = known == len(runs) and all(length.least == length.most for length in lengths.values())
+    exact = exact and all(run.is_exact for run in runs)
     with ExitStack() as supposed:
-        for one in line:
-            supposed.enter_context(what_if.with_pods(one))
-        session = session or what_if.open_session(now, line)
-        for place, (time, key) in enumerate(ends):
-            supposed.enter_context(what_if.ended(session, view.jobs[key].pods, job))
-            for one in list(waiting):
-                statement = _started(what_if, session, one)
-                if statement is None:
+        for job in waiting:
+            supposed.enter_context(view.what_if.with_pods(job))
+        session = view.what_if.open_session(now, waiting)
+        valid = [job for job in waiting if session.job_valid(job) is None]
+        steps = STEPS if until is None else STEPS_OF_ONE
+        late = _Play(view, session, now, lengths, steps, late=True)
+        late.run(valid, [(run.latest, run) for run in runs if run.latest is not None], until)
+        early = late
+        if not exact:
+            early = _Play(view, session, now, lengths, steps, late=False)
+            early.run(valid, [(run.earliest, run) for run in runs], until)
+    endless = len(runs) - known
+    return {job.key: _answer(now, late, early, job, endless, known) for job in valid}
+
+
+def _answer(now: int, late: _Play, early: _Play, job: Job, endless: int, known: int) -> ExpectedStart:
+    first, last = early.started.get(job.key), late.started.get(job.key)
+    earliest = first.time if first is not None else early.stopped
+    guess = (first is not None and first.guess) or (last is not None and last.guess)
+    if last is not None:
+        least = last.time if earliest is None else min(earliest, last.time)
+        return ExpectedStart(StartKind.KNOWN, least, last.time, last.after, guess=guess)
+    if late.stopped is not None:
+        why = "there is too much ahead of it to look further"
+    elif earliest is None:
+        why = "it would not start after the end of all running jobs either"
+    elif not known:
+        why = "no running job says how long it runs"
+    else:
+        silent = endless + late.silent
+        says = agrees(silent, "does not say how long it runs", "do not say how long they run")
+        why = f"{counted(silent, 'job')} before it {says}"
+    if earliest is None or earliest <= now:
+        return unknown_start(why)
+    return ExpectedStart(StartKind.NOT_BEFORE, earliest, why=why, guess=guess)
+
+
+# -- playing the queues forward ------------------------------------------------------------------------
+
+
+class _Started(NamedTuple):
+    time: int
+    #: The jobs that ended on its chips, or just before it started.
+    after: tuple[str, ...]
+    guess: bool
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Waiting jobs that all start or all do not: of these the first is tried."""
+
+    #: With their sort keys, the first to be served first.
+    jobs: deque[tuple[tuple[Any, ...], Job]]
+    line: Line
+    #: Resource, chips and pods of a gang of equal pods; None: nothing is known without an attempt.
+    need: tuple[str, int, int] | None
+
+
+class _Play:
+    """All waiting jobs, and the ends of all others, in one direction of uncertainty."""
+
+    def __init__(
+        self,
+        view: SchedulerView,
+        session: Session,
+        now: int,
+        lengths: Mapping[str, _Length],
+        steps: int,
+        *,
+        late: bool,
+    ) -> None:
+        self._what_if = view.what_if
+        self._session = session
+        self._late = late
+        self._now = now
+        self._lengths = lengths
+        self._steps = steps
+        session.budget = StepBudget(NamespaceSteps(), now)
+        self._undo = ExitStack()
+        #: Time of the end, number, what ends, whether that is a guess.
+        self._ends: list[tuple[int, int, _Run]] = []
+        self._numbers = count()
+        self._queues: dict[str, list[_Group]] = {}
+        self._room = _Room(session)
+        #: By node and chip: the number of the end that freed it last.
+        self._freed: dict[tuple[int, int], int] = {}
+        #: Names of what ended, in its order.
+        self._names: list[str] = []
+        self._guesses = False
+        self.started: dict[str, _Started] = {}
+        #: Jobs that started and are taken not to end.
+        self.silent = 0
+        #: The time up to which was looked, where that is not all.
+        self.stopped: int | None = None
+
+    def run(self, waiting: Iterable[Job], ends: Iterable[tuple[int, _Run]], until: Job | None) -> None:
+        session = self._session
+        self._line_up(waiting)
+        self._ends = [(time, next(self._numbers), run) for time, run in ends]
+        heapify(self._ends)
+        time = self._now
+        try:
+            with self._undo:
+                self._serve(time, 0)
+                while self._ends and self._queues and (until is None or until.key not in self.started):
+                    if self._steps <= 0:
+                        self.stopped = time
+                        return
+                    time, before = self._ends[0][0], len(self._names)
+                    self._end_all(time)
+                    session.now = time
+                    self._serve(time, before)
+        finally:
+            session.now = self._now
+
+    def _line_up(self, waiting: Iterable[Job]) -> None:
+        session = self._session
+        groups: dict[Hashable, _Group] = {}
+        for order, job in sorted(((session.job_key(job), job) for job in waiting), key=lambda pair: pair[0]):
+            if job.queue not in session.queues:
+                continue
+            alike = self._alike(job)
+            group = groups.get(alike)
+            if group is None:
+                group = groups[alike] = _Group(deque(), line_of(session, job), _need(session, job))
+                self._queues.setdefault(job.queue, []).append(group)
+            group.jobs.append((order, job))
+
+    def _alike(self, job: Job) -> Hashable:
+        """Jobs with the same value start on the same nodes, if any."""
+        own = job.previous_nodes or job.cooling or self._session.reservations.of(job.key) is not None
+        placements = self._session.state.pods
+        if own or any(placements[uid].node >= 0 for uid in job.pods):
+            return job.key
+        affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity for pod in job.in_order)
+        lends = job.expected if len(self._session.reservations) else None
+        return job.key if affine else (job.namespace, job.inqueue, lends, shape_of(job))
+
+    def _end_all(self, time: int) -> None:
+        """Everything ends that ends at this moment."""
+        session, placements = self._session, self._session.state.pods
+        statement = session.statement()
+        self._undo.callback(statement.discard)
+        while self._ends and self._ends[0][0] == time:
+            run = heappop(self._ends)[2]
+            for uid in run.pods:
+                placement = placements[uid]
+                if placement.node >= 0:
+                    for chip in chips_of(placement.chips):
+                        self._freed[placement.node, chip] = len(self._names)
+                    node = placement.node
+                    statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
+                    self._room.changed(node)
+                    self._steps -= 1
+            self._guesses = self._guesses or run.guessed
+            self._names.append(f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
+
+    def _serve(self, time: int, before: int) -> None:
+        """Try the first job of each group, best queue and best job first, until none of them starts."""
+        session = self._session
+        ready = {name: self._first_of_groups(groups) for name, groups in self._queues.items()}
+        blocked: set[Line] = set()
+        while ready:
+            name = next(iter(ready))
+            if len(ready) > 1:
+                name = min(ready, key=lambda name: session.queue_key(session.queues[name]))
+            heap = ready[name]
+            if not heap or self._steps <= 0:
+                del ready[name]
+                continue
+            _, _, group = heappop(heap)
+            if group.line in blocked:
+                continue
+            job = group.jobs[0][1]
+            if not self._room.may_hold(group.need):
+                reason: Reason | None = job.reason
+            else:
+                reason = self._try_to_start(job, time, before)
+                if reason is None:
+                    self._leave(name, group)
+                    if group.jobs:
+                        heappush(heap, (group.jobs[0][0], next(self._numbers), group))
                     continue
-                supposed.callback(statement.discard)
-                if one is job:
-                    return time, place + 1
-                waiting.remove(one)
-    return None
+            if session.is_strict and blocks(session, job, reason):
+                blocked.add(group.line)
+
+    def _leave(self, name: str, group: _Group) -> None:
+        """The first of the group has started."""
+        _, first = group.jobs.popleft()
+        started = self.started[first.key]
+        while group.jobs and self._ends_at_once(first) and self._ends_at_once(group.jobs[0][1]):
+            # It has taken nothing from the next.
+            _, job = group.jobs.popleft()
+            self.started[job.key] = started
+        if not group.jobs:
+            self._queues[name].remove(group)
+            if not self._queues[name]:
+                del self._queues[name]
+
+    def _ends_at_once(self, job: Job) -> bool:
+        """Whether it may: nothing is known of how long it runs."""
+        return not self._late and self._lengths[job.key].least <= 0
+
+    def _first_of_groups(self, groups: Sequence[_Group]) -> list[tuple[tuple[Any, ...], int, _Group]]:
+        self._steps -= 1 + len(groups) // 50
+        # Where jobs may pass others, those need not be looked at for which there is no room.
+        tried = [group for group in groups if self._session.is_strict or self._room.may_hold(group.need)]
+        heap = [(group.jobs[0][0], next(self._numbers), group) for group in tried]
+        heapify(heap)
+        return heap
+
+    def _try_to_start(self, job: Job, time: int, before: int) -> Reason | None:
+        """The reason, where it does not start."""
+        session = self._session
+        self._steps -= _ATTEMPT + len(job.pods)
+        if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
+            # Planning reads every node.
+            self._steps -= session.state.node_count // 20
+        try:
+            session.budget.begin(job.namespace, len(job.pods))
+            statements, reason = self._place(job, ())
+            if reason is not None and (owners := lending_owners(session, job)):
+                statements, reason = self._place(job, owners)
+        except TooCostly as error:
+            return error.reason
+        except Exception as error:
+            return INTERNAL_ERROR(where="the forecast", error=describe(error))
+        if reason is None:
+            self._has_started(job, time, before, statements)
+        return reason
+
+    def _place(self, job: Job, owners: Iterable[str]) -> tuple[list[Statement], Reason | None]:
+        session = self._session
+        placed: list[Statement] = []
+        with reserved_free(session, job, owners):
+            reason = self._what_if.own_obstacle(session, job)
+            if reason is not None:
+                return placed, reason
+            reason = self._add(job, placed, beyond_gang=False)
+            if reason is not None:
+                return placed, reason
+            while pending_pods(session, job) and self._add(job, placed, beyond_gang=True) is None:
+                pass
+        return placed, None
+
+    def _add(self, job: Job, placed: list[Statement], *, beyond_gang: bool) -> Reason | None:
+        session = self._session
+        statement = session.statement()
+        try:
+            reason = place_gang(session, job, statement, beyond_gang=beyond_gang)
+        except Exception:
+            statement.discard()
+            for one in reversed(placed):
+                one.discard()
+            raise
+        if reason is not None:
+            statement.discard()
+        else:
+            placed.append(statement)
+        return reason
+
+    def _has_started(self, job: Job, time: int, before: int, statements: Sequence[Statement]) -> None:
+        session = self._session
+        allocations = [one for statement in statements for one in statement.allocations]
+        ends = {
+            self._freed[one.node, chip]
+            for one in allocations
+            for chip in one.chips
+            if (one.node, chip) in self._freed
+        }
+        numbers = sorted(ends or range(before, len(self._names)))[-_NAMED:]
+        after = tuple(self._names[number] for number in numbers)
+        self.started[job.key] = _Started(time, after, self._guesses)
+        length = self._lengths[job.key]
+        added = {one.pod.uid for one in allocations}
+        runs = any(session.state.pods[uid].node >= 0 for uid in job.pods if uid not in added)
+        if not runs and self._ends_at_once(job):
+            for statement in reversed(statements):
+                statement.discard()
+            return
+        for statement in statements:
+            self._undo.callback(statement.discard)
+        self._room.changed(*(one.node for one in allocations))
+        # What is left of its reservation is free for others.
+        self._undo.enter_context(session.reservations.open_to(job.key))
+        if runs:
+            # It ends with its other pods.
+            return
+        end = length.most if self._late else length.least
+        if end is None:
+            self.silent += 1
+            return
+        run = _Run(job, tuple(job.pods), time + length.least, time + end, length.guessed)
+        heappush(self._ends, (time + end, next(self._numbers), run))
 
 
-def _started(what_if: WhatIf, session: Session, job: Job) -> Statement | None:
-    statement = session.statement()
-    with session.reservations.open_to(job.key):
-        reason = what_if.obstacle(session, job) or place_gang(session, job, statement)
-    if reason is None:
-        return statement
-    statement.discard()
-    return None
+class _Room:
+    """How many nodes have how many free chips: where that is too little, nothing has to be tried."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._nodes: dict[str, list[int]] = {}
+        self._counts: dict[str, list[int]] = {}
+        self._verdicts: dict[tuple[str, int, int], bool] = {}
+
+    def changed(self, *nodes: int) -> None:
+        self._verdicts.clear()
+        fleets = self._session.state.fleets
+        for resource, free in self._nodes.items():
+            masks, counts = fleets[resource].free_mask, self._counts[resource]
+            for node in nodes:
+                counts[free[node]] -= 1
+                free[node] = masks[node].bit_count()
+                counts[free[node]] += 1
+
+    def may_hold(self, need: tuple[str, int, int] | None) -> bool:
+        if need is None or len(self._session.reservations):
+            return True
+        found = self._verdicts.get(need)
+        if found is None:
+            resource, chips, pods = need
+            if resource not in self._nodes:
+                self._count(resource)
+            counts = self._counts[resource]
+            places = sum(counts[free] * (free // chips) for free in range(chips, len(counts)))
+            found = self._verdicts[need] = places >= pods
+        return found
+
+    def _count(self, resource: str) -> None:
+        free = [mask.bit_count() for mask in self._session.state.fleets[resource].free_mask]
+        counts = [0] * 65
+        for number in free:
+            counts[number] += 1
+        self._nodes[resource], self._counts[resource] = free, counts
+
+
+def _need(session: Session, job: Job) -> tuple[str, int, int] | None:
+    classes = {pod.cls for pod in job.pods.values()}
+    if len(classes) != 1 or job.policy is None:
+        return None
+    (cls,) = classes
+    if not cls.chips or cls.resource is None or cls.resource not in session.state.fleets:
+        return None
+    return cls.resource, cls.chips, max(1, missing_pods(session, job))

@@ -138,6 +138,10 @@ class WhatIf:
 
     def obstacle(self, session: Session, job: Job) -> Reason | None:
         """What stops the job before nodes are tried."""
+        return self.own_obstacle(session, job) or waits_behind(session, job)
+
+    def own_obstacle(self, session: Session, job: Job) -> Reason | None:
+        """The same, whoever else waits."""
         reason = self._book.refusal(job) or session.job_valid(job)
         if reason is not None:
             return reason
@@ -152,7 +156,7 @@ class WhatIf:
                 return reason
         if session.overused(queue):
             return QUEUE_OVERUSED(queue=queue.name)
-        return waits_behind(session, job)
+        return None
 
     def node_verdicts(
         self, uid: str, nodes: Sequence[str], now: int

@@ -13,6 +13,7 @@ from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
+from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
@@ -26,7 +27,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import ExpectedStart, forecast, next_cycle, unknown_start, waits
+from ringwise.scheduler.explain.forecast import forecast, is_evicting, waits
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -212,7 +213,7 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
                 reason = place_gang(session, job, statement)
             finally:
                 statement.discard()
-    if reason is None or _evicting(view, job):
+    if reason is None or is_evicting(view, job):
         reason = job.reason
     if reason is None:
         return None
@@ -239,18 +240,12 @@ def _full_name(job: Job) -> str:
     return f"{job.namespace}/{job.name}"
 
 
-def _evicting(view: SchedulerView, job: Job) -> bool:
-    """Until the pods that are evicted for it are gone, they are what the job waits for."""
-    reservation = view.reservation_of(job.key)
-    return reservation is not None and reservation.evicting and bool(view.awaited_pods(reservation))
-
-
 def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _Present:
     session = view.what_if.open_session(now, [job])
     line = _line(view, session, job)
     ahead = line[: line.index(job)] if job in line else []
     reason, refusals = _try_to_place(view, session, job, budget)
-    evicting = _evicting(view, job)
+    evicting = is_evicting(view, job)
     if evicting or reason is None:
         reason = job.reason
     first = _first_ahead(session, job, reason)
@@ -285,7 +280,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     answer.ahead = tuple(f"{other.namespace}/{other.name}" for other in ahead[:SHOWN_AHEAD])
     if not refused:
         answer.position, answer.waiting = len(ahead) + 1, len(line)
-        answer.start = _start(view, job, now, reason, ahead)
+        answer.start = _start(view, job, now, reason)
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
@@ -308,18 +303,13 @@ def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | N
         reason = _reason_only(view, session, job)
         if reason is not None and reason.kind.stage is Stage.VALIDATE:
             return None
-        line = _line(view, session, job)
-        return _start(view, job, now, reason, line[: line.index(job)])
+        return _start(view, job, now, reason)
 
 
-def _start(
-    view: SchedulerView, job: Job, now: int, reason: Reason | None, ahead: Sequence[Job]
-) -> ExpectedStart:
+def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> ExpectedStart | None:
     if reason is None:
         return next_cycle(now)
-    if _evicting(view, job):
-        return unknown_start("pods are evicted for it, and it starts when they are gone")
-    return forecast(view, job, now, ahead)
+    return forecast(view, now, until=job).get(job.key)
 
 
 def find_cures(

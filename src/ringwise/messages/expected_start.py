@@ -1,0 +1,97 @@
+"""When a waiting job can be expected to start: the answer that every view shows.
+
+What is not known is not a time: an answer is a range of times, a time before which the job does not start,
+or the reason why neither is known.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ringwise.durations import duration_text, time_text
+from ringwise.records import dataclass
+
+
+class StartKind(enum.StrEnum):
+    #: Between `earliest` and `latest`, which are the same where it is one time.
+    KNOWN = "known"
+    #: Not before `earliest`.
+    NOT_BEFORE = "not-before"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStart:
+    """When a waiting job starts, if jobs run as long as they say and no other job comes."""
+
+    kind: StartKind
+    #: Nanoseconds since 1970.
+    earliest: int | None = None
+    latest: int | None = None
+    #: Jobs whose end it waits for, in the order in which they end: the last of them.
+    after: tuple[str, ...] = ()
+    #: Why no time, or no latest time, is known; a part of a sentence.
+    why: str = ""
+    #: Some of the jobs before it do not say how long they run: others of their size took so long lately.
+    guess: bool = False
+
+    def text(self, now: int | None) -> str:
+        """What every view shows. Without a present time: what stays true when time passes."""
+        if self.earliest is None:
+            return f"unknown, {self.why}"
+        if self.latest is None:
+            return f"not before {self._at(self.earliest, now)}: {self.why}{self._mark}"
+        if now is not None and self.latest <= now:
+            return "in the next cycle"
+        ends = f", after the end of {', '.join(self.after)}" if self.after else ""
+        if self.earliest == self.latest:
+            return f"{self._at(self.earliest, now)}{ends}{self._mark}"
+        if now is None or self.earliest > now:
+            first, last = time_text(self.earliest), time_text(self.latest)
+            spans = "" if now is None else f", in {_span(self.earliest, now)} to {_span(self.latest, now)}"
+            return f"between {first} and {last}{spans}{ends}{self._mark}"
+        sooner = "" if self.guess else "; sooner if a job ends that does not say when"
+        return f"at the latest {self._at(self.latest, now)}{ends}{sooner}{self._mark}"
+
+    def short(self, now: int) -> str:
+        """For a column of a table: spans from now on, `~` before a guess."""
+        if self.earliest is None:
+            return "unknown"
+        mark = "~" if self.guess else ""
+        if self.latest is None:
+            return f"{mark}>{_short(self.earliest, now)}"
+        if self.latest <= now:
+            return "now"
+        first, last = _short(self.earliest, now), _short(self.latest, now)
+        if self.earliest <= now:
+            return f"{mark}<{last}"
+        return f"{mark}{first}" if first == last else f"{mark}{first}-{last}"
+
+    @property
+    def _mark(self) -> str:
+        return "; a guess from what jobs of the same size took lately" if self.guess else ""
+
+    @staticmethod
+    def _at(time: int, now: int | None) -> str:
+        return time_text(time) if now is None else f"{time_text(time)}, in {_span(time, now)}"
+
+
+def unknown_start(why: str) -> ExpectedStart:
+    return ExpectedStart(StartKind.UNKNOWN, why=why)
+
+
+def next_cycle(now: int) -> ExpectedStart:
+    return ExpectedStart(StartKind.KNOWN, now, now)
+
+
+def _span(time: int, now: int) -> str:
+    return duration_text(time - now)
+
+
+def _short(time: int, now: int) -> str:
+    """The largest unit, as `kubectl` writes ages."""
+    seconds = max(0, (time - now) // 1_000_000_000)
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
