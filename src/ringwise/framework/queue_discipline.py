@@ -72,7 +72,7 @@ def note_attempt(session: Session, job: Job) -> None:
     """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
     if not session.is_strict:
         return
-    if job.places or not _waits_for_room(session, job, job.reason):
+    if job.places or not _waits_for_room(session, job):
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):
@@ -88,19 +88,26 @@ def note_attempt(session: Session, job: Job) -> None:
     session.heads.put(job.key, Head(line_of(session, job), session.job_key(job)))
 
 
-def blocks(session: Session, job: Job, reason: Reason | None) -> bool:
-    """Whether a job that does not start for this reason keeps those behind it in its line waiting."""
-    if not session.is_strict or not _waits_for_room(session, job, reason):
+def _waits_for_room(session: Session, job: Job) -> bool:
+    """Whether it does not fit now, and others that end or give way would help it."""
+    return lacks_room(job.reason) and _is_whole(session, job)
+
+
+def lacks_room(reason: Reason | None) -> bool:
+    if reason is None or reason.code == INTERNAL_ERROR.code:
+        return False
+    return Trigger.CHIPS_FREED in reason.kind.cured_by
+
+
+def blocks(session: Session, job: Job) -> bool:
+    """Whether a job that lacks room keeps those behind it in its line waiting."""
+    if not session.is_strict or not _is_whole(session, job):
         return False
     return not (_is_unplaced(session, job) and session.heads.is_too_large(shape_of(job)))
 
 
-def _waits_for_room(session: Session, job: Job, reason: Reason | None) -> bool:
-    """Whether it does not fit now, and others that end or give way would help it."""
-    if reason is None or reason.code == INTERNAL_ERROR.code:
-        return False
-    if Trigger.CHIPS_FREED not in reason.kind.cured_by:
-        return False
+def _is_whole(session: Session, job: Job) -> bool:
+    """Whether it has all pods of its gang, and not all of them have nodes."""
     if job.queue not in session.queues:
         return False
     if not job.pods:
@@ -179,7 +186,7 @@ def waiting_in_line(session: Session, line: Line) -> list[Job]:
         for job in session.jobs.values()
         if job.queue == line.queue
         and job.reason is not None
-        and (job.reason.code == WAITS_BEHIND.code or _waits_for_room(session, job, job.reason))
+        and (job.reason.code == WAITS_BEHIND.code or _waits_for_room(session, job))
         and _resource(session, job) == line.resource
         and _is_unplaced(session, job)
     ]
@@ -191,7 +198,7 @@ def lines_to_test(session: Session) -> dict[Line, None]:
     found: dict[Line, None] = {}
     for key in session.heads.to_test:
         job = session.jobs.get(key)
-        if job is not None and _waits_for_room(session, job, job.reason) and _is_unplaced(session, job):
+        if job is not None and _waits_for_room(session, job) and _is_unplaced(session, job):
             found[line_of(session, job)] = None
     return found
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
-from ringwise.framework.queue_discipline import blocks, line_of, shape_of
+from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
 from ringwise.framework.queue_heads import Line
 from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.session import Session
@@ -250,6 +250,7 @@ class _Play:
         self._numbers = count()
         self._queues: dict[str, list[_Group]] = {}
         self._room = _Room(session)
+        self._empty = _Room(session, empty=True)
         #: By node and chip: the number of the end that freed it last.
         self._freed: dict[tuple[int, int], int] = {}
         #: Names of what ended, in its order.
@@ -340,16 +341,16 @@ class _Play:
             if group.line in blocked:
                 continue
             job = group.jobs[0][1]
-            if not self._room.may_hold(group.need):
-                reason: Reason | None = job.reason
-            else:
+            lacks = not self._room.may_hold(group.need)
+            if not lacks:
                 reason = self._try_to_start(job, time, before)
                 if reason is None:
                     self._leave(name, group)
                     if group.jobs:
                         heappush(heap, (group.jobs[0][0], next(self._numbers), group))
                     continue
-            if session.is_strict and blocks(session, job, reason):
+                lacks = lacks_room(reason)
+            if lacks and blocks(session, job) and self._empty.may_hold(group.need):
                 blocked.add(group.line)
 
     def _leave(self, name: str, group: _Group) -> None:
@@ -465,8 +466,10 @@ class _Play:
 class _Room:
     """How many nodes have how many free chips: where that is too little, nothing has to be tried."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, empty: bool = False) -> None:
+        """`empty`: those of the cluster on which nothing runs."""
         self._session = session
+        self._is_empty = empty
         self._nodes: dict[str, list[int]] = {}
         self._counts: dict[str, list[int]] = {}
         self._verdicts: dict[tuple[str, int, int], bool] = {}
@@ -482,7 +485,7 @@ class _Room:
                 counts[free[node]] += 1
 
     def may_hold(self, need: tuple[str, int, int] | None) -> bool:
-        if need is None or len(self._session.reservations):
+        if need is None or (len(self._session.reservations) and not self._is_empty):
             return True
         found = self._verdicts.get(need)
         if found is None:
@@ -495,7 +498,10 @@ class _Room:
         return found
 
     def _count(self, resource: str) -> None:
-        free = [mask.bit_count() for mask in self._session.state.fleets[resource].free_mask]
+        fleet = self._session.state.fleets[resource]
+        nodes = range(len(fleet.free_mask))
+        masks = (fleet.free_if_empty(node) for node in nodes) if self._is_empty else fleet.free_mask
+        free = [mask.bit_count() for mask in masks]
         counts = [0] * 65
         for number in free:
             counts[number] += 1
