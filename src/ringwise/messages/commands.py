@@ -46,6 +46,8 @@ class SetGroupStatus:
     running: int = 0
     succeeded: int = 0
     failed: int = 0
+    #: When it is expected to start, while there is a reason; empty: it is not known, or not told.
+    start: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 
 from ringwise.framework.configuration import Configuration
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -212,6 +213,28 @@ class ReschedulingRead(Event):
     fault_nodes: str = ""
     #: M1: plans of moves.
     moves: str = ""
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedStart:
+    """When a job is expected to start, by its key."""
+
+    job: str
+    start: ExpectedStart
+
+
+@dataclass(frozen=True, slots=True)
+class StartsEstimated(Event):
+    """When the waiting jobs are expected to start: all of them, as found on a copy of the state.
+
+    In the order in which the jobs of a queue are served. It takes the place of the one before.
+    """
+
+    starts: tuple[EstimatedStart, ...]
 
     @property
     def about(self) -> tuple[str, str]:

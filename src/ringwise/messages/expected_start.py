@@ -36,14 +36,17 @@ class ExpectedStart:
     guess: bool = False
 
     def text(self, now: int | None) -> str:
-        """What every view shows. Without a present time: what stays true when time passes."""
+        """What every view shows.
+
+        Without a present time: what stays true when time passes, and names no other job.
+        """
         if self.earliest is None:
             return f"unknown, {self.why}"
         if self.latest is None:
             return f"not before {self._at(self.earliest, now)}: {self.why}{self._mark}"
         if now is not None and self.latest <= now:
             return "in the next cycle"
-        ends = f", after the end of {', '.join(self.after)}" if self.after else ""
+        ends = f", after the end of {', '.join(self.after)}" if self.after and now is not None else ""
         if self.earliest == self.latest:
             return f"{self._at(self.earliest, now)}{ends}{self._mark}"
         if now is None or self.earliest > now:

@@ -20,13 +20,13 @@ from ringwise.framework.job import Job, job_key
 from ringwise.framework.session import Incident
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import NO_MOVES, MovesView
@@ -85,7 +85,6 @@ class SchedulerView:
         faults: FaultView,
         history: History,
         what_if: WhatIf,
-        run_times: RunTimes,
     ) -> None:
         self._containment = book.containment
         self._state = state
@@ -108,8 +107,6 @@ class SchedulerView:
         #: Whether nothing but the controller of vcjobs creates pods again, as in a lab.
         self.only_vcjobs_recreated = False
         self.what_if = what_if
-        #: How long jobs took lately.
-        self.run_times = run_times
         self.jobs: Mapping[str, Job] = MappingProxyType(book.jobs)
         self.queues: Mapping[str, Queue] = MappingProxyType(book.queues)
         self.vcjobs: Mapping[str, VcJob] = MappingProxyType(book.vcjobs)
@@ -203,6 +200,10 @@ class SchedulerView:
 
     def reservation_of(self, job: str) -> Reservation | None:
         return self._reservations.of(job)
+
+    def expected_start(self, job: str) -> ExpectedStart | None:
+        """When the job is expected to start, as it was found last beside the scheduler; None: not known."""
+        return self.what_if.starts.of(job)
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,8 @@ from ringwise.state.model import EMPTY
 Write = Callable[[], Awaitable[object]]
 
 _READY = "tasks in gang are ready to be scheduled"
+#: Stands in the message of a condition between the reason and when the job is expected to start.
+_START = ". Expected start: "
 
 
 class StatusWriter:
@@ -72,8 +75,8 @@ class StatusWriter:
             namespaces=namespaces,
         )
         self.queues = QueueStatusWriter(client, self.updates, {} if queues is None else queues, clock)
-        #: Groups whose status was written in this term.
-        self._written: set[str] = set()
+        #: Groups whose status was written in this term, and what was.
+        self._written: dict[str, SetGroupStatus] = {}
         #: Kinds whose CRD has no status subresource; their status is a part of the object.
         self._without_subresource: set[str] = set()
 
@@ -86,9 +89,10 @@ class StatusWriter:
             # An earlier leader wrote it. From then on every command is written: an older one may be under
             # way.
             return
-        self._written.add(command.key)
+        before = self._written.get(command.key)
+        self._written[command.key] = command
         if len(self._written) > 2 * len(self._groups) + 1000:
-            self._written.intersection_update(self._groups)
+            self._written = {key: one for key, one in self._written.items() if key in self._groups}
         status = _group_status(command, self._clock.now())
         shown = observed.status.phase if observed is not None else ""
         self.updates.put(
@@ -96,6 +100,9 @@ class StatusWriter:
             lambda: self.write_status(POD_GROUPS, namespace, name, status),
             urgent=command.phase == "Inqueue" and shown != "Inqueue",
         )
+        if before is not None and replace(before, start=command.start) == command:
+            # When it is expected to start is no event.
+            return
         if command.reason is not None:
             text = reason_text(command.reason, namespace)
             uid = observed.uid if observed is not None else ""
@@ -214,11 +221,12 @@ async def _run(write: Write) -> None:
 
 def _condition(command: SetGroupStatus) -> dict[str, str] | None:
     if command.reason is not None:
+        text = reason_text(command.reason, command.key.partition("/")[0])
         return {
             "type": "Unschedulable",
             "status": "True",
             "reason": command.reason.kind.stage.value,
-            "message": reason_text(command.reason, command.key.partition("/")[0]),
+            "message": f"{text}{_START}{command.start}" if command.start else text,
         }
     if command.phase in ("Running", "Completed"):
         return {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
@@ -249,9 +257,15 @@ def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
     if condition is None:
         return True
     last = status.conditions[-1] if status.conditions else None
-    return last is not None and condition == {
+    if last is None:
+        return False
+    message = last.message or ""
+    if not command.start:
+        # What an earlier leader expected stands until this one has an estimate of its own.
+        message = message.partition(_START)[0]
+    return condition == {
         "type": last.type,
         "status": last.status,
         "reason": last.reason or "",
-        "message": last.message or "",
+        "message": message,
     }

@@ -25,6 +25,7 @@ from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
@@ -43,6 +44,7 @@ from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
+from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.defaults import default_configuration
@@ -146,6 +148,7 @@ class Scheduler:
             self._faults, self._previous, self._shares, fault_nodes, self._moves
         )
         self._awaited = AwaitedObjects()
+        starts = ExpectedStarts(RunTimes(state, self._book, usage))
         self._reporter = StatusReporter(
             state,
             self._book,
@@ -154,9 +157,9 @@ class Scheduler:
             self._containment,
             self._reservations,
             self._awaited,
+            starts,
         )
         inventory = Inventory(state)
-        run_times = RunTimes(state, self._book, usage)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
             self._book,
@@ -216,7 +219,8 @@ class Scheduler:
                 fault_times,
                 self._moves,
                 inventory,
-                run_times,
+                starts.run_times,
+                StartEstimates(self._book, starts, self._reporter.job_changed, self._rows_changed),
                 gangs,
                 TorSharePublisher(state, self._book.jobs, topology, self._configuration),
                 self._rescheduling,
@@ -231,8 +235,7 @@ class Scheduler:
             configuration=self._configuration,
             faults=FaultView(self._faults, self._previous, self._rescheduling, fault_times),
             history=self._history,
-            what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known),
-            run_times=run_times,
+            what_if=WhatIf(state, self._book, usage, self._sessions, self._events.known, starts),
         )
         self._moves.not_movable = lambda job, now: not_movable(self.view, job, now)
         #: Called for every job just before it is decided, with the state as the decision will see it.
@@ -326,6 +329,9 @@ class Scheduler:
     def record_changes(self, changes: Changes | None) -> None:
         """Name what changes from now on in this record; None: nothing reads it any more."""
         self._state.changes = changes or Changes(recording=False)
+
+    def _rows_changed(self, jobs: Iterable[str]) -> None:
+        self._state.changes.several_jobs(jobs)
 
     def prepare(self, now: int) -> None:
         """Compute what the first cycle needs of nodes, boards and jobs: a standby replica has time for it."""

@@ -17,6 +17,7 @@ from ringwise.messages.commands import (
 from ringwise.messages.containment import Containment
 from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
@@ -42,10 +43,12 @@ class StatusReporter(Component):
         containment: Containment,
         reservations: Reservations,
         awaited: AwaitedObjects,
+        starts: ExpectedStarts,
     ) -> None:
         self._reservations = reservations
         self._containment = containment
         self._awaited = awaited
+        self._starts = starts
         self._state = state
         self._book = book
         self._was_complete = was_complete
@@ -238,7 +241,9 @@ class StatusReporter(Component):
         else:
             phase = "Inqueue" if job.inqueue else "Pending"
         told = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_told(job)
-        return SetGroupStatus(job.key, phase, _told(job) if told else None, running, succeeded, failed)
+        reason = _told(job) if told else None
+        start = self._starts.told_of(job.key) if reason is not None else ""
+        return SetGroupStatus(job.key, phase, reason, running, succeeded, failed, start)
 
 
 def _told(job: Job) -> Reason | None:

@@ -128,7 +128,7 @@ def _length(view: SchedulerView, job: Job, elapsed: int = 0) -> _Length:
     if job.expected is not None:
         # When a job ends that runs longer than it said is not known.
         return _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
-    guess = view.run_times.guess(job, elapsed)
+    guess = view.what_if.starts.run_times.guess(job, elapsed)
     return _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
 
 

@@ -24,6 +24,7 @@ from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.events import Event
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
@@ -64,6 +65,7 @@ class WhatIf:
         usage: ResourceUsage,
         sessions: SessionFactory,
         known: Callable[[], Iterable[Event]],
+        starts: ExpectedStarts,
     ) -> None:
         self._state = state
         self._book = book
@@ -71,6 +73,8 @@ class WhatIf:
         self._sessions = sessions
         #: All objects as events.
         self.known = known
+        #: When jobs are expected to start, as it was found last.
+        self.starts = starts
 
     def open_session(self, now: int, pending: Iterable[Job] = ()) -> Session:
         """A session outside any cycle; what it allocates must be discarded."""

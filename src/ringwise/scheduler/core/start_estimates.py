@@ -1,0 +1,88 @@
+"""When waiting jobs are expected to start, as it was computed last beside the scheduler.
+
+Nothing is computed here: who runs the scheduler plays the queues forward on a copy
+(`scheduler/explain/forecast.py`) and tells the result as an event, so that a journal has it, too. It is shown
+as it is; of a job that has changed since, nothing is shown until the next result.
+
+The condition of a PodGroup repeats it for the first jobs of each queue, and only where it has changed by a
+tenth: a long queue that moves on would be written again with every end of a job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ringwise.framework.job import Job
+from ringwise.messages import events as ev
+from ringwise.messages.expected_start import ExpectedStart
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.expected_starts import ExpectedStarts
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.component import Component, Handlers
+
+#: Jobs of a queue whose PodGroups say when they are expected to start.
+MOST_TOLD = 100
+#: What differs by less than this part of the time until then is not told again.
+_PART = 10
+
+
+class StartEstimates(Component):
+    name = "expected starts"
+
+    def __init__(
+        self,
+        book: JobBook,
+        starts: ExpectedStarts,
+        job_changed: Callable[[Job], object],
+        rows_changed: Callable[[Iterable[str]], object],
+    ) -> None:
+        """`job_changed` is called for jobs whose condition changes, `rows_changed` with what is shown."""
+        self._book = book
+        self._starts = starts
+        self._job_changed = job_changed
+        self._rows_changed = rows_changed
+
+    def hears(self) -> Handlers:
+        return {
+            ev.StartsEstimated: self._estimated,
+            ie.JobSpecChanged: lambda event, now: self._starts.forget(event.key),
+            ie.JobGone: lambda event, now: self._starts.forget(event.job.key),
+            ie.JobSettled: self._settled,
+        }
+
+    def _settled(self, event: ie.JobSettled, now: int) -> None:
+        if event.job.waiting_since is None:
+            self._starts.forget(event.job.key)
+
+    def _estimated(self, event: ev.StartsEstimated, now: int) -> None:
+        before, told = self._starts.by_job, self._starts.told
+        jobs = self._book.jobs
+        found = {one.job: one.start for one in event.starts if one.job in jobs}
+        self._starts.by_job = found
+        self._rows_changed(key for key in {**before, **found} if before.get(key) != found.get(key))
+        places: Counter[str] = Counter()
+        tells: dict[str, ExpectedStart] = {}
+        for key, start in found.items():
+            places[jobs[key].queue] += 1
+            if places[jobs[key].queue] <= MOST_TOLD:
+                known = told.get(key)
+                tells[key] = start if known is None or _differs(known, start, now) else known
+        self._starts.told = tells
+        for key in {**told, **tells}:
+            if key in jobs and told.get(key) != tells.get(key):
+                self._job_changed(jobs[key])
+
+
+def _differs(old: ExpectedStart, new: ExpectedStart, now: int) -> bool:
+    if (old.kind, old.guess) != (new.kind, new.guess):
+        return True
+    for before, after in ((old.earliest, new.earliest), (old.latest, new.latest)):
+        if (before is None) is not (after is None):
+            return True
+        if before is None or after is None or before == after:
+            continue
+        # What lies in the past is over: it is not told for ever.
+        if abs(after - before) * _PART >= max(0, before - now):
+            return True
+    return False
