@@ -34,9 +34,10 @@ from ringwise.kubeclient.resources import VCJOBS
 from ringwise.manifests.bundle import read_text
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.scheduler.explain.forecast import forecast
+from ringwise.scheduler.explain.forecast import estimates, forecast
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.views.cluster import job_views, node_documents, top_document, with_reasons
 from ringwise.wellknown import ASCEND910, EXPECTED_DURATION, VOLCANO_SCHEDULER
@@ -45,6 +46,7 @@ from ringwise_bench.report import Measured, at_most, frozen, shown, timed
 NODES, RUNNING, WAITING, LEAF = 5_000, 2_000, 800, 40
 READERS, GANG = 10, 100
 MAX_LIST, MAX_WHY, MAX_ESTIMATE, MAX_DRAIN, MAX_CAPACITY, MAX_SHARE = 20.0, 300, 300, 50, 2_000, 1.3
+MAX_ESTIMATES = 5.0
 #: Equal runs that differ by more judge nothing.
 _EQUAL = 1.1
 #: Seconds of one measurement of the thread that decides, and pairs of them.
@@ -182,13 +184,10 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
     for name in ("wait-0", "wait-1", "wait-2", "wait-3", f"wait-{waiting - 1}"):
         unit = placement(live, name)
         job = job_named(live, name)
-        ahead = [other for other in live.view.jobs.values() if _owner(other).startswith("wait-")][:16]
-        ahead = [other for other in ahead if other is not job]
 
-        def estimate(job: Job = job, ahead: list[Job] = ahead) -> None:
-            what_if = live.view.what_if
-            with what_if.question(), what_if.with_pods(job):
-                forecast(live.view, job, live.now, ahead)
+        def estimate(job: Job = job) -> None:
+            with live.view.what_if.question():
+                forecast(live.view, live.now, until=job)
 
         whole = cost(partial(explain_job, live.view, live.now, f"team/{name}"), times)
         part = cost(estimate, times)
@@ -196,6 +195,15 @@ def why(live: LiveLab, waiting: int, times: int) -> Iterator[Measured]:
         estimated.append(part / unit)
     yield at_most("why without its estimate, in placements of that job", max(asked), "", MAX_WHY)
     yield at_most("the estimate of why, in placements of that job", max(estimated), "", MAX_ESTIMATE)
+    found: dict[str, ExpectedStart] = {}
+
+    def all_estimates() -> None:
+        found.update(estimates(live.view, live.now))
+
+    each = cost(all_estimates, times) / usual_placement(live)
+    yield at_most(
+        "estimates for all waiting jobs, in placements for each", each / len(found), "", MAX_ESTIMATES
+    )
 
 
 def usual_placement(live: LiveLab) -> float:

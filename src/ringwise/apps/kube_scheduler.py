@@ -10,12 +10,13 @@ import signal
 import socket
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import is_wanted, keep_moving
+from ringwise.apps.estimating import Answer, StartEstimator
 from ringwise.apps.extensions import (
     installed_registry,
     installed_specs,
@@ -50,6 +51,7 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
 from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
@@ -233,6 +235,8 @@ async def serve(
         if options.with_scheduler and not options.shadow:
             moving = _move_jobs(runner, lambda: current[0])
             watching.append(asyncio.create_task(moving, name="moves"))
+            estimating = _estimate_starts(runner, lambda: current[0])
+            watching.append(asyncio.create_task(estimating, name="estimates"))
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
         try:
@@ -333,6 +337,22 @@ async def _log_broken_packages(runner: Runner) -> None:
     await runner.deciding.wait()
     for problem in (await asyncio.to_thread(installed_specs))[1]:
         _LOG.warning("a plugin or action of an installed package is left out", why=problem)
+
+
+async def _estimate_starts(runner: Runner, scheduler: Callable[[], Scheduler]) -> None:
+    """When waiting jobs are expected to start, while this replica leads."""
+
+    async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
+        if not runner.deciding.is_set():
+            raise CoreStoppedError("this replica does not lead any more")
+        view = scheduler().view
+        return await runner.ask(lambda now: work(view, now))
+
+    estimator = StartEstimator(Aside(), deciding, runner.put)
+    while True:
+        await runner.deciding.wait()
+        with suppress(CoreStoppedError):
+            await estimator.run()
 
 
 async def _watch_file(file: ConfigurationFile | None, runner: Runner) -> None:

@@ -70,6 +70,19 @@ class ExpectedStart:
             return f"{mark}<{last}"
         return f"{mark}{first}" if first == last else f"{mark}{first}-{last}"
 
+    def differs(self, before: ExpectedStart, now: int) -> bool:
+        """Whether it says something else than what was told before: a tenth of the time until then counts."""
+        if (self.kind, self.guess) != (before.kind, before.guess):
+            return True
+        for old, new in ((before.earliest, self.earliest), (before.latest, self.latest)):
+            if old is None or new is None:
+                if old is not new:
+                    return True
+            # What lies in the past is over: it is not told for ever.
+            elif old != new and abs(new - old) * 10 >= max(0, old - now):
+                return True
+        return False
+
     @property
     def _mark(self) -> str:
         return "; a guess from what jobs of the same size took lately" if self.guess else ""

@@ -205,6 +205,12 @@ class SchedulerView:
         """When the job is expected to start, as it was found last beside the scheduler; None: not known."""
         return self.what_if.starts.of(job)
 
+    @property
+    def expected_starts(self) -> Mapping[str, ExpectedStart] | None:
+        """The same of all waiting jobs, where nothing has happened since; else None."""
+        starts = self.what_if.starts
+        return starts.by_job if starts.by_job and starts.at == self.now else None
+
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""
         found: list[ev.Event] = [ev.VcJobSeen(vcjob) for vcjob in self._book.vcjobs.values()]

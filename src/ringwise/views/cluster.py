@@ -12,6 +12,7 @@ from ringwise.framework.amounts import lacking
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
@@ -48,6 +49,7 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
+from ringwise.views.documents.common import ExpectedStartFields
 from ringwise.views.faults import hurt_fields
 from ringwise.views.pictures import chips_fields
 from ringwise.views.queue_shares import QueueShares
@@ -118,6 +120,9 @@ class JobView:
     suspended: bool = False
     #: Of the vcjob; of the PodGroup, or where it was made for its pods, of the first of them; of the pod.
     labels: Mapping[str, str] = EMPTY
+    #: When it is expected to start, and the moment at which that is said; None: whenever.
+    start: ExpectedStart | None = None
+    now: int | None = None
 
     @property
     def key(self) -> str:
@@ -192,6 +197,7 @@ class JobView:
             "reason_text": text,
             "condition_of": condition_of,
             "hurt_by": _fault_texts(self.hurt),
+            "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
         }
 
     def document(self) -> JobFields:
@@ -210,6 +216,30 @@ class JobView:
         if not document["notes"]:
             del document["notes"]
         return document
+
+
+def expected_start_fields(expected: ExpectedStart, now: int | None) -> ExpectedStartFields:
+    """Without a present time: what stays true when time passes, and names no other job."""
+    return {
+        "kind": expected.kind.value,
+        "earliest": expected.earliest,
+        "latest": expected.latest,
+        "after": [] if now is None else list(expected.after),
+        "why": expected.why,
+        "guess": expected.guess,
+        "text": expected.text(now),
+    }
+
+
+def with_starts(
+    views: Iterable[JobView], starts: Mapping[str, ExpectedStart], now: int | None
+) -> list[JobView]:
+    """The same jobs; those that wait say when they are expected to start."""
+    found = list(views)
+    for view in found:
+        if view.job is not None and view.outcome == "pending":
+            view.start, view.now = starts.get(view.job.key), now
+    return found
 
 
 def reason_text(reason: Reason) -> str:

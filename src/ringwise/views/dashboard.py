@@ -336,6 +336,8 @@ class DashboardRows:
     def _job_row(self, key: str, found: JobView) -> DashboardJob:
         found.hurt = HurtJobs(self._view).of_pods(pod.uid for pod in found.pods)
         found.written = None if self._written is None else self._written.of(key)
+        if found.job is not None and found.outcome == "pending":
+            found.start = self._view.expected_start(found.job.key)
         return {**found.row(partial(self._message, key)), "id": self._id(key)}
 
     def _message(self, key: str, reason: Reason) -> str:

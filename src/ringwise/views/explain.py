@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
 from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
-from ringwise.views.cluster import JobView
-from ringwise.views.documents.common import ExpectedStartFields
+from ringwise.views.cluster import JobView, expected_start_fields
 from ringwise.views.documents.explain import (
     BoardCapacityFields,
     CapacityDocument,
@@ -25,17 +23,6 @@ from ringwise.views.documents.explain import (
 from ringwise.views.documents.topology import PicturesFields
 from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
-
-
-def expected_start_fields(expected: ExpectedStart, now: int) -> ExpectedStartFields:
-    return {
-        "kind": expected.kind.value,
-        "earliest": expected.earliest,
-        "latest": expected.latest,
-        "after": list(expected.after),
-        "why": expected.why,
-        "text": expected.text(now),
-    }
 
 
 def explanation_document(explanation: Explanation, now: int) -> WhyDocument:

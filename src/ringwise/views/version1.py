@@ -28,7 +28,7 @@ _NEW_OF_NODES = (
     *("open", "state", "states", "chips", "now", "labels", "taints"),
     *("rack", "numbers", "chip_states", "health", "own_superpod"),
 )
-_NEW_OF_JOBS = ("never", "hurt", "hurt_by", "reason_code", "reason_text", "condition_of")
+_NEW_OF_JOBS = ("never", "hurt", "hurt_by", "reason_code", "reason_text", "condition_of", "expected_start")
 _NEW_OF_WHY = ("now", "refused_pod", "refusal_examples", "pictures")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 

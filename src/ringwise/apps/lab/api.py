@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import json
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Annotated, Any
 
@@ -27,6 +27,7 @@ from ringwise.apps.aside import (
     QuestionFailedError,
     TooManyQuestionsError,
 )
+from ringwise.apps.estimating import EVERY_OF_LAB, Answer, StartEstimator
 from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
@@ -42,7 +43,9 @@ from ringwise.embed.objects import ConflictError
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.text.errors import ConfigurationError
+from ringwise.messages.events import Event
 from ringwise.messages.move_plan import read_plan
+from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
 from ringwise.views.cluster import (
@@ -126,6 +129,13 @@ _REFUSALS = (
 )
 
 
+def _tries_placements(live: LiveLab, parameters: Mapping[str, Any]) -> bool:
+    """Whether jobs are listed that wait, and something has happened since it was found when they start."""
+    if parameters.get("kind") != "jobs" or live.view.expected_starts is not None:
+        return False
+    return any(job.reason is not None for job in live.view.jobs.values())
+
+
 class LabServer:
     """Runs the turns of a lab by its clock, and answers requests."""
 
@@ -152,7 +162,7 @@ class LabServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.stop)
-        async with self._serving(), self._dashboard:
+        async with self._serving(), self._dashboard, self._estimating():
             while not self._stopped.is_set():
                 self._wake.clear()
                 self._guarded(self.live.turn)
@@ -164,6 +174,25 @@ class LabServer:
             raise self.failure
         # The time of the stop is stored, too: time in a lab never goes back.
         self.live.turn()
+
+    @asynccontextmanager
+    async def _estimating(self) -> AsyncIterator[None]:
+        """When jobs start is found again and again while the lab runs: the dashboard shows it."""
+
+        async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
+            return work(self.live.view, self.live.now)
+
+        def tell(events: Sequence[Event]) -> None:
+            self.live.lab.inject(*events)
+            self._wake.set()
+
+        estimator = StartEstimator(self._aside, deciding, tell, EVERY_OF_LAB)
+        task = asyncio.create_task(estimator.run(), name="estimates")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     def stop(self) -> None:
         self._stopped.set()
@@ -244,7 +273,7 @@ class LabServer:
             # Earlier labs drew for the terminal of their clients.
             raise ObjectRefusedError(f"the lab is of version {__version__}: use commands of the same version")
         answers = LabAnswers(self.live)
-        if name in LONG_QUERIES:
+        if name in LONG_QUERIES or (name == "get" and _tries_placements(self.live, parameters)):
             progress = told.progress if PROGRESS in request.headers else None
             return self._copied(lambda: query(answers, parameters), progress)
         return query(answers, parameters)

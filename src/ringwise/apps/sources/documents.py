@@ -15,8 +15,10 @@ from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
 from ringwise.views.chips import chip_documents
@@ -32,6 +34,7 @@ from ringwise.views.cluster import (
     view_of_job,
     with_present_reasons,
     with_reasons,
+    with_starts,
 )
 from ringwise.views.defragment import defrag_plan_document
 from ringwise.views.documents.cluster import (
@@ -54,7 +57,6 @@ from ringwise.views.explain import (
     capacity_document,
     ended_document,
     ended_sentence,
-    expected_start_fields,
     explanation_document,
     explanation_pictures,
 )
@@ -82,6 +84,11 @@ class ClusterAnswers(ABC):
         """The same after a cycle: jobs that are not placed have their reasons."""
         return self.objects
 
+    @property
+    def starts(self) -> Mapping[str, ExpectedStart]:
+        """When waiting jobs are expected to start."""
+        return estimates(self.decided.view, self.now)
+
     # -- lists
 
     def nodes(self, listing: Listing = EVERYTHING) -> NodesDocument:
@@ -99,7 +106,8 @@ class ClusterAnswers(ABC):
             for view in views
             if namespace in (None, view.namespace) and choice.takes(view.labels, view.queue)
         ]
-        jobs, more = choice.of(view.document() for view in with_reasons(decided, chosen))
+        shown = with_starts(with_reasons(decided, chosen), self.starts, self.now)
+        jobs, more = choice.of(view.document() for view in shown)
         return {"schema": "ringwise.io/jobs/v1", "now": self.now, "jobs": jobs, **_more(more)}
 
     def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument:
@@ -162,8 +170,8 @@ class ClusterAnswers(ABC):
         key = find_name(decided, "job", name, namespace)
         found = [view for view in job_views(decided) if view.key == key]
         view = with_present_reasons(decided, found[:1], self.now)[0]
-        waits = view.job is not None and view.outcome == "pending"
-        start = expected_start(decided.view, view.job, self.now) if waits and view.job else None
+        if view.job is not None and view.outcome == "pending":
+            view.start, view.now = expected_start(decided.view, view.job, self.now), self.now
         vcjob = view.vcjob
         said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
         tasks = () if vcjob is None else vcjob.tasks
@@ -178,7 +186,6 @@ class ClusterAnswers(ABC):
             "counts": view.counts,
             "class": None if view.job is None else job_class(decided.view, view.job),
             "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, self.now)),
-            "expected_start": None if start is None else expected_start_fields(start, self.now),
         }
 
     def queue(self, name: str) -> QueueDocument:

@@ -15,6 +15,7 @@ from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
+from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.views.documents.cluster import (
     ChipFields,
     HurtFields,
@@ -101,11 +102,12 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
 
 
 def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only = None) -> None:
-    """With a column for the faults that hurt jobs where there are any."""
+    """With a column for the faults that hurt jobs, and one for when they start, where there are any."""
     hurt = [Column("hurt by")] if any(job["hurt"] for job in jobs) else []
+    starts = [Column("starts in")] if any(job.get("expected_start") for job in jobs) else []
     columns = [Column("job"), Column("queue", moves=True), Column("phase"), *hurt]
     note = "why it waits, or what hurts it" if hurt else "why it waits"
-    table = Table([*columns, Column("pods"), Column("chips"), Column("age")], note=note)
+    table = Table([*columns, Column("pods"), Column("chips"), Column("age"), *starts], note=note)
     for job in jobs:
         faults = [counted(job["hurt"], "fault") if job["hurt"] else ""] if hurt else []
         table.add(
@@ -116,6 +118,7 @@ def draw_jobs(console: Console, jobs: Sequence[JobFields], now: int, only: Only 
             f"{job['placed']}/{job['pods']}",
             str(job["chips"]),
             duration_text(now - job["created"]),
+            *([_starts_in(job, now)] if starts else []),
             note="; ".join(_notes(job, now)),
         )
     table.print(console, only)
@@ -127,6 +130,14 @@ def _state_text(job: JobFields) -> Text:
     if outcome in ("refused", "suspended"):
         return Text(outcome, _OUTCOME_COLOURS[outcome])
     return phase_text(job["phase"])
+
+
+def _starts_in(job: JobFields, now: int) -> str:
+    start = job.get("expected_start")
+    if start is None:
+        return ""
+    kind = StartKind(start["kind"])
+    return ExpectedStart(kind, start["earliest"], start["latest"], guess=start["guess"]).short(now)
 
 
 def _notes(job: JobFields, now: int) -> Iterator[str]:

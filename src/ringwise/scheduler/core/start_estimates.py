@@ -23,8 +23,6 @@ from ringwise.scheduler.component import Component, Handlers
 
 #: Jobs of a queue whose PodGroups say when they are expected to start.
 MOST_TOLD = 100
-#: What differs by less than this part of the time until then is not told again.
-_PART = 10
 
 
 class StartEstimates(Component):
@@ -59,7 +57,7 @@ class StartEstimates(Component):
         before, told = self._starts.by_job, self._starts.told
         jobs = self._book.jobs
         found = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job = found
+        self._starts.by_job, self._starts.at = found, now
         self._rows_changed(key for key in {**before, **found} if before.get(key) != found.get(key))
         places: Counter[str] = Counter()
         tells: dict[str, ExpectedStart] = {}
@@ -67,22 +65,8 @@ class StartEstimates(Component):
             places[jobs[key].queue] += 1
             if places[jobs[key].queue] <= MOST_TOLD:
                 known = told.get(key)
-                tells[key] = start if known is None or _differs(known, start, now) else known
+                tells[key] = start if known is None or start.differs(known, now) else known
         self._starts.told = tells
         for key in {**told, **tells}:
             if key in jobs and told.get(key) != tells.get(key):
                 self._job_changed(jobs[key])
-
-
-def _differs(old: ExpectedStart, new: ExpectedStart, now: int) -> bool:
-    if (old.kind, old.guess) != (new.kind, new.guess):
-        return True
-    for before, after in ((old.earliest, new.earliest), (old.latest, new.latest)):
-        if (before is None) is not (after is None):
-            return True
-        if before is None or after is None or before == after:
-            continue
-        # What lies in the past is over: it is not told for ever.
-        if abs(after - before) * _PART >= max(0, before - now):
-            return True
-    return False

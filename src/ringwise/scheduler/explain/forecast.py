@@ -51,16 +51,19 @@ _SECOND = 1_000_000_000
 def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
     """When each waiting job starts, by its key; without those that are refused.
 
-    The state is the same before and after.
+    In the order in which the jobs of a queue are served. The state is the same before and after.
     """
+    known = view.expected_starts
+    if known is not None:
+        return dict(known)
     with view.what_if.question():
         return forecast(view, now)
 
 
 def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[str, ExpectedStart]:
     """The same inside a question. With `until` only what that job needs, and with fewer steps."""
-    found = {}
-    waiting = []
+    found: dict[str, ExpectedStart] = {}
+    waiting: list[Job] = []
     for job in view.jobs.values():
         why = _waits_for_more(view, job)
         if why:
@@ -169,7 +172,10 @@ def _played(
         for job in waiting:
             supposed.enter_context(view.what_if.with_pods(job))
         session = view.what_if.open_session(now, waiting)
-        valid = [job for job in waiting if session.job_valid(job) is None]
+        valid = sorted(
+            (job for job in waiting if session.job_valid(job) is None),
+            key=lambda job: (job.queue, session.job_key(job)),
+        )
         steps = STEPS if until is None else STEPS_OF_ONE
         late = _Play(view, session, now, lengths, steps, late=True)
         late.run(valid, [(run.latest, run) for run in runs if run.latest is not None], until)

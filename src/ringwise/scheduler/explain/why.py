@@ -309,6 +309,9 @@ def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | N
 def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> ExpectedStart | None:
     if reason is None:
         return next_cycle(now)
+    known = view.expected_starts
+    if known is not None and job.key in known:
+        return known[job.key]
     return forecast(view, now, until=job).get(job.key)
 
 

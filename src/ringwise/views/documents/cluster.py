@@ -153,6 +153,10 @@ class JobRow(TypedDict):
         ),
     ]
     hurt_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
+    expected_start: Annotated[
+        ExpectedStartFields | None,
+        Meta(description="Null where it does not wait, is refused, or has not been estimated yet."),
+    ]
 
 
 class JobFields(JobRow):
@@ -286,9 +290,6 @@ class JobDocument(JobFields, WithClass):
     object: Stored
     counts: Annotated[dict[str, int], Meta(description="Phase -> pods, as its status says.")]
     all_pods: list[JobPodFields]
-    expected_start: Annotated[
-        ExpectedStartFields | None, Meta(description="Null where it does not wait, or is refused.")
-    ]
 
 
 class QueueDocument(QueueFields):

@@ -30,7 +30,7 @@ LeftOut = Annotated[
 
 
 class ExpectedStartFields(TypedDict):
-    """When a waiting job starts if running jobs end as they say and no other job comes."""
+    """When a waiting job starts if jobs run as long as they say and no other job comes."""
 
     kind: Annotated[
         str,
@@ -41,6 +41,16 @@ class ExpectedStartFields(TypedDict):
     ]
     earliest: Nanoseconds | None
     latest: Nanoseconds | None
-    after: Annotated[list[str], Meta(description="Jobs that have to end before, the first end first.")]
+    after: Annotated[
+        list[str],
+        Meta(description="Jobs that end before on its chips: the last five, the first end first."),
+    ]
     why: Annotated[str, Meta(description="Why no time, or no latest time, is known; else empty.")]
+    guess: Annotated[
+        bool,
+        Meta(
+            description="Jobs before it do not say how long they run: jobs of the same size in the same "
+            "queue took so long lately."
+        ),
+    ]
     text: Annotated[str, Meta(description="All of this for people, as every view shows it.")]

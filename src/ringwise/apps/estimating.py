@@ -1,0 +1,88 @@
+"""When waiting jobs are expected to start, found again and again by a copy of the process.
+
+The thread that decides is asked for a copy between two of its turns, at most once in a while and only where
+something has happened; what the copy finds comes back as an event, and so is in the journal. Small changes
+are not told: with 800 waiting jobs an event is some hundred kilobytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
+from ringwise.log import Logger
+from ringwise.messages.events import EstimatedStart, Event, StartsEstimated
+from ringwise.messages.expected_start import ExpectedStart
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.view import SchedulerView
+
+_LOG = Logger()
+#: Seconds between two looks.
+EVERY = 60.0
+#: In a lab people wait for what they have just changed.
+EVERY_OF_LAB = 10.0
+
+Answer = TypeVar("Answer")
+
+
+class Deciding(Protocol):
+    """Calls work with the view and the time on the thread that decides, between two turns."""
+
+    def __call__(self, work: Callable[[SchedulerView, int], Answer], /) -> Awaitable[Answer]: ...
+
+
+class StartEstimator:
+    def __init__(
+        self,
+        aside: Aside,
+        deciding: Deciding,
+        tell: Callable[[Sequence[Event]], object],
+        every: float = EVERY,
+    ) -> None:
+        self._aside = aside
+        self._deciding = deciding
+        self._tell = tell
+        self._every = every
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        while True:
+            await asyncio.sleep(self._every)
+            try:
+                await self.look()
+            except (TooManyQuestionsError, QuestionFailedError) as error:
+                _LOG.warning("no estimates of when jobs start; the last ones are shown", why=str(error))
+
+    async def look(self) -> None:
+        """Once. Raises what `Aside` and `deciding` raise."""
+        if not await self._deciding(_is_due):
+            return
+        found = _STARTS.decode(await self._aside.answer(self._deciding, _estimated))
+        if await self._deciding(lambda view, now: _is_news(view, found, now)):
+            self._tell([StartsEstimated(tuple(found))])
+
+
+_STARTS = msgspec.json.Decoder(list[EstimatedStart])
+
+
+def _estimated(view: SchedulerView, now: int) -> bytes:
+    found = estimates(view, now)
+    return msgspec.json.encode([EstimatedStart(job, start) for job, start in found.items()])
+
+
+def _is_due(view: SchedulerView, _now: int) -> bool:
+    """Whether anything has happened since, and somebody waits or was said to."""
+    if view.expected_starts is not None:
+        return False
+    return bool(view.what_if.starts.by_job) or any(job.reason is not None for job in view.jobs.values())
+
+
+def _is_news(view: SchedulerView, found: Sequence[EstimatedStart], now: int) -> bool:
+    known: Mapping[str, ExpectedStart] = view.what_if.starts.by_job
+    if len(found) != len(known):
+        return True
+    return any((old := known.get(one.job)) is None or one.start.differs(old, now) for one in found)
