@@ -48,7 +48,10 @@
  * @property {string} reason_text
  * @property {string} condition_of PodGroup or Pod where the reason is of its condition
  * @property {string[]} hurt_by the faults that hurt it now
+ * @property {ExpectedStart | null} expected_start
  */
+
+/** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, guess: boolean, text: string}} ExpectedStart */
 
 /** Chips by resource; those of different ones are never added. @typedef {Record<string, number>} Amounts */
 
@@ -161,7 +164,7 @@
  * @property {{node: string, missing_chips: number, text: string, code: string}[]} near_misses
  * @property {{name: string, position: number | null, waiting: number, ahead: string[]}} queue
  * @property {number} kept_chips
- * @property {{kind: string, text: string} | null} expected_start
+ * @property {ExpectedStart | null} expected_start
  * @property {{kind: string, text: string, contested_by: number}[]} cures
  * @property {string[]} plan
  * @property {string[]} [notes]
