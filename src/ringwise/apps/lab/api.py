@@ -33,7 +33,7 @@ from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
 from ringwise.apps.lab.lab import LiveLab, Submitted
 from ringwise.apps.lab.maintenance import affected_jobs
-from ringwise.apps.lab.queries import QUERIES, LabAnswers, time_ahead
+from ringwise.apps.lab.queries import QUERIES, LabAnswers, Parameters, Query, time_ahead
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.moves import progress_of, result_of
 from ringwise.apps.sources.names import KINDS, UnknownNameError, all_names, find_name
@@ -129,7 +129,7 @@ _REFUSALS = (
 )
 
 
-def _tries_placements(live: LiveLab, parameters: Mapping[str, Any]) -> bool:
+def _tries_placements(live: LiveLab, parameters: Parameters) -> bool:
     """Whether jobs are listed that wait, and something has happened since it was found when they start."""
     if parameters.get("kind") != "jobs" or live.view.expected_starts is not None:
         return False
@@ -273,10 +273,19 @@ class LabServer:
             # Earlier labs drew for the terminal of their clients.
             raise ObjectRefusedError(f"the lab is of version {__version__}: use commands of the same version")
         answers = LabAnswers(self.live)
-        if name in LONG_QUERIES or (name == "get" and _tries_placements(self.live, parameters)):
-            progress = told.progress if PROGRESS in request.headers else None
+        progress = told.progress if PROGRESS in request.headers else None
+        if name in LONG_QUERIES:
             return self._copied(lambda: query(answers, parameters), progress)
+        if name == "get" and _tries_placements(self.live, parameters):
+            return self._list_of_jobs(query, parameters, progress)
         return query(answers, parameters)
+
+    async def _list_of_jobs(self, query: Query, parameters: Parameters, progress: Progress | None) -> Any:
+        """With what was expected last, where there is no room for a copy: a list is never refused."""
+        try:
+            return await self._copied(lambda: query(LabAnswers(self.live), parameters), progress)
+        except (TooManyQuestionsError, QuestionFailedError):
+            return query(LabAnswers(self.live, estimates_anew=False), parameters)
 
     async def _copied(self, question: Callable[[], Any], progress: Progress | None = None) -> msgspec.Raw:
         """The answer of a copy of the lab. Raises _Refused, TooManyQuestionsError, QuestionFailedError."""

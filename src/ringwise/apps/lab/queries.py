@@ -28,6 +28,7 @@ from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
 from ringwise.manifests.bundle import Bundle
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
@@ -49,12 +50,18 @@ Query = Callable[["LabAnswers", Parameters], Any]
 class LabAnswers(ClusterAnswers):
     """Answers of the lab's own scheduler."""
 
-    def __init__(self, live: LiveLab) -> None:
+    def __init__(self, live: LiveLab, *, estimates_anew: bool = True) -> None:
+        """Without `estimates_anew` jobs start when they were expected to when that was found last."""
         self.live = live
+        self._estimates_anew = estimates_anew
 
     @property
     def now(self) -> int:
         return self.live.now
+
+    @property
+    def starts(self) -> Mapping[str, ExpectedStart]:
+        return super().starts if self._estimates_anew else self.live.view.what_if.starts.by_job
 
     @property
     def objects(self) -> ClusterObjects:

@@ -40,7 +40,7 @@ from ringwise.topology.chips import chips_of
 #: later starts not before that moment.
 STEPS = 60_000
 #: The same where one job is asked about.
-STEPS_OF_ONE = 4_000
+STEPS_OF_ONE = 3_500
 #: What an attempt costs besides its pods.
 _ATTEMPT = 10
 #: Ends that an answer names.
@@ -176,20 +176,26 @@ def _played(
             (job for job in waiting if session.job_valid(job) is None),
             key=lambda job: (job.queue, session.job_key(job)),
         )
-        steps = STEPS if until is None else STEPS_OF_ONE
+        # All jobs have been read, too.
+        steps = (STEPS if until is None else STEPS_OF_ONE) - len(view.jobs)
         late = _Play(view, session, now, lengths, steps, late=True)
-        late.run(valid, [(run.latest, run) for run in runs if run.latest is not None], until)
-        early = late
-        if not exact:
+        groups = _line_up(session, valid)
+        late.run(groups, [(run.latest, run) for run in runs if run.latest is not None], until)
+        early: _Play | None = late
+        # Who asks about one job has no steps left for an earliest time where those for the latest did not
+        # suffice.
+        if not exact and until is not None and late.stopped is not None:
+            early = None
+        elif not exact:
             early = _Play(view, session, now, lengths, steps, late=False)
-            early.run(valid, [(run.earliest, run) for run in runs], until)
+            early.run(groups, [(run.earliest, run) for run in runs], until)
     endless = len(runs) - known
     return {job.key: _answer(now, late, early, job, endless, known) for job in valid}
 
 
-def _answer(now: int, late: _Play, early: _Play, job: Job, endless: int, known: int) -> ExpectedStart:
-    first, last = early.started.get(job.key), late.started.get(job.key)
-    earliest = first.time if first is not None else early.stopped
+def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, known: int) -> ExpectedStart:
+    first, last = None if early is None else early.started.get(job.key), late.started.get(job.key)
+    earliest = first.time if first is not None else None if early is None else early.stopped
     guess = (first is not None and first.guess) or (last is not None and last.guess)
     if last is not None:
         least = last.time if earliest is None else min(earliest, last.time)
@@ -230,6 +236,31 @@ class _Group:
     need: tuple[str, int, int] | None
 
 
+def _line_up(session: Session, waiting: Iterable[Job]) -> list[_Group]:
+    """`waiting` are in the order in which they are served."""
+    groups: dict[Hashable, _Group] = {}
+    for job in waiting:
+        if job.queue not in session.queues:
+            continue
+        alike = _alike(session, job)
+        group = groups.get(alike)
+        if group is None:
+            group = groups[alike] = _Group(deque(), line_of(session, job), _need(session, job))
+        group.jobs.append((session.job_key(job), job))
+    return list(groups.values())
+
+
+def _alike(session: Session, job: Job) -> Hashable:
+    """Jobs with the same value start on the same nodes, if any."""
+    own = job.previous_nodes or job.cooling or session.reservations.of(job.key) is not None
+    placements = session.state.pods
+    if own or any(placements[uid].node >= 0 for uid in job.pods):
+        return job.key
+    affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity for pod in job.in_order)
+    lends = job.expected if len(session.reservations) else None
+    return job.key if affine else (job.namespace, job.inqueue, lends, shape_of(job))
+
+
 class _Play:
     """All waiting jobs, and the ends of all others, in one direction of uncertainty."""
 
@@ -268,9 +299,11 @@ class _Play:
         #: The time up to which was looked, where that is not all.
         self.stopped: int | None = None
 
-    def run(self, waiting: Iterable[Job], ends: Iterable[tuple[int, _Run]], until: Job | None) -> None:
+    def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, _Run]], until: Job | None) -> None:
         session = self._session
-        self._line_up(waiting)
+        for group in groups:
+            own = _Group(deque(group.jobs), group.line, group.need)
+            self._queues.setdefault(group.line.queue, []).append(own)
         self._ends = [(time, next(self._numbers), run) for time, run in ends]
         heapify(self._ends)
         time = self._now
@@ -287,29 +320,6 @@ class _Play:
                     self._serve(time, before)
         finally:
             session.now = self._now
-
-    def _line_up(self, waiting: Iterable[Job]) -> None:
-        session = self._session
-        groups: dict[Hashable, _Group] = {}
-        for order, job in sorted(((session.job_key(job), job) for job in waiting), key=lambda pair: pair[0]):
-            if job.queue not in session.queues:
-                continue
-            alike = self._alike(job)
-            group = groups.get(alike)
-            if group is None:
-                group = groups[alike] = _Group(deque(), line_of(session, job), _need(session, job))
-                self._queues.setdefault(job.queue, []).append(group)
-            group.jobs.append((order, job))
-
-    def _alike(self, job: Job) -> Hashable:
-        """Jobs with the same value start on the same nodes, if any."""
-        own = job.previous_nodes or job.cooling or self._session.reservations.of(job.key) is not None
-        placements = self._session.state.pods
-        if own or any(placements[uid].node >= 0 for uid in job.pods):
-            return job.key
-        affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity for pod in job.in_order)
-        lends = job.expected if len(self._session.reservations) else None
-        return job.key if affine else (job.namespace, job.inqueue, lends, shape_of(job))
 
     def _end_all(self, time: int) -> None:
         """Everything ends that ends at this moment."""

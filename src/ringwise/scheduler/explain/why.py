@@ -45,6 +45,8 @@ from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUP
 SHOWN_MISSES = 5
 #: How many names of jobs ahead are shown.
 SHOWN_AHEAD = 5
+#: With more waiting jobs the question when one of them starts is not asked anew.
+_MANY_WAITING = 200
 
 
 class UnknownJobError(LookupError):
@@ -309,9 +311,11 @@ def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | N
 def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> ExpectedStart | None:
     if reason is None:
         return next_cycle(now)
-    known = view.expected_starts
-    if known is not None and job.key in known:
-        return known[job.key]
+    known = view.expected_start(job.key)
+    waiting = sum(1 for other in view.jobs.values() if other.reason is not None)
+    if known is not None and (view.expected_starts is not None or waiting > _MANY_WAITING):
+        # A copy had time to look at all of them, if some time ago.
+        return known
     return forecast(view, now, until=job).get(job.key)
 
 
