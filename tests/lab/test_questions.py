@@ -19,6 +19,7 @@ from ringwise.scheduler.explain import cure_search, why
 from tests.apps.test_aside import Gate, no_children
 from tests.lab.rig import Terminal, job, nodes, running
 
+SECOND = 1_000_000_000
 LISTS = (
     "get jobs",
     "get pods",
@@ -66,6 +67,26 @@ def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
         assert rows["bad"]["board_reason"]
         (pod,) = (row for row in terminal.json("get pods")["pods"] if row["job"] == "lab/waits")
         assert pod["reason"]["code"] == told["code"]
+
+
+def test_a_list_says_when_jobs_start_as_why_does(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)) as server:
+        terminal.submit(*(job(name, 1, 8, minutes=60) for name in ("runs", "waits-0", "waits-1")))
+        terminal.ok("advance 60s")
+        found = {one["name"]: one["expected_start"] for one in terminal.json("get jobs")["jobs"]}
+        assert found["runs"] is None
+        assert found["waits-0"]["latest"] + 3600 * SECOND == found["waits-1"]["latest"]
+        for name in ("waits-0", "waits-1"):
+            assert terminal.json(f"why {name}")["expected_start"] == found[name]
+            assert terminal.json(f"describe job {name}")["expected_start"] == found[name]
+        table = terminal.ok("get jobs")
+        assert "starts in" in table
+        assert " 59m " in table
+        assert " 119m " in table
+        # Without room for a copy: what was found last, here nothing.
+        server._aside._most = server._aside._free = 0
+        assert [one["expected_start"] for one in terminal.json("get jobs")["jobs"]] == [None] * 3
 
 
 @pytest.mark.parametrize("refused", [False, True])

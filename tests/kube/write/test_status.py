@@ -93,6 +93,34 @@ def test_the_reason_of_a_pending_group_is_on_the_group_and_its_job() -> None:
     run(test())
 
 
+def test_when_a_job_starts_is_in_its_condition_and_no_event() -> None:
+    """Also for the next leader, who has no estimate yet: it writes nothing that is there."""
+
+    def told(start: str = "") -> SetGroupStatus:
+        return SetGroupStatus("default/gang", "Inqueue", reason(), start=start)
+
+    async def test() -> None:
+        async with writer_setup() as one:
+            for start in ("", "2026-01-01T00:00:00Z"):
+                one.writer.group(told(start))
+                await one.writer.finish()
+            condition = one.groups()["conditions"][0]
+            assert condition["message"] == "1 of 8 chips are free. Expected start: 2026-01-01T00:00:00Z"
+            assert [event["count"] for event in one.api.all(EVENTS)] == [1]
+            observed: dict[str, ObservedGroup] = {}
+            written = msgspec.Raw(msgspec.json.encode(one.api.get(GROUPS, "default/gang")))
+            GroupReader(observed).read(written, Findings("x"))
+        async with writer_setup(gang=observed["default/gang"]) as one:
+            one.writer.group(told())
+            await one.writer.finish()
+            assert one.api.count("gang/status") == 0
+            one.writer.group(told("2026-01-02T00:00:00Z"))
+            await one.writer.finish()
+            assert one.api.count("gang/status") == 1
+
+    run(test())
+
+
 def test_the_newest_status_replaces_one_that_was_not_written_yet() -> None:
     async def test() -> None:
         async with writer_setup() as one:

@@ -129,6 +129,19 @@ _REFUSALS = (
 )
 
 
+@asynccontextmanager
+async def _running(estimator: StartEstimator | None) -> AsyncIterator[None]:
+    if estimator is None:
+        yield
+        return
+    task = asyncio.create_task(estimator.run(), name="estimates")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 def _tries_placements(live: LiveLab, parameters: Parameters) -> bool:
     """Whether jobs are listed that wait, and something has happened since it was found when they start."""
     if parameters.get("kind") != "jobs" or live.view.expected_starts is not None:
@@ -149,6 +162,8 @@ class LabServer:
         self.live = live
         self._aside = aside or Aside(pause=PAUSE_OF_LAB)
         self._dashboard = dashboard or nullcontext()
+        #: Nobody else shows what was expected last: commands ask anew.
+        self._estimator = None if dashboard is None else self._new_estimator()
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         #: The error that ended the lab.
@@ -162,7 +177,7 @@ class LabServer:
         for number in (signal.SIGINT, signal.SIGTERM):
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 loop.add_signal_handler(number, self.stop)
-        async with self._serving(), self._dashboard, self._estimating():
+        async with self._serving(), self._dashboard, _running(self._estimator):
             while not self._stopped.is_set():
                 self._wake.clear()
                 self._guarded(self.live.turn)
@@ -175,10 +190,7 @@ class LabServer:
         # The time of the stop is stored, too: time in a lab never goes back.
         self.live.turn()
 
-    @asynccontextmanager
-    async def _estimating(self) -> AsyncIterator[None]:
-        """When jobs start is found again and again while the lab runs: the dashboard shows it."""
-
+    def _new_estimator(self) -> StartEstimator:
         async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
             return work(self.live.view, self.live.now)
 
@@ -186,13 +198,7 @@ class LabServer:
             self.live.lab.inject(*events)
             self._wake.set()
 
-        estimator = StartEstimator(self._aside, deciding, tell, EVERY_OF_LAB)
-        task = asyncio.create_task(estimator.run(), name="estimates")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        return StartEstimator(self._aside, deciding, tell, EVERY_OF_LAB)
 
     def stop(self) -> None:
         self._stopped.set()
