@@ -17,10 +17,12 @@ import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from http.client import BadStatusLine, HTTPSConnection
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -148,6 +150,20 @@ class ApiAnswer(Exception):
         self.status = status
 
 
+class _Connection(HTTPSConnection):
+    """Closed when nobody has it any more."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class _Kept(threading.local):
+    """The open connection of a thread: a handshake costs both sides more than most requests."""
+
+    process = 0
+    open: _Connection | None = None
+
+
 class Api:
     """Plain requests, one after the other: for those who set things up and look on."""
 
@@ -155,26 +171,50 @@ class Api:
         self.url = url
         self._token = token
         self._tls = ssl.create_default_context(cafile=str(authority))
+        self._kept = _Kept()
 
     def request(
         self, method: str, path: str, body: object | None = None, content_type: str = "application/json"
     ) -> Any:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
-        request = urllib.request.Request(self.url + path, data, headers, method=method)
         deadline = time.monotonic() + TIMEOUT
         while True:
-            try:
-                with urllib.request.urlopen(request, timeout=60, context=self._tls) as answer:
-                    text = answer.read()
+            status, text = self._answer(method, path, data, headers)
+            if status < 400:
                 return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
-            except urllib.error.HTTPError as problem:
-                with problem:
-                    refusal = ApiAnswer(problem.code, problem.read().decode(errors="replace"))
             # A kind that was defined a moment ago is not served yet.
-            if refusal.status != 429 or time.monotonic() > deadline:
-                raise refusal
+            if status != 429 or time.monotonic() > deadline:
+                raise ApiAnswer(status, text.decode(errors="replace"))
             time.sleep(0.2)
+
+    def _answer(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> tuple[int, bytes]:
+        kept = self._kept
+        if kept.process != os.getpid():
+            # A copy of this process shares no connection with it.
+            kept.process, kept.open = os.getpid(), None
+        fresh = kept.open is None
+        connection = kept.open or _Connection(
+            self.url.removeprefix("https://"), timeout=60, context=self._tls
+        )
+        kept.open = None
+        try:
+            connection.request(method, path, data, dict(headers))
+            with connection.getresponse() as answer:
+                text = answer.read()
+        except (ConnectionError, BadStatusLine):
+            connection.close()
+            if fresh:
+                raise
+            # The server had closed it, as it does with idle ones.
+            return self._answer(method, path, data, headers)
+        except BaseException:
+            connection.close()
+            raise
+        kept.open = connection
+        return answer.status, text
 
     def get(self, path: str) -> Any:
         return self.request("GET", path)
@@ -224,7 +264,7 @@ class ControlPlane:
         while self._running:
             self._running.pop().stop()
 
-    @property
+    @cached_property
     def admin(self) -> Api:
         return Api(self.url, self.authority, self.admin_token)
 
