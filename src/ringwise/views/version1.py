@@ -49,6 +49,10 @@ def as_version_1(document: Any, *, of_cluster: bool = False) -> Any:
     return {**change(document), "schema": old_schema(str(schema))}
 
 
+def _without(document: Document, *names: str) -> Document:
+    return {name: value for name, value in document.items() if name not in names}
+
+
 def old_schema(schema: str) -> str:
     return schema.removesuffix(_NEW_SUFFIX) + _OLD_SUFFIX
 
@@ -65,8 +69,7 @@ def _node(node: Document) -> Document:
     ahead = ("draining",) if node["open"] else ()
     found = (one["why"] for one in node["states"] if one["state"] not in (*_WITH_FIELDS, *ahead))
     closed = next(found, None)
-    made = {name: value for name, value in node.items() if name not in _NEW_OF_NODES}
-    return made | {
+    return _without(node, *_NEW_OF_NODES) | {
         "ready": "not ready" not in states,
         "cordoned": "cordoned" in states,
         "superpod": node["own_superpod"],
@@ -93,7 +96,7 @@ def _chips_of_node(chips: Document, closed: str | None) -> Document:
 
 def _top(document: Document) -> Document:
     status = document["status"]
-    kept = {name: value for name, value in status.items() if name != "resources"}
+    kept = _without(status, "resources")
     commands = {FORMER_NAMES.get(name, name): count for name, count in status["commands"].items()}
     # Version 1 adds the chips of all resources.
     chips, held = (sum(one[name] for one in status["resources"].values()) for name in ("chips", "used"))
@@ -102,29 +105,18 @@ def _top(document: Document) -> Document:
     return {
         **_nodes(document),
         "status": kept | {"commands": commands, "chips": chips, "held": held, "faulty": faulty},
-        "queues": [
-            {name: value for name, value in queue.items() if name != "share"} for queue in document["queues"]
-        ],
-        "waiting": [
-            {name: value for name, value in job.items() if name not in _NEW_OF_JOBS}
-            for job in document["waiting"]
-        ],
+        "queues": [_without(queue, "share") for queue in document["queues"]],
+        "waiting": [_without(job, *_NEW_OF_JOBS) for job in document["waiting"]],
     }
 
 
 def _capacity(document: Document) -> Document:
-    return {
-        **document,
-        "boards": [
-            {name: value for name, value in board.items() if name != "drains"}
-            | {"chips": _counts(board["chips"])}
-            for board in document["boards"]
-        ],
-    }
+    boards = [{**_without(one, "drains"), "chips": _counts(one["chips"])} for one in document["boards"]]
+    return {**document, "boards": boards}
 
 
 def _counts(chips: Document) -> Document:
-    made = {name: value for name, value in chips.items() if name not in ("used", "isolated", "before_drain")}
+    made = _without(chips, "used", "isolated", "before_drain")
     # An isolated chip was counted as a faulty one.
     return made | {"held": chips["used"], "faulty": chips["faulty"] + chips["isolated"]}
 
@@ -190,8 +182,7 @@ def _why(document: Document) -> Document:
     old = {"starts": start["latest"], "after": start["after"]} if known and start["after"] else None
     if old is not None:
         old["time"] = time_text(start["latest"])
-    made = {name: value for name, value in document.items() if name not in _NEW_OF_WHY}
-    return made | {"expected_start": old}
+    return _without(document, *_NEW_OF_WHY) | {"expected_start": old}
 
 
 # -- dashboard -----------------------------------------------------------------------------------
@@ -206,9 +197,7 @@ def _dashboard(document: Document) -> Document:
         "totals": _totals(document["totals"]),
     }
     if "boards" in document:
-        made["boards"] = [
-            {key: value for key, value in one.items() if key != "resource"} for one in document["boards"]
-        ]
+        made["boards"] = [_without(one, "resource") for one in document["boards"]]
     return made
 
 
@@ -232,9 +221,8 @@ def _fragmentation(parts: list[tuple[int, float]]) -> float:
 
 def _queue(queue: Document) -> Document:
     limits = queue["capability"].values()
-    kept = {name: value for name, value in queue.items() if name != "refused"}
     return (
-        kept
+        _without(queue, "refused")
         | _job_counts(queue)
         | {
             "share": sum(queue["share"].values()),
@@ -246,11 +234,9 @@ def _queue(queue: Document) -> Document:
 
 def _series(document: Document) -> Document:
     chips = list(document["resources"].values())
-    made = {name: value for name, value in document.items() if name != "resources"}
     times = range(len(document["times"]))
-    refused = made.pop("refused")
-    return made | {
-        "waiting": [made["waiting"][i] + refused[i] for i in times],
+    return _without(document, "resources", "refused") | {
+        "waiting": [document["waiting"][i] + document["refused"][i] for i in times],
         "used": [sum(one["used"][i] for one in chips) for i in times],
         "free": [sum(one["free"][i] for one in chips) for i in times],
         "fragmentation": [
@@ -278,8 +264,7 @@ def _place(of: Document) -> Document:
 
 
 def _job_row(row: Document) -> Document:
-    made = {name: value for name, value in row.items() if name not in ("created", *_NEW_OF_JOBS)}
-    return made | {
+    return _without(row, "created", *_NEW_OF_JOBS) | {
         "since": rfc3339(row["created"]),
         "reason": row["reason_code"],
         "message": row["reason_text"],
