@@ -165,7 +165,7 @@ def find_plans(
                     failed[shape] = found.reason
             else:
                 plans.append(found)
-                planner.suppose(found)
+                planner.suppose_found()
     return plans, without
 
 
@@ -194,6 +194,7 @@ class Planner:
         self._units = units
         self._budget = budget
         self._supposed = supposed
+        self._found: _Found | None = None
 
     def waiting(self) -> list[Job]:
         """The jobs that wait, in the order in which queues and jobs are served."""
@@ -214,30 +215,25 @@ class Planner:
         with self._view.what_if.with_pods(job):
             search = _Search(self._view, job, self._now, self._units, self._budget)
             try:
-                return search.find()
+                plan = search.find()
             except TooCostly as costly:
                 return NoPlan(costly.reason)
+        self._found = search.found
+        return plan
 
-    def suppose(self, plan: MovePlan) -> None:
-        """From here on the plan counts as carried out."""
-        view, what_if = self._view, self._view.what_if
-        job = view.jobs[plan.job]
-        self._supposed.enter_context(what_if.with_pods(job))
+    def suppose_found(self) -> None:
+        """From here on the plan that was found last counts as carried out."""
+        found, what_if = self._found, self._view.what_if
+        if found is None:
+            return
+        for job in {id(one.job): one.job for one in found.room}.values():
+            self._supposed.enter_context(what_if.with_pods(job))
         session = what_if.open_session(self._now)
-        pods = [pod for move in plan.moves for pod in move.pods]
-        self._supposed.enter_context(what_if.restarted(session, [pod.uid for pod in pods]))
-        placed = [*pods, *plan.room]
-        for one in placed:
-            owner = view.job_of(one.uid) or job
-            session.job_valid(owner)
-        self._supposed.enter_context(
-            what_if.placed(session, [self._allocation(one, view.job_of(one.uid) or job) for one in placed])
-        )
-        self._units.pinned.update(one.uid for one in placed)
-
-    def _allocation(self, planned: PlannedPod, job: Job) -> Allocation:
-        node = self._view.cluster.node_id[planned.node]
-        return Allocation(job, job.pods[planned.uid], node, planned.chips)
+        self._supposed.enter_context(what_if.restarted(session, list(found.targets)))
+        placed = [one._replace(pod=one.job.pods[one.pod.uid]) for one in found.targets.values()]
+        placed += [one._replace(pod=one.job.pods[one.pod.uid]) for one in found.room]
+        self._supposed.enter_context(what_if.placed(session, placed))
+        self._units.pinned.update(one.pod.uid for one in placed)
 
 
 @dataclass(slots=True)
@@ -288,6 +284,8 @@ class _Search:
         self._units = units
         self._budget = budget
         self._session = self._what_if.open_session(now, [job])
+        #: What the plan was made of.
+        self.found: _Found | None = None
         self._eligible: dict[NodeSelection, dict[int, bool]] = {}
         self._fitting: dict[tuple[NodeSelection, int, int, int], bool] = {}
 
@@ -309,6 +307,7 @@ class _Search:
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
+        self.found = found
         return self._plan(found)
 
     def _no_plan_needed(self) -> Reason | None:
@@ -549,7 +548,11 @@ class _Search:
                 for unit in units
                 for uid in unit.uids
             }
-            with what_if.placed(session, list(targets.values())):
+            with ExitStack() as placed:
+                for one in targets.values():
+                    if not self._still_fits(session, one):
+                        return None
+                    placed.enter_context(what_if.placed(session, [one]))
                 if what_if.obstacle(session, job) is not None:
                     return None
                 statement = session.statement()
@@ -559,6 +562,18 @@ class _Search:
                     return _Found(units, targets, list(statement.allocations))
                 finally:
                     statement.discard()
+
+    def _still_fits(self, session: Session, target: Allocation) -> bool:
+        """Whether a moved pod can have its place, with those that are placed and those that stay."""
+        job, pod = target.job, target.pod
+        selection = session.node_selection(job, pod)
+        if mask_of(target.chips) & ~max(0, selection.usable(target.node)):
+            return False
+        if _placed_as_a_whole(job) and pod.cls.chips:
+            # Its nodes were chosen together.
+            return True
+        filters = node_filters(session, job, pod)
+        return selection.fits(target.node) and first_reason(filters, target.node) is None
 
     @staticmethod
     def _moves(unit: Unit, targets: Mapping[str, Allocation]) -> bool:
