@@ -172,6 +172,8 @@ def _played(
         for job in waiting:
             supposed.enter_context(view.what_if.with_pods(job))
         session = view.what_if.open_session(now, waiting)
+        # A job that costs too much is set aside here as it is in a cycle.
+        session.budget = StepBudget(NamespaceSteps(), now)
         valid = sorted(
             (job for job in waiting if session.job_valid(job) is None),
             key=lambda job: (job.queue, session.job_key(job)),
@@ -280,7 +282,6 @@ class _Play:
         self._now = now
         self._lengths = lengths
         self._steps = steps
-        session.budget = StepBudget(NamespaceSteps(), now)
         self._undo = ExitStack()
         #: Time of the end, number, what ends, whether that is a guess.
         self._ends: list[tuple[int, int, _Run]] = []
@@ -387,7 +388,7 @@ class _Play:
         return not self._late and self._lengths[job.key].least <= 0
 
     def _first_of_groups(self, groups: Sequence[_Group]) -> list[tuple[tuple[Any, ...], int, _Group]]:
-        self._steps -= 1 + len(groups) // 50
+        self._steps -= 1 + len(groups) // 10
         # Where jobs may pass others, those need not be looked at for which there is no room.
         tried = [group for group in groups if self._session.is_strict or self._room.may_hold(group.need)]
         heap = [(group.jobs[0][0], next(self._numbers), group) for group in tried]
