@@ -216,12 +216,16 @@ def test_what_was_not_looked_at_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> N
     last = NOW + (50 + nodes - 1) * SECOND
     start = expected(view, "new")
     assert (start.kind, start.latest) == (StartKind.KNOWN, last)
-    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS_OF_ONE", 40)
-    start = expected(view, "new")
+    jobs = len(view.jobs)
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS", jobs + 40)
+    start = estimates(view, NOW)["default/new"]
     assert start.kind is StartKind.NOT_BEFORE
     assert start.why == "there is too much ahead of it to look further"
     assert start.earliest is not None
     assert NOW < start.earliest < last
+    # For one job there are no steps left for the earliest time.
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS_OF_ONE", jobs + 40)
+    assert expected(view, "new").kind is StartKind.UNKNOWN
 
 
 def test_a_refused_job_has_no_start_and_a_gated_one_an_unknown_start() -> None:
