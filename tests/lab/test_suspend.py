@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.rig import Terminal, job, pod, queue, running
+from tests.lab.rig import Terminal, job, nodes, pod, queue, running
 
 CLASS = """apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
@@ -214,3 +214,31 @@ def test_what_cannot_be_done_is_refused_with_what_can(terminal: Terminal) -> Non
         ("requeue huge --queue ''", "names of jobs, queues and priority classes are not empty"),
     ):
         assert terminal.refused(command).startswith(f"ringwise: {said}"), command
+
+
+def blocks(name: str, pods: int) -> str:
+    notes = '{sp-block: "32", huawei.com/schedule_policy: chip2-node16-sp}'
+    manifest = job(name, pods, 16).replace("namespace: lab}", f"namespace: lab, annotations: {notes}}}")
+    return manifest.replace("labels: {}", f"annotations: {notes}")
+
+
+def test_blocks_return_to_their_superpods_and_take_others_where_these_are_full(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(12, board="a3-x16-superpod", superpod_size=6)):
+        terminal.submit(blocks("first", 2))
+        terminal.submit(blocks("train", 4))
+        terminal.ok("advance 5s")
+        before = nodes_of(terminal, "train")
+        terminal.ok("delete job first")
+        terminal.ok("advance 60s")
+        suspended(terminal)
+        terminal.ok("resume train")
+        terminal.ok("advance 5s")
+        assert nodes_of(terminal, "train") == before
+        suspended(terminal)
+        terminal.submit(blocks("thief", 8))
+        terminal.ok("advance 5s")
+        assert set(before) < set(nodes_of(terminal, "thief"))
+        terminal.ok("resume train")
+        terminal.ok("advance 5s")
+        assert len(set(nodes_of(terminal, "train"))) == 4
