@@ -73,7 +73,7 @@ def progress_of(live: LivePlan | None) -> str:
 
 
 class SchedulerIsDeafError(Exception):
-    """Nobody takes the plan; one line."""
+    """Nobody takes the plan, or says what becomes of it; one line."""
 
 
 def carry_out(
@@ -129,6 +129,11 @@ async def _state_of(client: Client, plan: str) -> tuple[EndedPlan | None, LivePl
     try:
         found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
     except ApiError as error:
+        if error.status == 403:
+            record = f"get on ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
+            raise SchedulerIsDeafError(
+                f"the plan is sent, and what becomes of it cannot be read without {record}"
+            ) from None
         if error.status != 404:
             raise
         return None, None

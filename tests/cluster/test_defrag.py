@@ -1,0 +1,243 @@
+"""M1 on a cluster: `kubectl ringwise defrag --apply` moves small jobs so that a gang can start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ringwise.wellknown import VOLCANO_SYSTEM
+from tests.cluster.cluster import CONFIG_MAPS, Cluster, check_chips, chips_of, node_of
+from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise
+from tests.cluster.objects import GOES_AFTER, NAMESPACE, Object, nodes, vcjob
+from tests.cluster.owners import Workload
+from tests.cluster.rights import reading_rights
+from tests.cluster.test_maintenance import OPERATOR, budget, rules_of_operator, told
+
+pytestmark = pytest.mark.cluster
+
+RECORD = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/ringwise-rescheduling"
+
+
+def may_follow() -> list[Object]:
+    """What docs/rbac.md names: to read what becomes of a plan."""
+    api, metadata = "rbac.authorization.k8s.io/v1", {"name": "test-operator", "namespace": VOLCANO_SYSTEM}
+    reading = {
+        "apiGroups": [""],
+        "resources": ["configmaps"],
+        "resourceNames": ["ringwise-rescheduling"],
+        "verbs": ["get"],
+    }
+    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
+    return [
+        {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [reading]},
+        {
+            "apiVersion": api,
+            "kind": "RoleBinding",
+            "metadata": metadata,
+            "subjects": [subject],
+            "roleRef": role,
+        },
+    ]
+
+
+@pytest.fixture
+def operator(cluster: Cluster) -> Iterator[Path]:
+    """The kubeconfig of a user who may read, write ConfigMaps of kube-system, and not evict."""
+    made = [*rules_of_operator(), *may_follow()]
+    cluster.apply(made)
+    with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
+        token = cluster.plane.account_token(NAMESPACE, OPERATOR)
+        yield cluster.plane.kubeconfig(OPERATOR, token)
+    plan = {"name": "ringwise-move-plan", "namespace": "kube-system"}
+    cluster.remove([*made, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": plan}])
+
+
+def place_of(pod: Object) -> tuple[str, list[str]]:
+    return node_of(pod), chips_of(pod)
+
+
+def on_node(number: int) -> dict[str, str]:
+    return {"kubernetes.io/hostname": f"node-{number}"}
+
+
+def fill(cluster: Cluster, number: int, chips: int) -> None:
+    """A job that stays where it is: it never moves."""
+    name = f"fixed{number}"
+    cluster.apply(
+        [vcjob(name, 1, chips, annotations={"ringwise.io/movable": "false"}, selector=on_node(number))]
+    )
+    cluster.wait_running(name, 1)
+
+
+def wait_for_a_node(cluster: Cluster, name: str, pods: int = 1) -> None:
+    cluster.apply([vcjob(name, pods, 8)])
+    cluster.wait(lambda: cluster.condition(name), f"{name} waits")
+
+
+def applied(done: subprocess.CompletedProcess[str]) -> Object:
+    (plan,) = json.loads(done.stdout)["plans"]
+    found: Object = plan
+    return found
+
+
+def is_sent(cluster: Cluster) -> bool:
+    return any(one["metadata"]["name"] == "ringwise-move-plan" for one in cluster.api.items(CONFIG_MAPS))
+
+
+def is_recorded(cluster: Cluster, *, running: bool) -> bool:
+    """Whether the scheduler's record has a plan that is carried out."""
+    data = cluster.api.get(RECORD).get("data", {})
+    return bool(json.loads(data.get("moves.json", "{}")).get("plans")) is running
+
+
+def test_M1_vcjobs_and_pods_of_a_deployment_move_and_a_gang_starts(cluster: Cluster, operator: Path) -> None:
+    cluster.apply(nodes(3))
+    cluster.run()
+    # Each node has one small job, so that a gang of two whole nodes waits for holes.
+    fill(cluster, 3, 4)
+    cluster.apply([vcjob("train", 1, 1, selector=None)])
+    (train,) = cluster.wait_running("train", 1)
+    cluster.api.patch(f"/api/v1/nodes/{node_of(train)}", {"spec": {"unschedulable": True}})
+    cluster.api.patch("/api/v1/nodes/node-3", {"spec": {"unschedulable": True}})
+    web = Workload(cluster, "Deployment", "web", 1, 2)
+    (served,) = cluster.wait_running("web", 1)
+    for number in (1, 2, 3):
+        cluster.api.patch(f"/api/v1/nodes/node-{number}", {"spec": {"unschedulable": None}})
+    assert len({node_of(train), node_of(served), "node-3"}) == 3
+    wait_for_a_node(cluster, "gang", 2)
+
+    planned = kubectl_ringwise(operator, "defrag", "--plan", "-o", "json")
+    assert planned.returncode == 0, planned.stderr
+    (plan,) = json.loads(planned.stdout)["plans"]
+    targets = {move["name"]: move["pods"][0] for move in plan["moves"]}
+    assert len(targets) == 2
+    done = kubectl_ringwise(
+        operator, "defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert applied(done)["outcome"] == "done"
+    pods = cluster.wait_running("gang", 2)
+    assert {node_of(one) for one in pods} == {node_of(train), node_of(served)}
+    for job in ("train", "web"):
+        (moved,) = cluster.wait_running(job, 1)
+        (target,) = [one for name, one in targets.items() if name.startswith(job)]
+        assert place_of(moved) == (target["to"], [f"Ascend910-{chip}" for chip in target["chips"]])
+    check_chips(cluster.pods())
+    (message,) = cluster.wait(lambda: told(cluster, "train", "Moved"), "the move is told")
+    assert "node-3" in message
+    assert web.name == "web"
+
+
+def test_M1_a_disruption_budget_forbids_a_move(cluster: Cluster, operator: Path) -> None:
+    cluster.apply(nodes(2))
+    cluster.run()
+    Workload(cluster, "Deployment", "web", 1, 1)
+    (served,) = cluster.wait_running("web", 1)
+    other = 2 if node_of(served) == "node-1" else 1
+    fill(cluster, other, 4)
+    wait_for_a_node(cluster, "gang")
+    budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
+    # The planner knows the budget.
+    done = kubectl_ringwise(operator, "defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "nothing was changed" in done.stdout
+    (still,) = cluster.pods("web")
+    assert still["metadata"]["uid"] == served["metadata"]["uid"]
+
+
+def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, operator: Path) -> None:
+    """The scheduler asks for the eviction, and the budget forbids it: the job keeps its place."""
+    cluster.apply(nodes(2))
+    cluster.run("controller")
+    scheduler = cluster.run("scheduler")
+    Workload(cluster, "Deployment", "web", 1, 1)
+    (served,) = cluster.wait_running("web", 1)
+    fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
+    wait_for_a_node(cluster, "gang")
+    # Sent while nobody takes it; the budget comes, then the next leader.
+    scheduler.process.kill()
+    running = subprocess.Popen(
+        kubectl_command("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"),
+        env=environment(operator),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    cluster.wait(lambda: is_sent(cluster), "the plan is sent")
+    budget(cluster, "web", {"minAvailable": 1}, {"app": "web"})
+    cluster.run("scheduler")
+    out, errors = running.communicate(timeout=600)
+    assert running.returncode == 1, out + errors
+    (plan,) = json.loads(out)["plans"]
+    assert plan["outcome"] == "failed"
+    assert "web" in plan["why"]
+    (still,) = cluster.pods("web")
+    assert still["metadata"]["uid"] == served["metadata"]["uid"]
+    assert place_of(still) == place_of(served)
+
+
+def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, operator: Path) -> None:
+    cluster.apply(nodes(2))
+    cluster.run()
+    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={GOES_AFTER: "5s"})
+    (served,) = cluster.wait_running("web", 1)
+    fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
+    wait_for_a_node(cluster, "gang")
+    command = ["defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"]
+    running = subprocess.Popen(
+        kubectl_command(*command),
+        env=environment(operator),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    cluster.wait(lambda: is_recorded(cluster, running=True), "the plan is carried out")
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets/web"
+    cluster.api.patch(path, {"spec": {"replicas": 0}})
+    for one in cluster.pods("web"):
+        if one["metadata"]["name"] != served["metadata"]["name"]:
+            cluster.wait(lambda: len(cluster.pods("web")) <= 1, "the next pod is gone, too")
+    out, errors = running.communicate(timeout=600)
+    assert running.returncode == 1, out + errors
+    (plan,) = json.loads(out)["plans"]
+    assert plan["outcome"] == "failed"
+    # The chips are free all the same.
+    cluster.wait_running("gang", 1)
+    check_chips(cluster.pods())
+
+
+def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Path) -> None:
+    cluster.apply(nodes(2))
+    leader = cluster.run()
+    cluster.apply([vcjob("train", 1, 1, pod_annotations={GOES_AFTER: "8s"})])
+    (train,) = cluster.wait_running("train", 1)
+    fill(cluster, 2 if node_of(train) == "node-1" else 1, 4)
+    wait_for_a_node(cluster, "gang")
+    running = subprocess.Popen(
+        kubectl_command("defrag", "--apply", "--yes", "--for", f"{NAMESPACE}/gang", "-o", "json"),
+        env=environment(operator),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+    def leaves() -> bool:
+        return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
+
+    cluster.wait(leaves, "the pod is evicted")
+    leader.process.kill()
+    cluster.start("scheduler")
+    out, errors = running.communicate(timeout=600)
+    assert running.returncode == 0, out + errors
+    (plan,) = json.loads(out)["plans"]
+    assert plan["outcome"] == "done"
+    (gang,) = cluster.wait_running("gang", 1)
+    assert node_of(gang) == node_of(train)
+    (moved,) = cluster.wait_running("train", 1)
+    assert moved["metadata"]["uid"] != train["metadata"]["uid"]
+    check_chips(cluster.pods())
