@@ -31,7 +31,7 @@ from ringwise.wellknown import (
 )
 
 #: Seconds between two looks at a plan, and how long a scheduler may take to accept it.
-POLL_SECONDS, ACCEPT_SECONDS = 2.0, 60.0
+POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
 NOT_TAKEN = "no scheduler has taken the plan: does one of this version run?"
 
 

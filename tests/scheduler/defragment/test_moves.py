@@ -13,6 +13,7 @@ from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, EndedPlan
 from ringwise.scheduler.defragment.moves import LIMIT, Moves
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -415,6 +416,8 @@ def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(earl
     assert rig.nodes_of("big") == ["n1"]
     assert ended(rig).outcome == DONE
     assert list(rig.machine.view.reservations) == []
+    # F6: once it is complete again, nothing is kept for it any more.
+    assert rig.machine.view.kept_in_queue("default") == {}
 
 
 def test_M1_the_document_of_the_plans_is_read_whatever_is_in_it() -> None:
@@ -437,3 +440,18 @@ def test_M1_a_plan_that_was_sent_long_ago_has_no_effect() -> None:
     apply(rig, replace(plan, made=rig.now - 601 * SECOND))
     assert rig.deletions() == []
     assert moves_of(rig).ended == {}
+
+
+def test_M1_why_names_the_moves() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+
+    def notes(job: str) -> str:
+        return " ".join(explain(rig.machine.view, rig.machine.view.jobs[f"default/{job}"], rig.now).notes)
+
+    assert notes("big") == "jobs are moved so that it can start: default/small; 0 of 1 pod gone"
+    assert notes("small") == "it is moved so that default/big can start"
+    target_is_cordoned(rig)
+    rig.run()
+    assert "came to nothing: n2 takes no pods" in notes("big")

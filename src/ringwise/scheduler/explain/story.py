@@ -40,6 +40,9 @@ _TOLD = {
     "ReschedulingBlocked": BLOCKED,
     "Recovered": RECOVERED,
     "Drained": DRAIN,
+    "Moving": RESTART,
+    "Moved": RECOVERED,
+    "MoveFailed": BLOCKED,
 }
 #: Events that a story is made of; a reader of journals may leave out all others.
 EVENTS = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
@@ -123,8 +123,24 @@ def find_job(view: SchedulerView, name: str) -> Job:
 def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     """Everything about the job. The state is the same before and after."""
     answer = _explain(view, job, now)
-    answer.notes = tuple(job.refused_classes.values())
+    answer.notes = (*job.refused_classes.values(), *moves_of(view, job))
     return answer
+
+
+def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
+    """M1: the plan of moves that it waits for or is a part of, and why the last one for it came to nothing."""
+    for live in view.moves.plans.values():
+        names = ", ".join(live.plan.moved_jobs[:SHOWN_AHEAD])
+        if live.failed:
+            continue
+        if live.plan.job == job.key:
+            pods = [pod.gone for _, _, pod in live.moving_pods()]
+            yield f"jobs are moved so that it can start: {names}; {sum(pods)} of {counted(pods, 'pod')} gone"
+        elif any(moving.job == job.key for moving in live.jobs):
+            yield f"it is moved so that {live.plan.job} can start"
+    last = [one for one in view.moves.ended.values() if job.key in (one.job, *one.moved)]
+    if last and last[-1].why and view.has_pending_pods(job):
+        yield f"the last moves that it was a part of came to nothing: {last[-1].why}"
 
 
 def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:

@@ -28,6 +28,7 @@ from ringwise.scheduler.faults.fault_jobs import FaultJobs
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import (
+    EarlySuccessors,
     Successors,
     is_recreated,
     lone_pod,
@@ -79,6 +80,7 @@ class ShareRecords(Component):
         self._shares: dict[str, KeptShare] = {}
         #: Records of pods without a PodGroup that no new pod has taken yet.
         self._successors = Successors()
+        self._early = EarlySuccessors()
         #: Pods that are evicted for another job.
         self._given_up: set[str] = set()
         #: Owners of jobs that changed since the last review.
@@ -190,13 +192,16 @@ class ShareRecords(Component):
     def _leaves(self, ending: EndingPod | None) -> None:
         """The pod begins to terminate: until it is gone it uses its share itself."""
         if ending is not None:
-            self._note(ending).leaving[ending.pod.uid] = ending.rank
+            share = self._note(ending)
+            share.leaving[ending.pod.uid] = ending.rank
+            self._early.leaves(share.pods_owner, ending.pod.uid)
 
     def _stays(self, uid: str) -> None:
         """Its deletion failed."""
         self._given_up.discard(uid)
         for owner, share in self._shares.items():
             if share.leaving.pop(uid, None) is not None:
+                self._early.gone(share.pods_owner, uid)
                 self._touched[owner] = None
                 self.changed = True
 
@@ -208,7 +213,13 @@ class ShareRecords(Component):
         share.leaving.pop(ending.pod.uid, None)
         share.until = now + self._hold
         share.counts = True
-        self._successors.leave(share.pods_owner, owner_key(ending.job, ending.pod))
+        owner = owner_key(ending.job, ending.pod)
+        early = self._early.gone(share.pods_owner, ending.pod.uid)
+        if early is not None and early in self._book.jobs and early not in self._shares:
+            self._shares[early] = self._shares.pop(owner)
+            self._hand_over(share, self._book.jobs[early])
+        else:
+            self._successors.leave(share.pods_owner, owner)
 
     def _note(self, ending: EndingPod) -> KeptShare:
         """The record of the job, with this rank in it."""
@@ -293,16 +304,23 @@ class ShareRecords(Component):
             if taken is not None and taken in self._shares:
                 self._shares[owner] = self._shares.pop(taken)
                 self.changed = True
+            elif taken is None:
+                self._early.comes(pod, job.key)
         share = self._shares.get(owner)
         if share is None:
             return
         self._touched[owner] = None
+        self._hand_over(share, job)
+        self._usage.kept.touch(job.key)
+
+    def _hand_over(self, share: KeptShare, job: Job) -> None:
+        """The record is that of this job from now on."""
         if share.job != job.key:
             self._usage.kept.drop(share.job)
             share.job = job.key
             self._usage.kept.put(share)
             self.changed = True
-        self._usage.kept.touch(job.key)
+        self._touched[owner_key(job, next(iter(job.pods.values()), None))] = None
 
     def _forget(self, owner: str) -> None:
         """The job is complete or over."""

@@ -40,6 +40,45 @@ class Successors:
                 del self._open[owner]
 
 
+class EarlySuccessors:
+    """New pods that their owner created while the old ones still terminate, as a ReplicaSet does."""
+
+    def __init__(self) -> None:
+        #: By owner: uids of pods that terminate.
+        self._going: dict[str, set[str]] = {}
+        #: By owner: keys of the jobs of new pods, oldest first; no more than pods that terminate.
+        self._came: dict[str, dict[str, None]] = {}
+
+    def leaves(self, owner: str, uid: str) -> None:
+        if owner:
+            self._going.setdefault(owner, set()).add(uid)
+
+    def comes(self, pod: Pod, job: str) -> None:
+        """A pod that has no node yet."""
+        owner = owner_of_pod(pod)
+        going = self._going.get(owner)
+        if not going or pod.uid in going:
+            return
+        came = self._came.setdefault(owner, {})
+        if len(came) < len(going):
+            came[job] = None
+
+    def gone(self, owner: str, uid: str) -> str | None:
+        """The pod does not terminate any more. Returns the key of its successor, where that came before."""
+        going = self._going.get(owner)
+        if going is None or uid not in going:
+            return None
+        going.discard(uid)
+        came = self._came.get(owner, {})
+        found = next(iter(came), None)
+        if found is not None:
+            del came[found]
+        if not going:
+            del self._going[owner]
+            self._came.pop(owner, None)
+        return found
+
+
 def lone_pod(job: Job) -> Pod | None:
     """The pod of a job that is nothing but this pod."""
     if len(job.pods) != 1 or job.group is not None:
