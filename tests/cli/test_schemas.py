@@ -61,6 +61,8 @@ IN_THE_LAB = {
     "ringwise requeue": "requeue train --queue default",
     "ringwise suspend": "suspend train",
     "ringwise resume": "resume train",
+    "ringwise defrag --plan": "defrag --plan",
+    "ringwise defrag --apply": "defrag --apply --yes",
     "ringwise advance": "advance 1h",
     "ringwise delete": "delete job train",
 }

@@ -1,0 +1,180 @@
+"""M1 on Kubernetes: plans are sent and followed, looked for from time to time, and counted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from ringwise.apps.aside import Aside, QuestionFailedError
+from ringwise.apps.auto_moves import INTERVAL, keep_moving
+from ringwise.apps.moves import ACCEPT_SECONDS, NOT_TAKEN, SchedulerIsDeafError, follow, send
+from ringwise.kube.observer import NullObserver
+from ringwise.kube.run.core_thread import SchedulerAdapter
+from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.config import direct
+from ringwise.manifests.config_maps.move_plan import move_plan_from_data
+from ringwise.manifests.text.errors import Findings
+from ringwise.messages.events import MovePlanSeen
+from ringwise.messages.move_plan import MovePlan, plain_plan
+from ringwise.metrics.prometheus import Metrics
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import InstantClock, run
+from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of
+from tests.scheduler.rig import CHIP
+
+CONFIG_MAPS = "/api/v1/configmaps"
+PLAN = "kube-system/ringwise-move-plan"
+
+
+class Observed(NullObserver):
+    def __init__(self) -> None:
+        self.plans: list[tuple[dict[str, int], int]] = []
+        self.unusable: dict[str, int] = {}
+
+    def moves(self, counts: Mapping[str, int], saved: int) -> None:
+        self.plans.append((dict(counts), saved))
+
+    def unusable_chips(self, resource: str, chips: int) -> None:
+        self.unusable[resource] = chips
+
+
+def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> None:
+    rig, plan = fragmented()
+    adapter, seen = SchedulerAdapter(rig.machine), Observed()
+    adapter.count(seen)
+    # Seven of one node and four of the other, and big asks for eight of one.
+    assert seen.unusable == {CHIP: 11}
+    assert seen.plans == []
+    apply(rig, plan)
+    rig.run()
+    adapter.count(seen)
+    assert seen.plans == [({"planned": 1, "done": 0, "failed": 0}, 0)]
+    finish(rig)
+    rig.run()
+    rig.run()
+    adapter.count(seen)
+    adapter.count(seen)
+    assert seen.plans[1:] == [({"planned": 0, "done": 1, "failed": 0}, plan.saving)]
+    assert seen.unusable == {CHIP: 0}
+
+
+def test_metrics_of_moves() -> None:
+    metrics = Metrics()
+    metrics.moves({"planned": 2, "done": 1, "failed": 0}, 2 * 3600 * 10**9)
+    metrics.unusable_chips(CHIP, 11)
+    text = metrics.text().decode() if isinstance(metrics.text(), bytes) else metrics.text()
+    assert 'ringwise_move_plans_total{outcome="planned"} 2.0' in text
+    assert "ringwise_moves_saved_chip_hours_total 2.0" in text
+    assert f'ringwise_chips_unusable_for_head{{resource="{CHIP}"}} 11.0' in text
+
+
+def sent(api: FakeApiServer) -> MovePlan:
+    found = Findings("test")
+    plan = move_plan_from_data(api.get(CONFIG_MAPS, PLAN)["data"], found)
+    assert not found.errors
+    return plan
+
+
+def test_a_plan_is_sent_and_followed_to_its_end() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+    running = moves_of(rig).document()
+    finish(rig)
+    rig.run()
+    rig.run()
+    done = moves_of(rig).document()
+
+    async def test() -> None:
+        async with FakeApiServer() as api, Client(direct(api.url)) as client:
+            for _ in range(2):
+                await send(client, plan)
+                assert sent(api) == plan
+            told: list[str] = []
+
+            def tell(line: str) -> None:
+                told.append(line)
+                text = running if len(told) == 1 else done
+                meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
+                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
+
+            result = await follow(client, plan, clock=InstantClock(), tell=tell)
+            assert (result["outcome"], result["job"]) == ("done", "default/big")
+            assert told == ["waiting for the scheduler", "0 of 1 pods are gone"]
+
+    run(test())
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> None:
+    _, plan = fragmented()
+
+    async def test() -> None:
+        async with FakeApiServer() as api, Client(direct(api.url)) as client:
+            clock = InstantClock()
+            if forbidden:
+                api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
+            with pytest.raises(SchedulerIsDeafError) as problem:
+                await follow(client, plan, clock=clock)
+            if forbidden:
+                assert "without get on ConfigMap volcano-system/ringwise-rescheduling" in str(problem.value)
+            else:
+                assert str(problem.value) == NOT_TAKEN
+                assert sum(clock.slept) > ACCEPT_SECONDS
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"id": "x", "job": 3, "room": [], "moves": [], "cost": 0}']
+)
+def test_a_plan_that_cannot_be_read_is_named(text: str) -> None:
+    found = Findings("test")
+    move_plan_from_data({"plan.json": text}, found)
+    assert found.errors
+
+
+class Answering(Aside):
+    """Answers at once, with what it is given."""
+
+    def __init__(self, *answers: bytes | Exception) -> None:
+        super().__init__()
+        self.answers = list(answers)
+
+    async def answer(self, *_: object, **__: object) -> bytes:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
+    _, plan = fragmented()
+    slept: list[float] = []
+    put: list[MovePlanSeen] = []
+    wanted = [False, True, True, True]
+    found = json.dumps(plain_plan(plan)).encode()
+    aside = Answering(QuestionFailedError("it was ended"), b"null", found)
+
+    async def test() -> None:
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            if len(slept) > 4:
+                raise asyncio.CancelledError
+
+        async def is_wanted() -> bool:
+            return wanted.pop(0)
+
+        async def copy(*_: object) -> None: ...
+
+        with pytest.raises(asyncio.CancelledError):
+            await keep_moving(is_wanted, copy, put.append, aside, sleep)
+
+    run(test())
+    assert slept == [INTERVAL] * 5
+    assert put == [MovePlanSeen(plan)]
+    assert not aside.answers
+    assert not wanted
