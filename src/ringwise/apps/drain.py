@@ -31,6 +31,7 @@ from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.list_watch import name_of, raw_page
 from ringwise.kubeclient.resources import PODS
 from ringwise.manifests.bundle import Bundle
+from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.state.model import Pod, Queue
 from ringwise.state.vcjob import VcJob
@@ -88,7 +89,9 @@ def table_of(bundle: Bundle, now: int) -> ObjectTable:
         # The scheduler creates it.
         table.put(*key_of(Queue("default")), Queue("default"))
     for value in submission.objects():
-        table.put(*key_of(value), value)
+        # M1: a plan that was carried out, or failed, is not carried out again.
+        if not isinstance(value, MovePlan):
+            table.put(*key_of(value), value)
     running = {job.uid: job for job in bundle.vcjobs if job.phase == "Running"}
     for pod in bundle.pods:
         if pod.node is not None and pod.live:

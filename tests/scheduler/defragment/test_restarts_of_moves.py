@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from ringwise.embed.loop import Decider, EmbeddedLoop
 from ringwise.embed.objects import TableWatch
 from ringwise.messages.commands import Command, DeletePod
 from ringwise.messages.events import Event, EvictFailed
-from ringwise.messages.move_plan import MovePlan
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.live_plan import DONE, FAILED
 from ringwise.scheduler.defragment.search import find_plan
@@ -30,13 +31,23 @@ from ringwise.state.model import Pod, PodClass, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.scheduler.rig import configuration
 
-CLUSTERS = int(os.environ.get("RINGWISE_MOVE_STORMS", "6"))
+CLUSTERS = int(os.environ.get("RINGWISE_MOVE_STORMS", "3"))
 CHIP = "huawei.com/Ascend910"
 
 
-def vcjob(name: str, pods: int, chips: int) -> VcJob:
-    task = Task("worker", pods, pods, PodTemplate(PodClass(CHIP, chips), chip_containers=1))
-    return VcJob("default", name, f"uid-{name}", (task,), pods, max_retry=3)
+def vcjob(
+    name: str,
+    pods: int,
+    chips: int,
+    labels: Mapping[str, str] = {},
+    annotations: Mapping[str, str] = {},
+) -> VcJob:
+    cls = PodClass(CHIP, chips)
+    template = PodTemplate(cls, labels=labels, annotations=annotations, chip_containers=1)
+    task = Task("worker", pods, pods, template)
+    return VcJob(
+        "default", name, f"uid-{name}", (task,), pods, labels=labels, annotations=annotations, max_retry=3
+    )
 
 
 class MortalLoop(EmbeddedLoop):
@@ -44,8 +55,8 @@ class MortalLoop(EmbeddedLoop):
 
     scheduler: Scheduler
 
-    def __init__(self, cluster: EmbeddedCluster) -> None:
-        self.chosen = configuration(("enqueue", "allocate", "backfill"))
+    def __init__(self, cluster: EmbeddedCluster, **settings: Any) -> None:
+        self.chosen = configuration(("enqueue", "allocate", "backfill"), **settings)
         super().__init__(cluster, new_scheduler(self.chosen), Controller(), VirtualClock(cluster.now))
         self._is_schedulers = False
         #: It dies before the command of this number; None: it lives.
@@ -185,3 +196,64 @@ def test_M1_F1_evictions_are_refused_and_the_scheduler_dies_again_and_again(seed
         outcome = loop.scheduler._moves.ended[plan.id].outcome
         assert outcome == FAILED if all_refused else outcome in (DONE, FAILED)
         assert not (all_refused and loop.evicted)
+
+
+A3 = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
+
+
+def whole_job(kind: str) -> tuple[MortalLoop, list[str]]:
+    """A job that switches, SuperPoDs or racks place, and nodes to which it can move."""
+    cluster = EmbeddedCluster(now=1000 * SECOND)
+    if kind == "switches":
+        fleet = make_fleet(8, "910-x8", leaf_size=4)
+        job = vcjob("whole", 3, 8, {"tor-affinity": "large-model-schema"})
+        settings = {"nslb_version": "2.0"}
+    else:
+        fleet = make_fleet(16, "a3-x16-superpod", superpod_size=8)
+        job = vcjob("whole", 4, 16, {}, A3)
+        settings = {"super_pod_size": 8, "reserve_nodes": 1}
+    cluster.submit_all([*fleet.nodes, *fleet.reports])
+    if fleet.topology is not None:
+        cluster.submit(fleet.topology)
+    cluster.submit(Queue("default"))
+    loop = MortalLoop(cluster, **settings)
+    cluster.submit(job)
+    loop.run_until(cluster.now + 10 * SECOND)
+    used = {pod.node for pod in cluster.all(Pod)}
+    free = [node.name for node in fleet.nodes if node.name not in used]
+    # Under the other switch, or in the other SuperPoD: the last ones.
+    return loop, free[-len(used) :]
+
+
+@pytest.mark.parametrize("kind", ["switches", "superpods"])
+@pytest.mark.parametrize("dies", [False, True])
+def test_M1_a_job_that_is_placed_as_a_whole_moves_to_its_places(kind: str, dies: bool) -> None:
+    loop, targets = whole_job(kind)
+    cluster = loop.cluster
+    pods = sorted(cluster.all(Pod), key=lambda pod: pod.name)
+    assert not {pod.node for pod in pods} & set(targets)
+    # Too many for the cluster: it waits in any case, and nothing is kept for it.
+    cluster.submit(vcjob("waits", 40, pods[0].cls.chips, {}, A3 if kind == "superpods" else {}))
+    loop.run_until(cluster.now + 10 * SECOND)
+    waiting = next(job for job in loop.scheduler.view.jobs.values() if job.name == "waits")
+    old = tuple(PlannedPod(pod.uid, pod.key, pod.node or "", pod.holds) for pod in pods)
+    new = tuple(replace(one, node=node) for one, node in zip(old, targets, strict=True))
+    move = PlannedMove(f"default/{pods[0].group}", new, old, 1)
+    loop.carried_out, loop.dies_at = 0, 3 if dies else None
+    cluster.submit(MovePlan("by-hand", waiting.key, (), (move,), 1, made=cluster.now))
+    loop.run_until(cluster.now + 60 * SECOND)
+    moved = sorted(
+        (pod for pod in cluster.all(Pod) if pod.name.startswith("whole")), key=lambda pod: pod.name
+    )
+    assert {pod.node for pod in moved} == set(targets)
+    assert all(pod.phase == "Running" for pod in moved)
+    assert not {pod.uid for pod in moved} & {pod.uid for pod in pods}
+    job = next(job for job in loop.scheduler.view.jobs.values() if job.name == "whole")
+    # No clock of F2, and nothing remembered of the old places.
+    assert job.clock is None
+    assert cluster.alarms == []
+    loop.run_until(cluster.now + 200 * SECOND)
+    ended = loop.scheduler._moves.ended["by-hand"]
+    assert (ended.outcome, ended.why.endswith("did not start within 2 min")) == (FAILED, True)
+    assert {pod.node for pod in cluster.all(Pod) if pod.name.startswith("whole")} == set(targets)
+    assert job.previous_nodes == {}

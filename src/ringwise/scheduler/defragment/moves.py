@@ -106,7 +106,8 @@ class Moves(Component):
         self.counts = MoveCounts()
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
-        self._asked: list[MovePlan] = []
+        #: By id: seen since the last turn that decided. A replica that stands by sees many.
+        self._asked: dict[str, MovePlan] = {}
         #: Pods without a PodGroup that are going or gone, and whose place no new pod has.
         self._successors = Successors()
         self._told: list[RecordJobEvent] = []
@@ -115,12 +116,17 @@ class Moves(Component):
 
     def hears(self) -> Handlers:
         return {
-            ev.MovePlanSeen: lambda event, now: self._asked.append(event.plan),
+            ev.MovePlanSeen: lambda event, now: self._ask(event.plan),
             ev.EvictFailed: self._evict_failed,
             ie.PodLeaving: lambda event, now: self._leaves(event.pod.uid),
             ie.PodRemoved: lambda event, now: self._gone(event.uid, now),
             ie.JobSeen: lambda event, now: self._attach(event.job),
         }
+
+    def _ask(self, plan: MovePlan) -> None:
+        self._asked[plan.id] = plan
+        while len(self._asked) > MAX_PLANS:
+            del self._asked[next(iter(self._asked))]
 
     # -- what happens to pods ------------------------------------------------------------------------
 
@@ -199,8 +205,8 @@ class Moves(Component):
                 self._reserve_all(live)
 
     def act(self, now: int) -> Sequence[Command]:
-        asked, self._asked = self._asked, []
-        for plan in asked:
+        asked, self._asked = self._asked, {}
+        for plan in asked.values():
             # Whoever reads the objects of a cluster finds plans that were carried out long ago.
             known = plan.id in self.plans or plan.id in self.ended
             if not known and abs(now - plan.made) <= MAX_AGE:
