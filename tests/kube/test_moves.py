@@ -11,7 +11,6 @@ import pytest
 from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import INTERVAL, keep_moving
 from ringwise.apps.moves import ACCEPT_SECONDS, NOT_TAKEN, SchedulerIsDeafError, follow, send
-from ringwise.kube.observer import NullObserver
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
@@ -29,8 +28,9 @@ CONFIG_MAPS = "/api/v1/configmaps"
 PLAN = "kube-system/ringwise-move-plan"
 
 
-class Observed(NullObserver):
+class Observed(Metrics):
     def __init__(self) -> None:
+        super().__init__()
         self.plans: list[tuple[dict[str, int], int]] = []
         self.unusable: dict[str, int] = {}
 
