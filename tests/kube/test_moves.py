@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import INTERVAL, keep_moving
-from ringwise.apps.moves import ACCEPT_SECONDS, NOT_TAKEN, SchedulerIsDeafError, follow, send
+from ringwise.apps.live_moves import ACCEPT_SECONDS, NOT_TAKEN, NoSchedulerAnswersError, follow, send
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
@@ -117,7 +117,7 @@ def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> Non
             clock = InstantClock()
             if forbidden:
                 api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-            with pytest.raises(SchedulerIsDeafError) as problem:
+            with pytest.raises(NoSchedulerAnswersError) as problem:
                 await follow(client, plan, clock=clock)
             if forbidden:
                 assert "without get on ConfigMap volcano-system/ringwise-rescheduling" in str(problem.value)

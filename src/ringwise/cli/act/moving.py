@@ -140,7 +140,7 @@ def _follow_in_lab(client: Any, plan: MovePlan, limit: int) -> AppliedPlanFields
 def _apply_in_cluster(
     access: Access, job: str | None, yes: bool, output: str, options: dict[str, Any]
 ) -> None:
-    from ringwise.apps.moves import SchedulerIsDeafError, carry_out
+    from ringwise.apps.live_moves import NoSchedulerAnswersError, carry_out
     from ringwise.apps.sources.cluster import ClusterSource
     from ringwise.cli.inputs import load_catalog, load_configuration
 
@@ -160,7 +160,7 @@ def _apply_in_cluster(
             try:
                 with talking_to_cluster(), spinner(f"moving jobs for {plan.job}") as progress:
                     done.append(carry_out(access, plan, time.time_ns(), progress))
-            except SchedulerIsDeafError as problem:
+            except NoSchedulerAnswersError as problem:
                 raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
             except KeyboardInterrupt:
                 raise _goes_on(plan) from None
