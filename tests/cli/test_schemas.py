@@ -56,6 +56,7 @@ IN_THE_LAB = {
     "ringwise fault clear": "fault clear --all",
     "ringwise cordon": "cordon node-0",
     "ringwise uncordon": "uncordon node-0",
+    "ringwise defrag --plan": "defrag --plan",
     "ringwise drain --plan": "drain node-0 --plan",
     "ringwise drain": "drain node-0 --yes",
     "ringwise requeue": "requeue train --queue default",
@@ -73,6 +74,7 @@ ON_FILES = {
     "ringwise boards show": "boards show a3-x16",
     "ringwise capacity": f"capacity {CLUSTER}",
     "ringwise config check": "config check conf",
+    "ringwise defrag --plan": f"defrag --plan -f {ROOT}/examples/defrag/cluster.yaml",
     "ringwise doctor": f"doctor {CLUSTER}",
     "ringwise drill": f"drill {ROOT}/examples/drills/chip-fault-pod-level.yaml",
     "ringwise simulate": f"simulate {ROOT}/examples/simulations/mix.yaml",
@@ -102,6 +104,7 @@ ON_A_CLUSTER = {
     "ringwise why": "why gang",
     "ringwise cordon": "cordon node-1",
     "ringwise uncordon": "uncordon node-1",
+    "ringwise defrag --plan": "defrag --plan",
     "ringwise drain --plan": "drain node-1 --plan",
     "ringwise drain": "drain node-1 --yes",
 }
