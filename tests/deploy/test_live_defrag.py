@@ -1,0 +1,60 @@
+"""`kubectl ringwise defrag --plan` on a stand-in for a cluster: disruption budgets are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
+from tests.deploy.test_live_drain import on_cluster, owned
+from tests.kube.fake_api_server import FakeApiServer
+from tests.kube.harness import NODES, PODS, QUEUES, node, pod
+
+BUDGETS = DISRUPTION_BUDGETS.path()
+
+
+def holes(api: FakeApiServer) -> None:
+    """A pod of one chip on each of two nodes; a pod of eight waits."""
+    api.put(QUEUES, {"metadata": {"name": "default"}})
+    for number in (1, 2):
+        api.put(NODES, node(f"node-{number}"))
+        made = owned(pod(f"eval-{number}", 1, on=f"node-{number}", held="Ascend910-0"), "ReplicaSet", "eval")
+        made["metadata"]["labels"] = {"app": "eval"}
+        api.put(PODS, made)
+    api.put(PODS, pod("train", 8))
+
+
+def guarded(api: FakeApiServer, allowed: int) -> None:
+    holes(api)
+    api.put(
+        BUDGETS,
+        {
+            "metadata": {"name": "guard", "namespace": "default"},
+            "spec": {"selector": {"matchLabels": {"app": "eval"}}},
+            "status": {"disruptionsAllowed": allowed},
+        },
+    )
+
+
+def asked(tmp_path: Path, prepare: Any) -> Any:
+    (result,), _ = on_cluster(tmp_path, prepare, "defrag --plan --for train -o json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_cluster_shows_the_moves(tmp_path: Path) -> None:
+    document = asked(tmp_path, holes)
+    (plan,) = document["plans"]
+    assert [move["name"] for move in plan["moves"]] == ["eval-1"]
+
+
+def test_a_disruption_budget_forbids_the_move(tmp_path: Path) -> None:
+    document = asked(tmp_path, lambda api: guarded(api, 0))
+    assert document["plans"] == []
+    (job,) = document["without_plan"]
+    assert "disruption budget guard allows 0 evictions now" in job["reason"]["message"]
+
+
+def test_a_disruption_budget_allows_the_move(tmp_path: Path) -> None:
+    assert len(asked(tmp_path, lambda api: guarded(api, 1))["plans"]) == 1
