@@ -222,6 +222,19 @@ def test_F6_it_ends_with_the_job_and_when_the_gang_needs_no_more(how: str) -> No
     assert rig.nodes_of("next")
 
 
+def test_F6_a_suspended_job_of_kubernetes_gave_its_share_back() -> None:
+    rig = running()
+    lose(rig)
+    gone(rig)
+    assert kept(rig) == 8
+    group = rig.groups["default/train"]
+    marked = {**group.annotations, "ringwise.io/suspended": "true"}
+    rig.groups[group.key] = replace(group, ordinary=True, annotations=marked)
+    rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+    rig.run()
+    assert kept(rig) == 0
+
+
 def test_F6_a_job_above_its_minimum_is_complete() -> None:
     rig = Rig(5)
     rig.queue("capped", capability={CHIP: CAP})

@@ -104,11 +104,17 @@ class ShareRecords(Component):
             # The other job is to have its share.
             ie.PodEvicted: lambda event, now: self._given_up.add(event.uid),
             ev.EvictFailed: lambda event, now: self._stays(event.uid),
-            ie.GroupSeen: lambda event, now: self._job_seen(event.job),
+            ie.GroupSeen: self._group_seen,
             ev.PodGroupGone: lambda event, now: self._forget(event.key),
             ie.VcJobOver: self._vcjob_ended,
             ie.VcJobRemoved: self._vcjob_ended,
         }
+
+    def _group_seen(self, event: ie.GroupSeen, now: int) -> None:
+        if event.job.group is not None and event.job.group.suspended:
+            # It gave its share back.
+            self._forget(event.job.key)
+        self._job_seen(event.job)
 
     def _vcjob_ended(self, event: ie.VcJobOver | ie.VcJobRemoved, now: int) -> None:
         self._forget(owner_id(event.vcjob.namespace, event.vcjob.uid))
