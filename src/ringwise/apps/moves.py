@@ -24,8 +24,8 @@ def with_saving(view: SchedulerView, plan: MovePlan, now: int) -> MovePlan:
 def result_of(ended: EndedPlan) -> AppliedPlanFields:
     return {
         "id": ended.id,
-        "job": ended.job,
-        "moved": list(ended.moved),
+        "job": ended.name,
+        "moved": list(ended.moved_names),
         "outcome": ended.outcome,
         "why": ended.why,
     }

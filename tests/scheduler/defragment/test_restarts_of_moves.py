@@ -204,6 +204,7 @@ A3 = {"huawei.com/schedule_policy": "chip2-node16-sp", "sp-block": "32"}
 def whole_job(kind: str) -> tuple[MortalLoop, list[str]]:
     """A job that switches, SuperPoDs or racks place, and nodes to which it can move."""
     cluster = EmbeddedCluster(now=1000 * SECOND)
+    settings: dict[str, Any]
     if kind == "switches":
         fleet = make_fleet(8, "910-x8", leaf_size=4)
         job = vcjob("whole", 3, 8, {"tor-affinity": "large-model-schema"})

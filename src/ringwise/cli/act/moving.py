@@ -94,7 +94,7 @@ def _line(one: AppliedPlanFields) -> str:
 
 def _goes_on(plan: MovePlan) -> click.exceptions.Exit:
     return stop(
-        f"ringwise: interrupted: the plan for {plan.job} goes on without this command",
+        f"ringwise: interrupted: the plan {plan.id} goes on without this command",
         "what becomes of it: ringwise story JOB, and the events of the jobs",
         code=ExitCode.INTERRUPTED,
     )
@@ -113,7 +113,7 @@ def _apply_in_lab(lab: Path | None, job: str | None, namespace: str | None, yes:
     if _before_moving(document, plans, yes):
         for plan in plans:
             try:
-                with lab_client(lab, f"moving jobs for {plan.job}") as client:
+                with lab_client(lab, "moving jobs") as client:
                     now = client.do("move", plan=plain_plan(plan))["now"]
                     done.append(_follow_in_lab(client, plan, now + _LONGEST))
             except KeyboardInterrupt:
@@ -130,7 +130,7 @@ def _follow_in_lab(client: Any, plan: MovePlan, limit: int) -> AppliedPlanFields
             result: AppliedPlanFields = found["result"]
             return result
         if found["over"]:
-            raise stop(f"ringwise: the plan for {plan.job} does not end", code=ExitCode.FAILED)
+            raise stop(f"ringwise: the plan {plan.id} does not end", code=ExitCode.FAILED)
         time.sleep(POLL_SECONDS)
 
 
@@ -158,7 +158,7 @@ def _apply_in_cluster(
     if _before_moving(document, plans, yes):
         for plan in plans:
             try:
-                with talking_to_cluster(), spinner(f"moving jobs for {plan.job}") as progress:
+                with talking_to_cluster(), spinner("moving jobs") as progress:
                     done.append(carry_out(access, plan, time.time_ns(), progress))
             except NoSchedulerAnswersError as problem:
                 raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None

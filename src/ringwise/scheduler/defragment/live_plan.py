@@ -81,6 +81,9 @@ class EndedPlan:
     #: Why it failed or was refused.
     why: str
     at: int
+    #: The same jobs as their users know them.
+    name: str = ""
+    moved_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +194,8 @@ def plain_ended(ended: EndedPlan) -> dict[str, Any]:
         "outcome": ended.outcome,
         "why": ended.why,
         "at": ended.at,
+        "name": ended.name,
+        "movedNames": list(ended.moved_names),
     }
 
 
@@ -202,4 +207,6 @@ def read_ended(given: Mapping[str, Any]) -> EndedPlan:
         str(given["outcome"]),
         str(given["why"]),
         int(given["at"]),
+        str(given["name"]),
+        tuple(map(str, given["movedNames"])),
     )

@@ -223,7 +223,7 @@ class Moves(Component):
             # Of an object or a resource that it names.
             live, why = None, f"nothing is known of {error.args[0]}"
         if live is None:
-            self._note(EndedPlan(plan.id, plan.job, plan.moved_jobs, REFUSED, why, now))
+            self._note(plan, REFUSED, why, now)
             self.counts.failed += 1
             waiting = self._book.jobs.get(plan.job)
             if waiting is not None:
@@ -240,10 +240,11 @@ class Moves(Component):
         self.moved = [one for one in self.moved if one.at > now - kept][-MAX_MOVED:]
         self._reserve_all(live)
         for moving in live.jobs:
-            message = f"{_moves_text(moving)}, so that {plan.job} can start"
+            message = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
             self._told.append(RecordJobEvent.about(self._book.jobs[moving.job], MOVING, message))
         waiting = self._book.jobs[plan.job]
-        message = f"{_named(plan.moved_jobs)} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
+        moved = _named(map(self._name, plan.moved_jobs))
+        message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
         self._told.append(RecordJobEvent.about(waiting, MOVING, message))
 
     def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
@@ -255,7 +256,7 @@ class Moves(Component):
             return None, f"{counted(self.plans, 'plan')} are carried out already"
         waiting = self._book.jobs.get(plan.job)
         if waiting is None or not self._book.has_pending(waiting):
-            return None, f"{plan.job} does not wait any more"
+            return None, f"{self._name(plan.job)} does not wait any more"
         busy = {job for live in self.plans.values() for job in (live.plan.job, *_keys(live))}
         if busy & {plan.job, *plan.moved_jobs}:
             return None, "another plan moves the same jobs"
@@ -264,7 +265,7 @@ class Moves(Component):
         for room in plan.room:
             asking = by_name.get(room.name.rpartition("/")[2])
             if asking is None or asking.cls.chips != len(room.chips):
-                return None, f"{plan.job} has no pod {room.name} any more"
+                return None, f"{self._name(plan.job)} has no pod {room.name} any more"
             live.resource = live.resource or asking.cls.resource or ""
             before = live.room_loads.get(room.node, NO_LOAD)
             live.room_loads[room.node] = before + load_of((asking.cls,))
@@ -288,7 +289,7 @@ class Moves(Component):
             return f"{key} is gone"
         reason = self.not_movable(job, now)
         if reason is not None:
-            return f"{key} must not be moved: {reason}"
+            return f"{self._name(key)} must not be moved: {reason}"
         for target, place in zip(targets, old, strict=True):
             record = self._state.pods.get(target.uid)
             if record is None or target.uid not in job.pods:
@@ -342,14 +343,16 @@ class Moves(Component):
                 if record is None or job is None or record.pod.deleting or uid in live.sent:
                     continue
                 live.sent.add(uid)
-                yield self._assumed.evict_together(job, uid, f"moved so that {live.plan.job} can start")
+                yield self._assumed.evict_together(
+                    job, uid, f"moved so that {self._name(live.plan.job)} can start"
+                )
 
     # -- a plan goes on --------------------------------------------------------------------------------
 
     def _why_refused(self, live: LivePlan, refused: Mapping[str, str]) -> str:
-        for moving, uid, pod in live.moving_pods():
+        for _, uid, pod in live.moving_pods():
             if uid in refused:
-                return f"{pod.target.pod} of {moving.job} could not be evicted: {refused[uid]}"
+                return f"{pod.target.pod} could not be evicted: {refused[uid]}"
         return ""
 
     def _problem(self, live: LivePlan) -> str:
@@ -360,11 +363,11 @@ class Moves(Component):
         for moving in live.jobs:
             job = self._book.jobs.get(moving.job)
             if (job is None and not moving.pods_owner) or (job is not None and self._book.is_over(job)):
-                return f"{moving.job} is gone"
+                return f"{self._name(moving.job)} is gone"
             for uid, pod in moving.pods.items():
                 record = self._state.pods.get(uid)
                 if record is not None and not record.pod.live and not record.pod.deleting:
-                    return f"{pod.target.pod} of {moving.job} has ended"
+                    return f"{pod.target.pod} has ended"
         for moving, _, place in self._open_places(live):
             why = self._why_lost(live, moving.job, moving.resource, place)
             if why:
@@ -399,12 +402,12 @@ class Moves(Component):
         if there:
             after = duration_text(now - live.since)
             return f"{_named(there)} {agrees(len(there), 'is', 'are')} still there after {after}"
-        late = sorted({job.job for job, _, _ in self._open_places(live)}, key=natural_key)
+        late = sorted({self._name(job.job) for job, _, _ in self._open_places(live)}, key=natural_key)
         limit = duration_text(LIMIT)
         if late:
             owners = f"{_named(late)} {agrees(len(late), 'has', 'have')} no new pods in the planned places"
             return f"{owners} {limit} after the last one was gone: its owner did not create them in time"
-        return f"{live.plan.job} did not start within {limit}"
+        return f"{self._name(live.plan.job)} did not start within {limit}"
 
     def _has_started(self, live: LivePlan) -> bool:
         job = self._book.jobs.get(live.plan.job)
@@ -467,7 +470,7 @@ class Moves(Component):
 
     def _end(self, live: LivePlan, outcome: str, why: str, now: int) -> None:
         plan = live.plan
-        self._note(EndedPlan(plan.id, plan.job, plan.moved_jobs, outcome, why, now))
+        self._note(plan, outcome, why, now)
         if outcome == DONE:
             self.counts.done += 1
             self.counts.saved += plan.saving or 0
@@ -481,20 +484,28 @@ class Moves(Component):
             if outcome == DONE:
                 self._told.append(RecordJobEvent.about(job, MOVED, _moved_text(moving)))
             else:
-                message = f"the move for {plan.job} ended: {why}"
+                message = f"the move for {self._name(plan.job)} ended: {why}"
                 self._told.append(RecordJobEvent.about(job, MOVE_FAILED, message, warning=True))
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None and outcome != DONE:
             message = f"the moves for it ended: {why}"
             self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
         elif waiting is not None:
-            names = _named(plan.moved_jobs)
+            names = _named(map(self._name, plan.moved_jobs))
             self._told.append(RecordJobEvent.about(waiting, MOVED, f"it could start because {names} moved"))
         if outcome == DONE:
             self._forget(live)
 
-    def _note(self, ended: EndedPlan) -> None:
-        self.ended[ended.id] = ended
+    def _name(self, key: str) -> str:
+        """Of a job, as its user knows it."""
+        job = self._book.jobs.get(key)
+        return key if job is None else f"{job.namespace}/{job.name}"
+
+    def _note(self, plan: MovePlan, outcome: str, why: str, now: int) -> None:
+        names = tuple(map(self._name, plan.moved_jobs))
+        self.ended[plan.id] = EndedPlan(
+            plan.id, plan.job, plan.moved_jobs, outcome, why, now, self._name(plan.job), names
+        )
         while len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]
         self.changed = True

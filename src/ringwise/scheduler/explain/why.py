@@ -127,17 +127,22 @@ def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
     return answer
 
 
+def _name_of(view: SchedulerView, key: str) -> str:
+    job = view.jobs.get(key)
+    return key if job is None else f"{job.namespace}/{job.name}"
+
+
 def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
-    """M1: the plan of moves that it waits for or is a part of, and why the last one for it came to nothing."""
+    """M1: the plan of moves that it waits for or is a part of; why the last one for it came to nothing."""
     for live in view.moves.plans.values():
-        names = ", ".join(live.plan.moved_jobs[:SHOWN_AHEAD])
+        names = ", ".join(_name_of(view, key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
         if live.failed:
             continue
         if live.plan.job == job.key:
             pods = [pod.gone for _, _, pod in live.moving_pods()]
             yield f"jobs are moved so that it can start: {names}; {sum(pods)} of {counted(pods, 'pod')} gone"
         elif any(moving.job == job.key for moving in live.jobs):
-            yield f"it is moved so that {live.plan.job} can start"
+            yield f"it is moved so that {_name_of(view, live.plan.job)} can start"
     last = [one for one in view.moves.ended.values() if job.key in (one.job, *one.moved)]
     if last and last[-1].why and view.has_pending_pods(job):
         yield f"the last moves that it was a part of came to nothing: {last[-1].why}"

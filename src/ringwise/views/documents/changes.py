@@ -70,8 +70,8 @@ class AppliedPlanFields(TypedDict):
     """What became of a plan of moves."""
 
     id: str
-    job: Annotated[str, Meta(description="Key of the job that waited.")]
-    moved: Annotated[list[str], Meta(description="Keys of the jobs that were to move.")]
+    job: Annotated[str, Meta(description="The job that waited.")]
+    moved: Annotated[list[str], Meta(description="The jobs that were to move.")]
     outcome: Annotated[
         str, Meta(description="done, failed or refused; running where the command did not wait.")
     ]
