@@ -321,7 +321,7 @@ OF_MOVES = {kind.code for kind in vars(move_reasons).values() if isinstance(kind
 OF_A_HISTORY = {
     "waits-behind",
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
-    "wait-for-previous-nodes",
+    *("wait-for-previous-nodes", "wait-for-planned-places"),
     "backup-pod-waits",
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
