@@ -62,7 +62,6 @@ IN_THE_LAB = {
     "ringwise requeue": "requeue train --queue default",
     "ringwise suspend": "suspend train",
     "ringwise resume": "resume train",
-    "ringwise defrag --plan": "defrag --plan",
     "ringwise defrag --apply": "defrag --apply --yes",
     "ringwise advance": "advance 1h",
     "ringwise delete": "delete job train",
@@ -104,7 +103,6 @@ ON_A_CLUSTER = {
     "ringwise why": "why gang",
     "ringwise cordon": "cordon node-1",
     "ringwise uncordon": "uncordon node-1",
-    "ringwise defrag --plan": "defrag --plan",
     "ringwise drain --plan": "drain node-1 --plan",
     "ringwise drain": "drain node-1 --yes",
 }
