@@ -63,6 +63,8 @@ EXACT_UNITS = 12
 _EXACT_PODS = 1_000
 #: Of units that find no place, how many are left where they are before the search ends.
 _ATTEMPTS = 24
+#: How often a job that is placed as a whole is tried again without units that find no place.
+_ROUNDS = 3
 #: Nodes that are tried in earnest for one pod: chips are there, and something else may be missing.
 _TRIED_NODES = 12
 #: Nodes of which the cheapest to clear is taken.
@@ -307,7 +309,6 @@ class _Search:
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
-        self.found = found
         return self._plan(found)
 
     def _no_plan_needed(self) -> Reason | None:
@@ -378,49 +379,47 @@ class _Search:
 
     def _search(self) -> tuple[_Found | None, Reason | None, bool]:
         """What was found, why not, and whether the steps were used up."""
-        best: _Found | None = None
-        why: Reason | None = None
         try:
-            best, why = self._greedy()
-            best = self._cheaper(best)
+            why = self._greedy()
+            self._compare_all()
         except _OutOfSteps:
-            return best, why, True
-        return best, why, False
+            return self.found, None, True
+        return self.found, why, False
 
-    def _greedy(self) -> tuple[_Found | None, Reason | None]:
-        """A plan of cheap moves. A unit that finds no place is left where it is, and it is tried again."""
+    def _greedy(self) -> Reason | None:
+        """A plan of cheap moves; why there is none. Units that find no place stay, and it is tried again."""
         staying: set[int] = set()
         why: Reason | None = None
-        best: _Found | None = None
-        if _placed_as_a_whole(self._job):
-            starts: Iterable[Callable[[_Trial], list[_Item]]] = self._cleared_regions(staying)
-        else:
-            starts = [_Trial.of_pods] * _ATTEMPTS
-        for start in starts:
-            try:
-                with _Trial(self, staying, None if best is None else best.cost) as trial:
-                    trial.settle(start(trial))
-                    found = trial.found()
-                    self.check_places(found.units, found.targets)
-            except _DoesNotFit as failure:
-                why = why or failure.why
-                if failure.unit is None:
-                    if not _placed_as_a_whole(self._job):
-                        break
+        whole = _placed_as_a_whole(self._job)
+        for _ in range(_ROUNDS if whole else 1):
+            known = len(staying)
+            starts: Iterable[Callable[[_Trial], list[_Item]]] = [_Trial.of_pods] * _ATTEMPTS
+            for start in self._cleared_regions(staying) if whole else starts:
+                try:
+                    with _Trial(self, staying, None if self.found is None else self.found.cost) as trial:
+                        trial.settle(start(trial))
+                        found = trial.found()
+                        self.check_places(found.units, found.targets)
+                except _DoesNotFit as failure:
+                    if failure.unit is not None:
+                        staying.add(id(failure.unit))
+                        why = failure.why or why
+                        continue
+                    why = why or failure.why
+                    if not whole:
+                        return why
                     continue
-                why = failure.why or why
-                staying.add(id(failure.unit))
-                continue
-            except _OutOfSteps:
-                if best is None:
-                    raise
+                verified = self._verified(found)
+                if verified is None:
+                    staying.add(id(max(found.units, key=lambda unit: (unit.cost, unit.order))))
+                    continue
+                if self.found is None or verified.cost < self.found.cost:
+                    self.found = self._needed(verified)
+                if not whole:
+                    return None
+            if self.found is not None or len(staying) == known:
                 break
-            verified = self._verified(found)
-            if verified is not None and (best is None or verified.cost < best.cost):
-                best = self._needed(verified)
-            if not _placed_as_a_whole(self._job):
-                break
-        return best, why
+        return why
 
     def _cleared_regions(self, staying: set[int]) -> Iterator[Callable[[_Trial], list[_Item]]]:
         """For jobs that are placed as a whole: sets of nodes to clear, the cheapest for the job first."""
@@ -620,30 +619,25 @@ class _Search:
 
     # -- small clusters --------------------------------------------------------------------------------
 
-    def _cheaper(self, best: _Found | None) -> _Found | None:
-        """The cheapest plan of all, where the units are few: sets of them by rising cost."""
+    def _compare_all(self) -> None:
+        """Where the units are few: sets of them by rising cost, until one does or costs as much."""
         policy = self._job.policy
         if policy is None or len(self._view.cluster.pods) > _EXACT_PODS:
-            return best
+            return
         units: list[Unit] = []
         for unit in self._units.all(policy.resource):
             units.append(unit)
             if len(units) > EXACT_UNITS:
-                return best
+                return
         units.sort(key=lambda unit: (unit.cost, unit.order))
-        try:
-            for chosen in _by_cost(units):
-                if best is not None and _sum(chosen) >= best.cost:
-                    break
-                if not self._within_budgets(chosen):
-                    continue
+        for chosen in _by_cost(units):
+            if self.found is not None and _sum(chosen) >= self.found.cost:
+                return
+            if self._within_budgets(chosen):
                 found = self._exactly(chosen)
                 if found is not None:
-                    return found
-        except _OutOfSteps:
-            if best is None:
-                raise
-        return best
+                    self.found = found
+                    return
 
     def _within_budgets(self, units: Sequence[Unit]) -> bool:
         used: dict[int, int] = {}
