@@ -6,10 +6,12 @@ import asyncio
 import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from ringwise.apps.aside import Aside
 from ringwise.apps.estimating import Answer, StartEstimator
 from ringwise.apps.journal.format import JournalWriter, open_journal
+from ringwise.apps.kube_scheduler import estimate_starts
 from ringwise.apps.replay import replay
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.events import Event
@@ -21,6 +23,9 @@ from ringwise.views.dashboard import DashboardRows
 from tests.scheduler.rig import SECOND, Rig
 from tests.timeouts import TEST_TIMEOUT
 
+if TYPE_CHECKING:
+    from ringwise.kube.run.runner import Runner
+
 
 class Looking:
     """A rig that is looked at by copies of this process."""
@@ -28,7 +33,7 @@ class Looking:
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
         self.told: list[Event] = []
-        self._estimator = StartEstimator(Aside(pause=0), self._deciding, self._tell)
+        self._estimator = StartEstimator(Aside(pause=0), self._deciding, self._tell, every=0)
 
     async def _deciding(self, work: Callable[[SchedulerView, int], Answer]) -> Answer:
         return work(self.rig.machine.view, self.rig.now)
@@ -85,6 +90,44 @@ def test_nobody_looks_where_nobody_waits() -> None:
     rig.submit("runs", chips=8)
     rig.run()
     assert Looking(rig).look() == 0
+
+
+class OtherThread:
+    """What `estimate_starts` needs of a runner: a core of another thread, and whether it decides."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.deciding = asyncio.Event()
+        self.told = asyncio.Event()
+
+    async def ask(self, work: Callable[[int], Answer]) -> Answer:
+        return work(self._rig.now)
+
+    def put(self, events: Sequence[Event]) -> None:
+        self._rig.tell(*events)
+        self._rig.step()
+        self.told.set()
+
+
+def test_the_scheduler_of_a_cluster_is_told_while_it_leads() -> None:
+    rig = full(Rig(1))
+
+    async def story() -> None:
+        runner = OtherThread(rig)
+        looking = asyncio.create_task(estimate_starts(cast("Runner", runner), lambda: rig.machine, every=0))
+        try:
+            # It does not lead yet: whatever it does now would be seen.
+            await asyncio.sleep(0)
+            assert not runner.told.is_set()
+            runner.deciding.set()
+            async with asyncio.timeout(TEST_TIMEOUT):
+                await runner.told.wait()
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
+
+    asyncio.run(story())
+    assert rig.machine.view.expected_start("default/waits-1") is not None
 
 
 def difference(path: Path) -> object:

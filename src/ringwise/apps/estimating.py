@@ -21,11 +21,6 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.view import SchedulerView
 
 _LOG = Logger()
-#: Seconds between two looks.
-EVERY = 60.0
-#: In a lab people wait for what they have just changed.
-EVERY_OF_LAB = 10.0
-
 Answer = TypeVar("Answer")
 
 
@@ -41,8 +36,9 @@ class StartEstimator:
         aside: Aside,
         deciding: Deciding,
         tell: Callable[[Sequence[Event]], object],
-        every: float = EVERY,
+        every: float,
     ) -> None:
+        """`every`: seconds between two looks."""
         self._aside = aside
         self._deciding = deciding
         self._tell = tell

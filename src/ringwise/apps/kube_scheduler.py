@@ -58,8 +58,8 @@ from ringwise.wellknown import SCHEDULER_LEASE, SCHEDULER_NAMES, VOLCANO_SYSTEM
 
 _LOG = Logger()
 
-#: Seconds between two checks of the configuration file.
-CONFIGURATION_INTERVAL = 5.0
+#: Seconds between two checks of the configuration file, and two looks at when waiting jobs start.
+CONFIGURATION_INTERVAL, ESTIMATE_INTERVAL = 5.0, 60.0
 #: New objects between two garbage collections of a component that decides.
 _GC_THRESHOLD = 50_000
 
@@ -235,7 +235,7 @@ async def serve(
         if options.with_scheduler and not options.shadow:
             moving = _move_jobs(runner, lambda: current[0])
             watching.append(asyncio.create_task(moving, name="moves"))
-            estimating = _estimate_starts(runner, lambda: current[0])
+            estimating = estimate_starts(runner, lambda: current[0])
             watching.append(asyncio.create_task(estimating, name="estimates"))
         # Reading creates millions of objects and no reference cycles.
         gc.disable()
@@ -339,8 +339,10 @@ async def _log_broken_packages(runner: Runner) -> None:
         _LOG.warning("a plugin or action of an installed package is left out", why=problem)
 
 
-async def _estimate_starts(runner: Runner, scheduler: Callable[[], Scheduler]) -> None:
-    """When waiting jobs are expected to start, while this replica leads."""
+async def estimate_starts(
+    runner: Runner, scheduler: Callable[[], Scheduler], every: float = ESTIMATE_INTERVAL
+) -> None:
+    """When waiting jobs are expected to start, again and again while this replica leads."""
 
     async def deciding(work: Callable[[SchedulerView, int], Answer]) -> Answer:
         if not runner.deciding.is_set():
@@ -348,7 +350,7 @@ async def _estimate_starts(runner: Runner, scheduler: Callable[[], Scheduler]) -
         view = scheduler().view
         return await runner.ask(lambda now: work(view, now))
 
-    estimator = StartEstimator(Aside(), deciding, runner.put)
+    estimator = StartEstimator(Aside(), deciding, runner.put, every)
     while True:
         await runner.deciding.wait()
         with suppress(CoreStoppedError):

@@ -27,7 +27,7 @@ from ringwise.apps.aside import (
     QuestionFailedError,
     TooManyQuestionsError,
 )
-from ringwise.apps.estimating import EVERY_OF_LAB, Answer, StartEstimator
+from ringwise.apps.estimating import Answer, StartEstimator
 from ringwise.apps.extensions import plugin_problems
 from ringwise.apps.lab.client import LINES, PLUGIN_PROBLEMS, PROGRESS, VERSION
 from ringwise.apps.lab.faults import faults_now
@@ -68,6 +68,8 @@ from ringwise.views.version1 import VERSIONS, as_version_1
 
 #: A submission of fifty thousand pods is some sixty megabytes.
 MAX_BYTES = 1 << 30
+#: Seconds between two looks at when waiting jobs start, for the dashboard.
+ESTIMATE_INTERVAL = 10.0
 #: A century in nanoseconds.
 MAX_TIME = 100 * 366 * 86400 * 1_000_000_000
 Time = Annotated[int, msgspec.Meta(ge=0, lt=MAX_TIME)]
@@ -198,7 +200,7 @@ class LabServer:
             self.live.lab.inject(*events)
             self._wake.set()
 
-        return StartEstimator(self._aside, deciding, tell, EVERY_OF_LAB)
+        return StartEstimator(self._aside, deciding, tell, ESTIMATE_INTERVAL)
 
     def stop(self) -> None:
         self._stopped.set()

@@ -15,7 +15,7 @@ from ringwise.messages.commands import (
     SetPodCondition,
 )
 from ringwise.messages.containment import Containment
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.job_book import JobBook
@@ -242,7 +242,8 @@ class StatusReporter(Component):
             phase = "Inqueue" if job.inqueue else "Pending"
         told = phase in ("Pending", "Inqueue", "Unknown") and self._awaited.is_told(job)
         reason = _told(job) if told else None
-        start = self._starts.told_of(job.key) if reason is not None else ""
+        waits = reason is not None and reason.kind.stage is not Stage.VALIDATE
+        start = self._starts.told_of(job.key) if waits else ""
         return SetGroupStatus(job.key, phase, reason, running, succeeded, failed, start)
 
 
