@@ -8,6 +8,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
 from ringwise.scheduler.core.start_estimates import MOST_TOLD
+from ringwise.state.changes import Changes
 from tests.scheduler.rig import SECOND, Rig
 
 
@@ -53,6 +54,18 @@ def test_a_condition_is_written_again_where_a_tenth_is_different(later: int, wri
     assert bool(told(rig, **{"job-0": unknown_start("nobody knows")}))
     # Another number in the reason is not worth a write.
     assert not told(rig, **{"job-0": unknown_start("somebody knows")})
+
+
+def test_rows_follow_also_what_conditions_do_not_say() -> None:
+    rig = waiting()
+    at = rig.now + 100 * SECOND
+    told(rig, **{"job-0": known(at)})
+    rig.run()
+    changes = Changes()
+    rig.machine.record_changes(changes)
+    assert not told(rig, **{"job-0": known(at + SECOND)})
+    assert changes.jobs == {"default/job-0"}
+    assert rig.machine.view.expected_start("default/job-0") == known(at + SECOND)
 
 
 def test_small_steps_add_up() -> None:
