@@ -216,6 +216,35 @@ def test_a_new_job_is_filled_in_and_only_its_size_can_change(cluster: Cluster, p
     assert "spec.maxRetry was changed" in applied(cluster, job)
 
 
+def test_a_job_that_is_suspended_can_go_to_another_queue(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+    night = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "night"},
+        "spec": {"weight": 1},
+    }
+    cluster.apply([night, vcjob("train", 1, 8)])
+
+    def patched(body: Object, *options: str) -> str:
+        merge = ("--type=merge", "-p", json.dumps(body))
+        return cluster.kubectl("patch", "vcjob", "train", f"-n={NAMESPACE}", *merge, *options, check=False)
+
+    def is_in(phase: str, running: int) -> None:
+        status = {"status": {"state": {"phase": phase}, "running": running}}
+        assert "patched" in patched(status, "--subresource=status")
+
+    is_in("Running", 1)
+    assert "spec.queue was changed" in patched({"spec": {"queue": "night"}})
+    is_in("Aborted", 0)
+    assert "unable to find job queue" in patched({"spec": {"queue": "nigt"}})
+    # The webhook hears of the new queue in its own time.
+    cluster.wait(lambda: "patched" in patched({"spec": {"queue": "night"}}), "the job is in the queue")
+    cluster.api.delete(f"{JOBS}/train")
+    cluster.kubectl("delete", "queue", "night")
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
