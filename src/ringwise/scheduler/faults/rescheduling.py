@@ -95,7 +95,7 @@ def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, L
     # Absent in documents of version 0.1.
     pods_owner = str(given.get("podsOwner", ""))
     kept.pods_owner = pods_owner and owner_id_from(pods_owner, kept.job)
-    # Absent in documents of version 0.3 and before.
+    # Absent in earlier documents.
     suspended = kept.suspended = given.get("suspended") is True
     for text, written in given["ranks"].items():
         rank = int(text)
