@@ -53,6 +53,10 @@ from tests.framework.settings_by_name import value_of
         ("superpod-packing", "whole-job"),
         ("ring-packing", "document"),
         ("queue-discipline", "best-effort"),
+        ("defragment", "plan"),
+        ("move-chips-per-hour", 32),
+        ("move-again-after", 86_400),
+        ("restart-cost", 600),
         ("owned-annotations", "open"),
         ("visible-devices", "refused"),
         ("reservation-after", 600),
@@ -73,7 +77,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 28
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 32
 
 
 @pytest.mark.parametrize(

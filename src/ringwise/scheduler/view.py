@@ -29,7 +29,7 @@ from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
-from ringwise.scheduler.defragment.live_plan import NO_MOVES, MovesView
+from ringwise.scheduler.defragment.live_plan import MoveRecords
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.faults.detection import Tolerated
 from ringwise.scheduler.faults.fault_job import FaultJob
@@ -66,7 +66,7 @@ class History:
     #: How the jobs of the last cycle that were placed as a whole got their nodes.
     plans: dict[str, JobPlan] = field(default_factory=dict)
     #: M1.
-    moves: MovesView = NO_MOVES
+    moves: MoveRecords = field(default_factory=MoveRecords)
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -324,7 +324,7 @@ class SchedulerView:
         return self._history.incidents
 
     @property
-    def moves(self) -> MovesView:
+    def moves(self) -> MoveRecords:
         """M1: plans of moves that are carried out, and how the last ones ended."""
         return self._history.moves
 

@@ -226,7 +226,7 @@ class Scheduler:
                 self._rescheduling,
             )
         )
-        self._history = History(set_aside=self._backoff.set_aside, moves=self._moves)
+        self._history = History(set_aside=self._backoff.set_aside, moves=self._moves.records)
         self.view = SchedulerView(
             state=state,
             book=self._book,

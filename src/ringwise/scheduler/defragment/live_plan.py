@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from ringwise.framework.job import PlannedPlace
 from ringwise.messages.move_plan import MovePlan, PlannedPod, plain_plan, read_plan
@@ -95,25 +94,6 @@ class MovedJob:
     chips: int
 
 
-class MovesView(Protocol):
-    """What may be read of the plans that are carried out."""
-
-    @property
-    def plans(self) -> Mapping[str, LivePlan]:
-        """By id, in the order in which they were accepted; one that failed while pods return."""
-
-    @property
-    def ended(self) -> Mapping[str, EndedPlan]:
-        """By id, the last ones."""
-
-    @property
-    def moved(self) -> Sequence[MovedJob]:
-        """Lately: automatic moves have limits."""
-
-    @property
-    def counts(self) -> MoveCounts: ...
-
-
 @dataclass(slots=True)
 class MoveCounts:
     """Since the start."""
@@ -127,14 +107,17 @@ class MoveCounts:
     spent: int = 0
 
 
-class _NoMoves:
-    plans: Mapping[str, LivePlan] = MappingProxyType({})
-    ended: Mapping[str, EndedPlan] = MappingProxyType({})
-    moved: Sequence[MovedJob] = ()
-    counts = MoveCounts()
+@dataclass(slots=True)
+class MoveRecords:
+    """The plans that are carried out, and what became of others."""
 
-
-NO_MOVES: MovesView = _NoMoves()
+    #: By id, in the order in which they were accepted; one that failed while pods return.
+    plans: dict[str, LivePlan] = field(default_factory=dict)
+    #: By id, the last ones.
+    ended: dict[str, EndedPlan] = field(default_factory=dict)
+    #: Lately: automatic moves have limits.
+    moved: list[MovedJob] = field(default_factory=list)
+    counts: MoveCounts = field(default_factory=MoveCounts)
 
 
 def place_of(pod: PlannedPod) -> PlannedPlace:

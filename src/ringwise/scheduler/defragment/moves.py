@@ -37,8 +37,8 @@ from ringwise.scheduler.defragment.live_plan import (
     REFUSED,
     EndedPlan,
     LivePlan,
-    MoveCounts,
     MovedJob,
+    MoveRecords,
     MovingJob,
     MovingPod,
     place_of,
@@ -97,13 +97,10 @@ class Moves(Component):
         self._assumed = assumed
         #: Why a job must not be moved; set by who has the view.
         self.not_movable: Callable[[Job, int], Reason | None] = lambda job, now: None
-        #: By id, in the order in which they were accepted.
-        self.plans: dict[str, LivePlan] = {}
-        #: By id, the last ones.
-        self.ended: dict[str, EndedPlan] = {}
-        #: Lately: automatic moves have limits.
-        self.moved: list[MovedJob] = []
-        self.counts = MoveCounts()
+        #: What the view shows.
+        self.records = records = MoveRecords()
+        self.plans, self.ended, self.moved = records.plans, records.ended, records.moved
+        self.counts = records.counts
         #: Whether anything changed that survives a restart (F1).
         self.changed = False
         #: By id: seen since the last turn that decided. A replica that stands by sees many.
@@ -237,7 +234,7 @@ class Moves(Component):
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
             self.moved.append(MovedJob(job.pods_owner or job.owner, now, chips))
         kept = max(_HOUR, self._configuration.settings.move_again_after * _SECOND)
-        self.moved = [one for one in self.moved if one.at > now - kept][-MAX_MOVED:]
+        self.moved[:] = [one for one in self.moved if one.at > now - kept][-MAX_MOVED:]
         self._reserve_all(live)
         for moving in live.jobs:
             message = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
