@@ -11,6 +11,7 @@ import pytest
 from tests.cluster.cluster import JOBS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.owners import Workload, pod_group_named
 
 pytestmark = pytest.mark.cluster
 
@@ -56,6 +57,7 @@ MAY_CHANGE = role(
     "tenant-changes",
     ("bus.volcano.sh", "commands", ["create", "get", "delete"]),
     ("batch.volcano.sh", "jobs", ["patch"]),
+    ("batch", "jobs", ["patch"]),
 )
 
 
@@ -134,6 +136,47 @@ def test_a_vcjob_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant:
     done(tenant, "requeue", job, "--timeout", "2m")
     cluster.wait_running("train", 2)
     assert not wait_phase(cluster, "train", "Running").get("retryCount")
+
+
+def test_a_job_of_kubernetes_is_suspended_and_returns_to_its_nodes(cluster: Cluster, tenant: Path) -> None:
+    cluster.apply([*nodes(4), *MAY_CHANGE])
+    cluster.run()
+    cluster.apply([vcjob("first", 2, 8)])
+    cluster.wait_running("first", 2)
+    batch = Workload(cluster, "Job", "train", 2, 8)
+    before = set(places(cluster.wait_running("train", 2)).values())
+    cluster.api.delete(f"{JOBS}/first")
+    cluster.wait(lambda: not cluster.pods("first"), "the first nodes are free again")
+    job = f"{NAMESPACE}/train"
+    for action in ("suspend", "requeue"):
+        if action == "suspend":
+            assert done(tenant, "suspend", job) == f"Job {job} suspended: it gives its chips back\n"
+            cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
+            cluster.wait(
+                lambda: (
+                    (pod_group_named(cluster, batch.group_name) or {"metadata": {}})["metadata"]
+                    .get("annotations", {})
+                    .get("ringwise.io/suspended")
+                ),
+                "its PodGroup says so",
+            )
+            why = " ".join(done(cluster.admin_config, "why", f"{NAMESPACE}/{batch.group_name}").split())
+            assert f"it is suspended: it uses no chips; to let it go on: ringwise resume {job}" in why
+            cluster.apply([vcjob("other", 4, 8)])
+            cluster.wait_running("other", 4)
+            cluster.api.delete(f"{JOBS}/other")
+            cluster.wait(lambda: not cluster.pods("other"), "all nodes are free")
+            done(tenant, "resume", job)
+        else:
+            done(tenant, "requeue", job, "--timeout", "2m")
+        assert set(places(cluster.wait_running("train", 2)).values()) == before
+    again = kubectl_ringwise(tenant, "resume", job)
+    assert again.returncode == 2
+    assert f"Job {job} is not suspended" in again.stderr
+    Workload(cluster, "Deployment", "chat", 1, 8)
+    refused = kubectl_ringwise(cluster.admin_config, "suspend", f"{NAMESPACE}/chat")
+    assert refused.returncode == 2
+    assert f"kubectl scale deployment -n {NAMESPACE} chat --replicas=0" in refused.stderr
 
 
 def test_queue_and_priority_change_and_the_pod_group_follows(cluster: Cluster, tenant: Path) -> None:
