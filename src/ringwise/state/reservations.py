@@ -37,8 +37,7 @@ class Reservation:
     why: str = ""
     #: The awaited pods are evicted for the owner.
     evicting: bool = False
-    #: M1: who made it ends it. Neither the owner's use of a part of it does, nor that the owner is gone: pods
-    #: of the same owner that are created later have it.
+    #: M1: who made it ends it, and not the owner's use of a part of it: its other pods may come later.
     lasting: bool = False
     #: Counts up: earlier reservations come first.
     number: int = 0

@@ -100,8 +100,9 @@ def finish(rig: Rig, *, recreate: bool = True) -> None:
             del rig.pods[name]
 
 
-def test_M1_a_moved_pod_gets_its_target_and_the_waiting_job_its_room() -> None:
-    rig, plan = fragmented()
+@pytest.mark.parametrize("discipline", ["best-effort", "strict"])
+def test_M1_a_moved_pod_gets_its_target_and_the_waiting_job_its_room(discipline: str) -> None:
+    rig, plan = fragmented(queue_discipline=discipline)
     commands = apply(rig, plan)
     (eviction,) = [one for one in commands if isinstance(one, DeletePod)]
     assert eviction.pod == "small-0"
@@ -339,6 +340,14 @@ def test_M1_a_plan_that_does_not_hold_any_more_moves_nobody(change: Any, why: st
     assert list(rig.machine.view.reservations) == []
 
 
+def test_M1_a_plan_for_which_the_record_has_no_room_moves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, plan = fragmented()
+    monkeypatch.setattr("ringwise.scheduler.defragment.moves.MAX_RECORD", 100)
+    apply(rig, plan)
+    assert (ended(rig).outcome, rig.deletions()) == (REFUSED, [])
+    assert "too large" in ended(rig).why
+
+
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
@@ -392,20 +401,58 @@ def test_M1_F6_the_share_of_a_moved_job_stays() -> None:
     assert rig.nodes_of("next") == []
 
 
+def test_M1_the_place_of_a_pod_that_comes_later_is_kept_while_others_of_its_job_are_placed() -> None:
+    rig = Rig(2, multi_pod_requests="vendor")
+    submit(rig, "small", pods=2, chips=1, min_available=1)
+    rig.run()
+    submit(rig, "other", chips=4)
+    rig.run()
+    submit(rig, "filler", chips=4)
+    rig.run()
+    rig.end("other")
+    submit(rig, "big", chips=8)
+    rig.run()
+    assert (rig.nodes_of("small"), rig.nodes_of("filler"), rig.nodes_of("big")) == (["n1"] * 2, ["n2"], [])
+    free = sorted(set(ALL) - set(rig.pods["filler-0"].holds))
+    first, second = (free[0],), (free[1],)
+    to = move(rig, ("small-0", "n2", first), ("small-1", "n2", second))
+    apply(rig, plan_for(rig, "big", {"big-0": ("n1", ALL)}, to))
+    rig.run()
+    for name in ("small-0", "small-1"):
+        rig.tell(ev.PodGone(rig.pods[name].uid))
+    rig.replacement("small-0")
+    waiting = rig.pods.pop("small-1")
+    for number in range(4):
+        submit(rig, f"later-{number}", chips=1)
+    rig.run()
+    assert rig.places("small")["small-0"] == ("n2", first)
+    taken = [chips for number in range(4) for _, chips in rig.places(f"later-{number}").values()]
+    assert len(taken) == 2
+    assert second not in taken
+    rig.pods["small-1"] = waiting
+    rig.replacement("small-1")
+    rig.run()
+    rig.run()
+    assert rig.places("small")["small-1"] == ("n2", second)
+    assert ended(rig).outcome == DONE
+
+
 @pytest.mark.parametrize("early", [True, False])
 def test_M1_a_pod_without_a_group_that_its_owner_creates_under_another_name(early: bool) -> None:
     """A ReplicaSet creates the next pod when the old one begins to terminate, others when it is gone."""
     lone = Pod(
         "web-a.1", "default", "web-a", PodClass(CHIP, 1), created=1, owner=Owner("ReplicaSet", "web", "rs-1")
     )
-    new = replace(lone, uid="web-b.2", name="web-b")
-    rig, plan = fragmented(lone)
+    new = replace(lone, uid="web-b.2", name="web-b", created=99)
+    # It is behind big in its queue, and has its place all the same.
+    rig, plan = fragmented(lone, queue_discipline="strict")
     apply(rig, plan)
     rig.run()
     assert rig.pods["web-a"].deleting
     if early:
         rig.put(new)
         rig.run()
+        assert rig.pods["web-b"].node == "n2"
     rig.gone("web-a")
     rig.run()
     if not early:

@@ -65,10 +65,10 @@ LIMIT = 120 * _SECOND
 _HOUR = 3600 * _SECOND
 #: After this a plan that was sent has no effect.
 MAX_AGE = 600 * _SECOND
-#: A larger plan is refused: it would not fit into the record of F1 beside others.
-MAX_PODS = 200
+#: Characters of all plans in the record of F1: a plan for which there is no room is refused.
+MAX_RECORD = 200_000
 #: Plans at a time, ended plans and moved jobs that are remembered.
-MAX_PLANS, MAX_ENDED, MAX_MOVED = 4, 50, 2000
+MAX_PLANS, MAX_ENDED, MAX_MOVED = 4, 50, 1000
 #: Reasons of the events.
 MOVING, MOVED, MOVE_FAILED = "Moving", "Moved", "MoveFailed"
 #: Names in one sentence.
@@ -246,9 +246,8 @@ class Moves(Component):
 
     def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
         """The plan, if it still holds; else why it does not."""
-        pods = [pod for move in plan.moves for pod in move.pods]
-        if not plan.moves or len(pods) + len(plan.room) > MAX_PODS:
-            return None, f"the plan has {counted(pods, 'pod')}"
+        if not plan.moves:
+            return None, "the plan moves nobody"
         if len(self.plans) >= MAX_PLANS:
             return None, f"{counted(self.plans, 'plan')} are carried out already"
         waiting = self._book.jobs.get(plan.job)
@@ -270,6 +269,11 @@ class Moves(Component):
             (why for move in plan.moves if (why := self._add(live, move.job, move.pods, move.old, now))), ""
         )
         why = why or self._why_not_free(live)
+        if (
+            not why
+            and sum(len(compact(plain_live(one))) for one in (*self.plans.values(), live)) > MAX_RECORD
+        ):
+            why = "the plan is too large: the next leader could not be told of it"
         return (None, why) if why else (live, "")
 
     def _add(

@@ -534,8 +534,7 @@ class PreviousPlacements(Component):
         key = event.job.key
         self._ended.discard(key)
         self._failed.forget(key)
-        reservation = self._reservations.of(key)
-        if reservation is not None and not reservation.lasting and not self._remembers(key):
+        if not self._remembers(key):
             self._reservations.lift(key)
 
     def _remembers(self, job: str) -> bool:
