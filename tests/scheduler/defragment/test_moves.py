@@ -15,6 +15,7 @@ from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, Ended
 from ringwise.scheduler.defragment.moves import LIMIT, Moves
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
+from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 
@@ -502,3 +503,28 @@ def test_M1_why_names_the_moves() -> None:
     target_is_cordoned(rig)
     rig.run()
     assert "came to nothing: n2 takes no pods" in notes("big")
+
+
+def test_M1_F2_R3_a_job_for_racks_moves_as_a_whole_and_its_clock_does_not_run() -> None:
+    rig = rack_rig({(0, 0): 4, (0, 1): 4})
+    notes = {**POLICY, "sp-block": "16", "ra-block": "16"}
+    submit(rig, "train", pods=2, chips=8, annotations=notes)
+    rig.run()
+    (rack,) = {node[:4] for node in rig.nodes_of("train")}
+    other = "s0r1" if rack == "s0r0" else "s0r0"
+    # It waits in any case.
+    submit(rig, "big", pods=20, chips=8, annotations=notes)
+    rig.run()
+    to = move(rig, *((f"train-{number}", f"{other}n{number}", ALL) for number in range(2)))
+    apply(rig, plan_for(rig, "big", {}, to))
+    rig.run()
+    finish(rig)
+    rig.step()
+    job = rig.machine.view.jobs["default/train"]
+    assert job.clock is None
+    rig.run()
+    assert rig.nodes_of("train") == [f"{other}n0", f"{other}n1"]
+    assert {pod.annotations["ringwise.io/logical-rack"] for name, pod in rig.pods.items() if "train" in name}
+    rig.step(30)
+    assert job.clock is None
+    assert rig.nodes_of("train") == [f"{other}n0", f"{other}n1"]
