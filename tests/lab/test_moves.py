@@ -211,3 +211,19 @@ def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:
         terminal = Terminal(tmp_path)
         for options in ("", "--plan --apply"):
             assert "give --plan" in terminal.run(f"defrag {options}").stderr
+
+
+def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ringwise.cli.act.moving._follow_in_lab", interrupted)
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        submitted(terminal)
+        before = terminal.seats()["lab/small-worker-0"]
+        ran = terminal.run("defrag --apply --yes")
+        assert ran.exit_code == 130
+        assert "goes on without this command" in ran.stderr
+        terminal.ok("advance 30s")
+        assert terminal.seats()["lab/big-worker-0"][0] == before[0]
