@@ -92,6 +92,8 @@ def test_no_setting_is_left_out_of_the_table_above() -> None:
         ("multi-pod-requests", ["document", "vendor", "field"], ["Vendor", "documents", ""]),
         ("score-combination", ["strict", "sum"], ["max"]),
         ("superpod-packing", ["whole-job", "per-block"], ["whole_job"]),
+        ("defragment", ["off", "plan", "auto"], ["on", "true"]),
+        ("restart-cost", ["0", "600", "86400"], ["86401", "10m"]),
         ("reservation-after", ["0", "600"], ["604801", "10m"]),
         ("pod-creation-timeout", ["0", "300"], ["604801", "-1", "5m"]),
         (

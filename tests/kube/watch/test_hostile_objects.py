@@ -19,12 +19,14 @@ from ringwise.kubeclient.list_watch import name_of
 from ringwise.manifests.config_maps.switches import tor_config_map
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.messages import events as ev
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.messages.commands import Bind, Command, SetPodCondition
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from ringwise.wellknown import RANK_INDEX, SCHEDULER_CONFIG_KEY
+from ringwise.wellknown import MOVE_PLAN_KEY, RANK_INDEX, SCHEDULER_CONFIG_KEY
 from tests.manifests.builders import (
     config_map,
     device_info,
@@ -67,6 +69,9 @@ _SWITCH_CHUNK = config_map(
     {"cluster-info-switch-0": '{"mindx-dl-switchinfo-node-1": {"NodeStatus": "SubHealthy"}}'},
     "mindx-dl",
 )
+_PLANNED = PlannedPod("uid-1", "default/small", "node-1", (0,))
+_MOVE = PlannedMove("default/small", (_PLANNED,), (PlannedPod("uid-1", "default/small", "node-2", (1,)),), 5)
+_PLAN = MovePlan("plan-1", "default/big", (PlannedPod("uid-2", "default/big", "node-2", (0, 1)),), (_MOVE,), 5)
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
     "nodes": [real_node(1)],
@@ -91,6 +96,7 @@ VALID: dict[str, list[Any]] = {
             {"node-1": '{"by": "ana", "at": "now", "reason": "x"}', "node-2_Ascend910-3": "{}"},
         )
     ],
+    "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
     "pods": [real_pod(1, 10), _BOUND],
@@ -101,6 +107,7 @@ INNER = {
     "node-reports": "DeviceInfoCfg",
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
+    "move-plan": MOVE_PLAN_KEY,
 }
 
 

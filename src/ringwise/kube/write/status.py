@@ -222,11 +222,14 @@ async def _run(write: Write) -> None:
 def _condition(command: SetGroupStatus) -> dict[str, str] | None:
     if command.reason is not None:
         text = reason_text(command.reason, command.key.partition("/")[0])
+        if command.start:
+            # Times only, and no names of other jobs: it has a fixed length.
+            text = f"{text}{_START}{command.start}"
         return {
             "type": "Unschedulable",
             "status": "True",
             "reason": command.reason.kind.stage.value,
-            "message": f"{text}{_START}{command.start}" if command.start else text,
+            "message": text,
         }
     if command.phase in ("Running", "Completed"):
         return {"type": "Scheduled", "status": "True", "reason": _READY, "message": ""}
@@ -259,13 +262,13 @@ def _is_written(observed: ObservedGroup, command: SetGroupStatus) -> bool:
     last = status.conditions[-1] if status.conditions else None
     if last is None:
         return False
-    message = last.message or ""
+    text = last.message or ""
     if not command.start:
         # What an earlier leader expected stands until this one has an estimate of its own.
-        message = message.partition(_START)[0]
+        text = text.partition(_START)[0]
     return condition == {
         "type": last.type,
         "status": last.status,
         "reason": last.reason or "",
-        "message": message,
+        "message": text,
     }
