@@ -16,13 +16,13 @@ from ringwise.kube.watch.objects import change_events, deletion_events
 from ringwise.kube.watch.readers import PodReader
 from ringwise.kubeclient.client import UnreachableError
 from ringwise.kubeclient.list_watch import name_of
+from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.config_maps.switches import tor_config_map
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.messages import events as ev
-from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.messages.commands import Bind, Command, SetPodCondition
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
@@ -71,7 +71,9 @@ _SWITCH_CHUNK = config_map(
 )
 _PLANNED = PlannedPod("uid-1", "default/small", "node-1", (0,))
 _MOVE = PlannedMove("default/small", (_PLANNED,), (PlannedPod("uid-1", "default/small", "node-2", (1,)),), 5)
-_PLAN = MovePlan("plan-1", "default/big", (PlannedPod("uid-2", "default/big", "node-2", (0, 1)),), (_MOVE,), 5)
+_PLAN = MovePlan(
+    "plan-1", "default/big", (PlannedPod("uid-2", "default/big", "node-2", (0, 1)),), (_MOVE,), 5
+)
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
     "nodes": [real_node(1)],
