@@ -141,7 +141,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
                 ],
             )
-            await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason", "records")
+            await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")
             await create_default_queues(client, Retrier(InstantClock()))
             await elected(api, client, "ringwise-scheduler")
             reads = ("reader", "reports", "configuration")

@@ -26,7 +26,7 @@ from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from ringwise.wellknown import MOVE_PLAN_KEY, RANK_INDEX, SCHEDULER_CONFIG_KEY
+from ringwise.wellknown import RANK_INDEX, SCHEDULER_CONFIG_KEY
 from tests.manifests.builders import (
     config_map,
     device_info,
@@ -69,10 +69,15 @@ _SWITCH_CHUNK = config_map(
     {"cluster-info-switch-0": '{"mindx-dl-switchinfo-node-1": {"NodeStatus": "SubHealthy"}}'},
     "mindx-dl",
 )
-_PLANNED = PlannedPod("uid-1", "default/small", "node-1", (0,))
-_MOVE = PlannedMove("default/small", (_PLANNED,), (PlannedPod("uid-1", "default/small", "node-2", (1,)),), 5)
+_MOVED = PlannedPod("uid-1", "default/small-0", "node-1", (3,))
 _PLAN = MovePlan(
-    "plan-1", "default/big", (PlannedPod("uid-2", "default/big", "node-2", (0, 1)),), (_MOVE,), 5
+    "plan-1",
+    "default/big",
+    (PlannedPod("uid-2", "default/big-0", "node-1", (0, 1)),),
+    (PlannedMove("default/small", (_MOVED,), (_MOVED,), 600),),
+    600,
+    900,
+    1,
 )
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
@@ -109,7 +114,7 @@ INNER = {
     "node-reports": "DeviceInfoCfg",
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
-    "move-plan": MOVE_PLAN_KEY,
+    "move-plan": "plan.json",
 }
 
 

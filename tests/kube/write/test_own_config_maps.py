@@ -19,9 +19,8 @@ def test_F1_what_is_written_is_read_back_and_other_keys_stay() -> None:
             api.put(CONFIG_MAPS, theirs)
             maps = OwnConfigMaps(client, OWN)
             await maps.write(USUAL, NAME, {"records": "1"})
-            assert await maps.read(USUAL, NAME, "records") == "1"
-            assert await maps.read(USUAL, NAME, "other") == "kept"
-            assert await maps.read(USUAL, NAME, "missing") == ""
+            assert await maps.read(USUAL, NAME) == {"records": "1", "other": "kept"}
+            assert await maps.read(USUAL, "missing") == {}
 
     run(test())
 
@@ -40,7 +39,7 @@ def test_F1_without_the_usual_namespace_the_own_one_is_used(status: int) -> None
             await maps.write(USUAL, NAME, {"records": "1"})
             (stored,) = api.all(CONFIG_MAPS)
             assert stored["metadata"]["namespace"] == OWN
-            assert await maps.read(USUAL, NAME, "records") == "1"
+            assert (await maps.read(USUAL, NAME))["records"] == "1"
 
     run(test())
 
@@ -50,6 +49,6 @@ def test_F1_an_error_of_the_server_is_no_missing_object() -> None:
         async with server() as (api, client):
             api.fault(f"GET {IN_USUAL}/{NAME}", status=500)
             with pytest.raises(ApiError):
-                await OwnConfigMaps(client, OWN).read(USUAL, NAME, "records")
+                await OwnConfigMaps(client, OWN).read(USUAL, NAME)
 
     run(test())

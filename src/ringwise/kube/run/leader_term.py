@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ringwise.framework.registry import Registry
@@ -171,22 +171,30 @@ class LeaderTerm:
         """F1: what the previous leader wrote. Only after the lease is won: until then it may still write."""
         if self._settings.jobs_only or self._settings.read_only:
             return
-        document, records, nodes, cool_downs, moves = await asyncio.gather(
-            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESCHEDULING_KEY),
-            self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULE_RECORDS_KEY),
-            self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY),
-            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY),
-            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY),
+        own, records, nodes = await asyncio.gather(
+            self._read_own(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP),
+            self._read_own(MINDX_DL, RESCHEDULE_REASON_CONFIG_MAP),
+            self._read_own(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP),
         )
-        self.core.put([ReschedulingRead(document, records, cool_downs, nodes, moves)])
+        read = ReschedulingRead(
+            own.get(RESCHEDULING_KEY, ""),
+            records.get(RESCHEDULE_RECORDS_KEY, ""),
+            own.get(COOL_DOWNS_KEY, ""),
+            nodes.get(FAULT_NODE_KEY, ""),
+            own.get(MOVES_KEY, ""),
+        )
+        self.core.put([read])
 
-    async def _read_own(self, namespace: str, name: str, key: str) -> str:
+    async def _read_own(self, namespace: str, name: str) -> Mapping[str, str]:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""
         try:
-            return str(await self._retrier.run(partial(self._config_maps.read, namespace, name, key)))
+            found: Mapping[str, str] = await self._retrier.run(
+                partial(self._config_maps.read, namespace, name)
+            )
         except GivenUpError as error:
             _LOG.error("not read; jobs that are being rescheduled are not known", object=name, why=str(error))
-            return ""
+            return {}
+        return found
 
     def lead(self) -> None:
         self.core.decide()

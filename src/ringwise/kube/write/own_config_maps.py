@@ -42,8 +42,8 @@ class OwnConfigMaps:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": dict(data)}
             await self._client.create(CONFIG_MAPS, namespace, body)
 
-    async def read(self, namespace: str, name: str, key: str) -> str:
-        """The value of a key; empty where there is none. Other errors than a missing object are raised."""
+    async def read(self, namespace: str, name: str) -> dict[str, str]:
+        """Its data; empty where there is none. Other errors than a missing object are raised."""
         for place in dict.fromkeys((namespace, self._namespace)):
             try:
                 found = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
@@ -51,5 +51,5 @@ class OwnConfigMaps:
                 if error.status not in _NOT_THERE:
                     raise
                 continue
-            return (found.data or {}).get(key) or ""
-        return ""
+            return {key: value for key, value in (found.data or {}).items() if value}
+        return {}
