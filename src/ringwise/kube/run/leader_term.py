@@ -187,13 +187,15 @@ class LeaderTerm:
 
     async def _read_own(self, namespace: str, name: str) -> Mapping[str, str]:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""
+        found: dict[str, str] = {}
+
+        async def read() -> None:
+            found.update(await self._config_maps.read(namespace, name))
+
         try:
-            found: Mapping[str, str] = await self._retrier.run(
-                partial(self._config_maps.read, namespace, name)
-            )
+            await self._retrier.run(read)
         except GivenUpError as error:
             _LOG.error("not read; jobs that are being rescheduled are not known", object=name, why=str(error))
-            return {}
         return found
 
     def lead(self) -> None:
