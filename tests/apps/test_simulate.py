@@ -345,8 +345,17 @@ def test_a_drill_may_have_steps_and_a_workload(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ("load: 0.9", "load: none", "workload.load: "),
-        ("load: 0.9", "lood: 0.9", "workload: "),
+        ("load: 0.9", "load: none", 'workload.load: must be a number above 0 and at most 10, got "none"'),
+        ("load: 0.9", "load: 0", "workload.load: must be a number above 0 and at most 10, got 0"),
+        (
+            "load: 0.9",
+            "lood: 0.9",
+            "workload.lood: is unknown (did you mean 'load'?); allowed are trace, mix,",
+        ),
+        ("16: 1}", "16: .nan}", "workload.mix.sizes.16: must be a number above 0 and at most 1e+09"),
+        ("16: 1}", "many: 1}", 'workload.mix.sizes: must have whole numbers as keys, got "many"'),
+        ("board: 910-x8", "board: 910-x9", "cluster.board: must be one of 310-card, "),
+        ("board: 910-x8", "board: '910-x8:6,310p:2'", "cluster.board: must be one board: simulate the nodes"),
         ("median: 10m", "median: soon", "workload.mix.median: must be a span of time"),
         ("queue-discipline: strict", "queue-discipline: loose", "settings: queue-discipline: 'loose' is not"),
         ("policy: random", "policy: best", "workload.compare[1].policy: must be one of first-fit, random"),
@@ -360,6 +369,25 @@ def test_what_is_wrong_in_a_workload_is_told_with_its_place(
     with pytest.raises(DrillFileError) as caught:
         read_plan(path, DEFAULT)
     assert f"{path}: {error}" in str(caught.value)
+
+
+def test_all_that_is_wrong_in_a_workload_is_told_at_once(tmp_path: Path) -> None:
+    text = DRILL.replace("load: 0.9", "load: 0").replace("median: 10m", "median: soon")
+    path = written(
+        tmp_path, text.replace("policy: random", "policy: best").replace("mtbf: 30d, ", ""), "m.yaml"
+    )
+    with pytest.raises(DrillFileError) as caught:
+        read_plan(path, DEFAULT)
+    assert [error.field for error in caught.value.errors] == [
+        "workload.mix.median", "workload.load", "workload.faults.node.mtbf", "workload.compare[1].policy"
+    ]  # fmt: skip
+
+
+def test_a_simulation_has_one_board(tmp_path: Path) -> None:
+    words = ["simulate", str(written(tmp_path, ITP)), "--board", "910-x8:6,310p:2"]
+    ran = CliRunner().invoke(cli, words)
+    assert ran.exit_code == 2
+    assert "board: must be one board" in ran.stderr
 
 
 def test_the_command_prints_tables_of_80_columns_and_a_document_of_its_schema(tmp_path: Path) -> None:

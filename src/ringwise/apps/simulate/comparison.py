@@ -68,6 +68,13 @@ class Plan:
 
 #: Nodes of a generated job mix for which no number is given.
 _NODES = 64
+#: The jobs of a workload say how many chips they need, and not of which board.
+ONE_BOARD = "must be one board: simulate the nodes of each board by themselves, with the jobs that run there"
+
+
+def names_several_boards(text: str) -> bool:
+    """Whether it is written as a lab is asked for several: `910-x8:200,310p:50`."""
+    return ":" in text or "," in text
 
 
 class Comparison:
@@ -76,6 +83,8 @@ class Comparison:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         cluster = plan.cluster
+        if names_several_boards(cluster.board):
+            raise ImpossibleSimulationError(f"board: {ONE_BOARD}, got {cluster.board!r}")
         try:
             self.board = board_named(cluster.board)
         except ValueError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ringwise.apps.drill.file import MAX_TIME, DrillFileError, read_document
-from ringwise.apps.simulate.comparison import Cluster, Plan, Variant
+from ringwise.apps.simulate.comparison import ONE_BOARD, Cluster, Plan, Variant, names_several_boards
 from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
 from ringwise.apps.simulate.policies import POLICIES
@@ -19,8 +19,9 @@ from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
 from ringwise.durations import go_duration, plain_duration
 from ringwise.framework.arguments import InvalidArgument, printed
 from ringwise.framework.configuration import Configuration, with_settings
+from ringwise.manifests.text.checking import checked, one_of
 from ringwise.manifests.text.errors import Findings, ManifestError
-from ringwise.topology.nearest import did_you_mean
+from ringwise.topology.boards import shipped_catalog
 
 MAX_VARIANTS = 20
 #: The name of the configuration that all others are compared with.
@@ -31,8 +32,21 @@ class LongSpan(int):
     """Nanoseconds, written as 90s, 12h or 30d."""
 
 
+class BoardName(str):
+    """One of the shipped boards."""
+
+
+class FormatName(str):
+    """One of the formats of traces."""
+
+
+class PolicyName(str):
+    """One of the policies of the simulator."""
+
+
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Load = Annotated[float, Meta(gt=0, le=10)]
+Share = Annotated[float, Meta(gt=0, le=1_000_000_000)]
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -41,7 +55,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 class ClusterPart(_Part, frozen=True):
     nodes: Count | None = None
-    board: str = "910-x8"
+    board: BoardName = BoardName("910-x8")
     leaf_size: Count | None = None
     superpod_size: Count | None = msgspec.field(default=None, name="superPodSize")
 
@@ -49,16 +63,16 @@ class ClusterPart(_Part, frozen=True):
 class TracePart(_Part, frozen=True):
     #: Relative to the drill file.
     file: str
-    format: str | None = None
+    format: FormatName | None = None
     columns: dict[str, str] = {}
     #: Only rows with these values.
     only: dict[str, str] = {}
 
 
 class MixPart(_Part, frozen=True):
-    jobs: Annotated[int, Meta(ge=1, le=1_000_000)] = JobMix().jobs
+    jobs: Count = JobMix().jobs
     #: Shares of jobs by their chips.
-    sizes: dict[int, Annotated[float, Meta(gt=0)]] = {}
+    sizes: dict[int, Share] = {}
     median: LongSpan = LongSpan(JobMix().median)
     p90: LongSpan = LongSpan(JobMix().p90)
 
@@ -78,7 +92,7 @@ class FaultsPart(_Part, frozen=True):
 class ComparePart(_Part, frozen=True):
     name: str | None = None
     settings: dict[str, str | int | bool] = {}
-    policy: str | None = None
+    policy: PolicyName | None = None
 
 
 class WorkloadPart(_Part, frozen=True):
@@ -107,24 +121,36 @@ def _span(text: str) -> int | None:
     return found if found is not None and found <= MAX_TIME else None
 
 
-def _read_value(kind: type, value: object) -> object:
-    if kind is LongSpan and isinstance(value, (str, int)) and not isinstance(value, bool):
-        found = _span(str(value))
-        if found:
-            return LongSpan(found)
+def _long_span(value: object) -> LongSpan:
+    if isinstance(value, (str, int)) and not isinstance(value, bool) and (found := _span(str(value))):
+        return LongSpan(found)
     raise ValueError("must be a span of time like 90s, 12h or 30d")
+
+
+def _board(value: object) -> BoardName:
+    if isinstance(value, str) and names_several_boards(value):
+        raise ValueError(ONE_BOARD)
+    return BoardName(one_of(value, [board.name for board in shipped_catalog()]))
+
+
+_READERS: dict[type, Callable[[object], object]] = {
+    LongSpan: _long_span,
+    BoardName: _board,
+    FormatName: lambda value: FormatName(one_of(value, tuple(FORMATS))),
+    PolicyName: lambda value: PolicyName(one_of(value, POLICIES)),
+}
+
+
+def _value(kind: type, value: object) -> object:
+    return _READERS[kind](value)
 
 
 def read_plan(path: Path, configuration: Configuration, seed: str | None = None) -> Plan:
     """The configuration is the one that the settings of the file change. Raises DrillFileError."""
     found = Findings(str(path))
-    written = read_document(path, found)
-    try:
-        file = msgspec.convert(written, _File, dec_hook=_read_value, str_keys=True)
-    except msgspec.ValidationError as error:
-        text, _, where = str(error).partition(" - at `$")
-        found.wrong(where.rstrip("`").lstrip("."), text[:1].lower() + text[1:])
-        raise DrillFileError(found.errors) from None
+    file = checked(read_document(path, found), _File, "", found, _value)
+    if file is None:
+        raise DrillFileError(found.errors)
     work = file.workload
     if (work.trace is None) == (work.mix is None):
         found.wrong("workload", "must have a trace or a mix, one of them")
@@ -155,10 +181,6 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
 
 
 def _with_trace(plan: Plan, folder: Path, part: TracePart, most: int | None, found: Findings) -> Plan:
-    if part.format is not None and part.format not in FORMATS:
-        near = did_you_mean(part.format, FORMATS)
-        found.wrong("workload.trace.format", f"must be one of {', '.join(FORMATS)}, got {part.format}{near}")
-        return plan
     try:
         trace = read_trace(folder / part.file, part.format, part.columns, part.only)
     except TraceError as error:
@@ -184,9 +206,6 @@ def rate_from_text(text: str) -> tuple[Hardware, FaultRates]:
 
 
 def _variant(base: Configuration, part: ComparePart, place: str, found: Findings) -> list[Variant]:
-    if part.policy is not None and part.policy not in POLICIES:
-        found.wrong(f"{place}.policy", f"must be one of {', '.join(POLICIES)}, got {part.policy}")
-        return []
     if part.policy is None and not part.settings:
         found.wrong(place, "must have settings or a policy")
         return []

@@ -171,7 +171,12 @@ def _fits(value: object, shape: shapes.Type) -> bool:
                 and (shape.le is None or value <= shape.le)
             )
         case shapes.FloatType():
-            return isinstance(value, (int, float)) and not isinstance(value, bool)
+            return (
+                isinstance(value, (int, float))
+                and not isinstance(value, bool)
+                and (shape.gt is None or value > shape.gt)
+                and (shape.le is None or value <= shape.le)
+            )
         case shapes.StrType():
             return isinstance(value, str)
         case shapes.CollectionType():
@@ -197,6 +202,8 @@ def _type_name(shape: shapes.Type, value: object) -> str:
             return " or ".join(map(str, shape.values))
         case shapes.IntType() if shape.ge is not None and shape.le is not None:
             return f"a whole number of {shape.ge} to {shape.le}"
+        case shapes.FloatType() if shape.gt is not None and shape.le is not None:
+            return f"a number above {shape.gt:g} and at most {shape.le:g}"
         case shapes.CollectionType():
             return f"a list of at most {shape.max_length} entries" if isinstance(value, list) else "a list"
     return _TYPE_NAMES.get(type(shape), "something else")
