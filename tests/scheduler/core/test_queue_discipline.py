@@ -406,3 +406,24 @@ def test_jobs_of_one_queue_start_in_its_order(jobs: list[tuple[int, int, int]]) 
         assert time < 10_000
     fitting = [name for name, (size, _, _) in zip(order, jobs, strict=True) if size <= 24]
     assert started == fitting
+
+
+def test_nothing_is_kept_for_a_job_that_has_to_wait_behind_another() -> None:
+    """It starts after that one, which would wait for the chips that are kept for it: both for ever."""
+    rig = Rig(1, actions=ALLOCATE, queue_discipline="strict", reservation_after=600)
+    rig.priority("high", 10)
+    rig.submit("runs", chips=8)
+    rig.run()
+    rig.submit("later", chips=4)
+    rig.run()
+    rig.step(600)
+    assert rig.machine.view.reservation_of("default/later") is not None
+    # Now another one comes first.
+    rig.submit("first", chips=8, priority="high")
+    rig.run()
+    assert rig.machine.view.reservation_of("default/later") is None
+    rig.end("runs")
+    rig.run()
+    assert rig.nodes_of("first") == ["n1"]
+    rig.step(600)
+    assert rig.machine.view.reservation_of("default/later") is not None
