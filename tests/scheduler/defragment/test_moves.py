@@ -124,6 +124,24 @@ def test_M1_a_moved_pod_gets_its_target_and_the_waiting_job_its_room(discipline:
     assert {("default/small", "Moving"), ("default/small", "Moved"), ("default/big", "Moved")} <= told
 
 
+def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> None:
+    rig, plan = fragmented(reservation_after=600)
+    rig.step(600)
+    # The plan gives it room elsewhere, and chips that are kept for it to the pod that moves.
+    (target,) = plan.moves[0].pods
+    kept = rig.machine.view.reservation_of("default/big")
+    assert kept is not None
+    node = rig.machine.view.cluster.node_id[target.node]
+    chips = {node: 0xFF}
+    rig.machine._reservations.make(replace(kept, chips=chips, loads={node: next(iter(kept.loads.values()))}))
+    apply(rig, replace(plan, made=rig.now))
+    rig.run()
+    finish(rig)
+    rig.run()
+    assert rig.places("small")["small-0"] == (target.node, target.chips)
+    assert rig.nodes_of("big") == ["n1"]
+
+
 def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:
     rig, plan = fragmented()
     apply(rig, plan)

@@ -327,9 +327,11 @@ class Moves(Component):
             reserved = (
                 self._state.fleets[resource].reserved[self._state.node_id[place.node]] if not why else 0
             )
-            own = self._reservations.of(key)
-            if own is not None and own.resource == resource and not why:
-                reserved &= ~own.chips.get(self._state.node_id[place.node], 0)
+            # What is kept for the job that waits is kept where it gets room from now on.
+            for owner in {key, live.plan.job} if not why else ():
+                own = self._reservations.of(owner)
+                if own is not None and own.resource == resource:
+                    reserved &= ~own.chips.get(self._state.node_id[place.node], 0)
             if why or reserved & place.chips:
                 return why or f"chips of {place.node} are kept for another job"
         return ""
