@@ -20,10 +20,11 @@ from ringwise.apps.drill.file import DrillFileError, read_drill
 from ringwise.apps.simulate.bound import count_chips
 from ringwise.apps.simulate.comparison import Cluster, Comparison, ImpossibleSimulationError, Plan, Variant
 from ringwise.apps.simulate.document import simulation_document
+from ringwise.apps.simulate.estimates import MAX_ESTIMATES, EstimateQuality, Estimates, quality
 from ringwise.apps.simulate.file import read_plan, variant_from_text
 from ringwise.apps.simulate.hardware import FaultRates, Hardware, faults
 from ringwise.apps.simulate.jobs import HOUR, SECOND, SimulatedJob, in_order, nodes_for_load
-from ringwise.apps.simulate.measures import quantile
+from ringwise.apps.simulate.measures import Estimate, quantile
 from ringwise.apps.simulate.mix import JobMix, generate
 from ringwise.apps.simulate.page import page_text
 from ringwise.apps.simulate.run import Simulation
@@ -36,6 +37,8 @@ from ringwise.wellknown import TOR_AFFINITY
 from tests.examples import examples
 
 DEFAULT = default_configuration()
+UNLIMITED = "defragment=auto,move-chips-per-hour=1000000,move-again-after=0"
+FREE_MOVES = f"{UNLIMITED},restart-cost=0"
 STRICT = variant_from_text(DEFAULT, "queue-discipline=strict").configuration
 
 
@@ -243,6 +246,63 @@ def test_in_strict_order_no_job_starts_before_the_bound(
         assert start >= soonest
 
 
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 300), st.integers(1, 200), st.sampled_from([1, 1, 1, 2, 4, 8, 16])),
+        min_size=1,
+        max_size=40,
+    ),
+    st.integers(1, 4),
+)
+def test_with_free_moves_every_job_starts_as_soon_as_enough_chips_are_free_M1(
+    rows: list[tuple[int, int, int]], nodes: int
+) -> None:
+    """Sizes that divide each other: moves reach the bound, and nothing starts before it or is lost."""
+    trace = jobs(*[row for row in rows if row[2] <= nodes * 8])
+    if not trace:
+        return
+    found = compared(plan(trace, nodes=nodes, variants=(variant_from_text(STRICT, FREE_MOVES),)))
+    bound, run = found.outcomes
+    assert run.starts == bound.starts
+    assert run.failed_plans == 0
+
+
+#: When the second and the fourth have ended, half of each node is free, and the last job needs a whole one.
+HALVES = jobs((0, 100, 4), (0, 10, 4), (0, 100, 4), (0, 10, 4), (20, 10, 8))
+
+
+def test_a_move_costs_the_restart_and_keeps_what_was_done_M1() -> None:
+    variants = [
+        variant_from_text(STRICT, how) for how in ("first-fit", FREE_MOVES, f"{UNLIMITED},restart-cost=5")
+    ]
+    runs = simulation_document(compared(plan(HALVES, variants=tuple(variants))))["runs"]
+    assert [run["sizes"][-1]["wait_seconds"]["mean"] for run in runs] == [0, 80, 0, 80]
+    assert runs[2]["moves"] == {"plans": 1, "failed_plans": 0, "jobs": 1, "chips": 4, "cost_chip_hours": 0}
+
+
+def test_a_moved_job_ends_later_by_its_restart_cost() -> None:
+    # The last job takes all chips: it starts when the moved one has ended.
+    rows = [*HALVES, *jobs((0, 1, 1), (30, 10, 16))[1:]]
+    trace = tuple(replace(job, number=number) for number, job in enumerate(rows))
+    ends = []
+    for cost in (0, 7):
+        how = f"{UNLIMITED},restart-cost={cost}"
+        found = compared(plan(trace, known_durations=True, variants=(variant_from_text(STRICT, how),)))
+        assert found.outcomes[1].moved_jobs == 1
+        assert found.outcomes[1].move_cost == cost * 4 * SECOND
+        ends.append(found.outcomes[1].starts[-1])
+    assert ends == [100 * SECOND, 107 * SECOND]
+
+
+def test_a_move_that_does_not_pay_is_not_made() -> None:
+    # The job would wait for 80 s more, with eight chips: 640 chip-seconds, and four chips would restart.
+    for cost, moved in ((159, 1), (161, 0)):
+        how = f"{UNLIMITED},restart-cost={cost}"
+        wanted = plan(HALVES, known_durations=True, variants=(variant_from_text(STRICT, how),))
+        assert compared(wanted).outcomes[1].moved_jobs == moved
+
+
 def test_the_bound_starts_jobs_as_soon_as_enough_chips_are_free() -> None:
     outcome = count_chips(jobs((0, 100, 6), (10, 50, 4), (20, 10, 1)), 8)
     # The last would fit at once, and waits behind the second.
@@ -305,6 +365,49 @@ def test_quantiles_are_values_of_jobs() -> None:
     values = list(range(1, 101))
     assert [quantile(values, share) for share in (0.5, 0.9, 0.99)] == [50, 90, 99]
     assert quantile([7], 0.99) == 7
+
+
+# -- estimates --------------------------------------------------------------------------------------------
+
+
+def test_estimates_are_compared_with_the_starts() -> None:
+    rows = jobs((0, 100, 16), (10, 50, 8), (20, 50, 8), (30, 10, 16))
+    document = simulation_document(compared(plan(rows, known_durations=True)))
+    assert document["runs"][0]["estimates"] is None
+    found = document["runs"][1]["estimates"]
+    assert found == {
+        "jobs": 3,
+        "ranges": 3,
+        "not_before": 0,
+        "guesses": 0,
+        "median_error_seconds": 0,
+        "p90_error_seconds": 0,
+        "inside_share": 1,
+    }
+    # Nothing is known of the first job, and so of no other.
+    unknown = simulation_document(compared(plan(rows)))["runs"][1]["estimates"]
+    assert unknown is not None
+    assert unknown["ranges"] == 0
+
+
+def test_the_quality_of_estimates() -> None:
+    made = [
+        Estimate(0, 10, 20, guess=False),  # starts at 18, in the range, 3 from its middle
+        Estimate(1, 10, 20, guess=True),  # starts at 25, after it, 10 from its middle
+        Estimate(2, 10, None, guess=False),  # not before, and it does not
+        Estimate(3, None, None, guess=False),
+        Estimate(4, 10, 20, guess=False),  # has not started
+    ]
+    assert quality(made, [18, 25, 11, 5, None]) == EstimateQuality(4, 2, 1, 1, 3, 10, 2 / 3)
+    assert quality([], []) == EstimateQuality(0, 0, 0, 0, None, None, None)
+
+
+def test_at_most_a_hundred_jobs_are_asked_about() -> None:
+    asked = Estimates(1000)
+    for number in range(1000):
+        if asked.is_due(number):
+            asked.add(Estimate(number, None, None, guess=False))
+    assert len(asked.made) == MAX_ESTIMATES
 
 
 # -- files and commands -----------------------------------------------------------------------------------

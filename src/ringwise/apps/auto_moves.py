@@ -48,6 +48,15 @@ def is_wanted(view: SchedulerView, now: int) -> bool:
 
 def automatic_plan(view: SchedulerView, now: int) -> MovePlan | None:
     """The first plan that keeps all limits and pays."""
+    for plan in plans_for_heads(view, now):
+        valued = with_saving(view, plan, now)
+        if valued.saving is not None and valued.saving >= valued.cost:
+            return replace(valued, made=now)
+    return None
+
+
+def plans_for_heads(view: SchedulerView, now: int) -> list[MovePlan]:
+    """Plans for the first job of each queue that keep the limits, whether or not they pay."""
     left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
     lately = {one.owner for one in view.moves.moved if one.at > now - again}
 
@@ -66,11 +75,7 @@ def automatic_plan(view: SchedulerView, now: int) -> MovePlan | None:
             plan = planner.find(job)
             if isinstance(plan, MovePlan) and 0 < plan.moved_chips <= left:
                 found.append(plan)
-    for plan in found:
-        valued = with_saving(view, plan, now)
-        if valued.saving is not None and valued.saving >= valued.cost:
-            return replace(valued, made=now)
-    return None
+    return found
 
 
 # -- aside

@@ -63,6 +63,8 @@ class Plan:
     load: float = 0.85
     seed: str = "0"
     tor_affinity: str | None = None
+    #: Jobs say how long they run.
+    known_durations: bool = False
     rates: Mapping[Hardware, FaultRates] = field(default_factory=dict, hash=False)
 
 
@@ -206,4 +208,5 @@ class Comparison:
             configuration,
             plugins=plugins,
             faults=changes,
+            known_durations=plan.known_durations,
         )

@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 from ringwise.apps.simulate import bound
 from ringwise.apps.simulate.comparison import Comparison
+from ringwise.apps.simulate.estimates import quality
 from ringwise.apps.simulate.jobs import HOUR, SECOND, mean_demand
 from ringwise.apps.simulate.measures import RunOutcome, quantile
-from ringwise.views.documents.simulation import RunFields, SimulationDocument, SizeFields, WaitFields
+from ringwise.views.documents.simulation import (
+    EstimateFields,
+    RunFields,
+    SimulationDocument,
+    SizeFields,
+    WaitFields,
+)
 
 
 def simulation_document(comparison: Comparison) -> SimulationDocument:
@@ -63,11 +70,34 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
         "idle_chip_hours_while_blocked": round(outcome.idle_while_blocked / HOUR, 1),
         "restarts": outcome.restarts,
         "lost_chip_hours": round(outcome.lost / HOUR, 1),
+        "moves": {
+            "plans": outcome.plans,
+            "failed_plans": outcome.failed_plans,
+            "jobs": outcome.moved_jobs,
+            "chips": outcome.moved_chips,
+            "cost_chip_hours": round(outcome.move_cost / HOUR, 1),
+        },
+        "estimates": _estimates(outcome),
         "sizes": [_size(outcome, size) for size in sizes],
         "curve": [
             {"after_seconds": _seconds(at), "chips_in_use": used, "jobs_waiting": waiting}
             for at, used, waiting in outcome.curve
         ],
+    }
+
+
+def _estimates(outcome: RunOutcome) -> EstimateFields | None:
+    found = quality(outcome.estimates, outcome.starts)
+    if not found.jobs:
+        return None
+    return {
+        "jobs": found.jobs,
+        "ranges": found.ranges,
+        "not_before": found.not_before,
+        "guesses": found.guesses,
+        "median_error_seconds": None if found.median_error is None else _seconds(found.median_error),
+        "p90_error_seconds": None if found.p90_error is None else _seconds(found.p90_error),
+        "inside_share": None if found.inside is None else round(found.inside, 4),
     }
 
 

@@ -32,7 +32,7 @@ class LongSpan(int):
     """Nanoseconds, written as 90s, 12h or 30d."""
 
 
-class BoardName(str):
+class ClusterBoard(str):
     """One of the shipped boards."""
 
 
@@ -55,7 +55,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 class ClusterPart(_Part, frozen=True):
     nodes: Count | None = None
-    board: BoardName = BoardName("910-x8")
+    board: ClusterBoard = ClusterBoard("910-x8")
     leaf_size: Count | None = None
     superpod_size: Count | None = msgspec.field(default=None, name="superPodSize")
 
@@ -103,6 +103,8 @@ class WorkloadPart(_Part, frozen=True):
     #: Only the first so many.
     jobs: Count | None = None
     tor_affinity: Literal["normal-schema", "large-model-schema"] | None = None
+    #: Jobs say how long they run.
+    known_durations: bool = False
     faults: FaultsPart = FaultsPart()
     compare: Annotated[list[ComparePart], Meta(max_length=MAX_VARIANTS)] = []
 
@@ -127,15 +129,15 @@ def _long_span(value: object) -> LongSpan:
     raise ValueError("must be a span of time like 90s, 12h or 30d")
 
 
-def _board(value: object) -> BoardName:
+def _board(value: object) -> ClusterBoard:
     if isinstance(value, str) and names_several_boards(value):
         raise ValueError(ONE_BOARD)
-    return BoardName(one_of(value, [board.name for board in shipped_catalog()]))
+    return ClusterBoard(one_of(value, [board.name for board in shipped_catalog()]))
 
 
 _READERS: dict[type, Callable[[object], object]] = {
     LongSpan: _long_span,
-    BoardName: _board,
+    ClusterBoard: _board,
     FormatName: lambda value: FormatName(one_of(value, tuple(FORMATS))),
     PolicyName: lambda value: PolicyName(one_of(value, POLICIES)),
 }
@@ -165,6 +167,7 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         load=work.load,
         seed=str(work.seed) if seed is None else seed,
         tor_affinity=work.tor_affinity,
+        known_durations=work.known_durations,
         rates=_rates(work.faults),
     )
     if work.mix is not None:

@@ -13,6 +13,17 @@ from ringwise.records import dataclass
 _POINTS = 240
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What was said of a job that waited after it was submitted. Times in nanoseconds of the run."""
+
+    number: int
+    #: None: nothing is known; without a latest time it does not start before that.
+    earliest: int | None
+    latest: int | None
+    guess: bool
+
+
 @dataclass(slots=True)
 class RunOutcome:
     """One run: what a configuration, a policy or the bound made of the jobs. Times in nanoseconds."""
@@ -26,6 +37,13 @@ class RunOutcome:
     restarts: int = 0
     #: Chips times the time that those runs had lasted.
     lost: int = 0
+    #: Plans to move jobs, and those after which the job that waited did not start.
+    plans: int = 0
+    failed_plans: int = 0
+    #: Moved jobs, their chips, and chips times what a restart costs.
+    moved_jobs: int = 0
+    moved_chips: int = 0
+    move_cost: int = 0
     #: Chips in use times time, until the last job was submitted.
     used: int = 0
     #: How long the first job of the queue waited although as many chips as it asks for were free, and the
@@ -39,6 +57,8 @@ class RunOutcome:
     interrupted: bool = False
     #: Jobs that the scheduler refused, by the code of the reason.
     refused: dict[str, int] = field(default_factory=dict)
+    #: When jobs were expected to start that waited after they had come.
+    estimates: list[Estimate] = field(default_factory=list)
     #: (time, chips in use, jobs that wait), in equal distances.
     curve: list[tuple[int, int, int]] = field(default_factory=list)
 
@@ -89,6 +109,14 @@ class Meter:
     def all_started(self) -> bool:
         return self._started == len(self.outcome.jobs)
 
+    @property
+    def free(self) -> int:
+        """Chips that are neither in use nor broken."""
+        return self.outcome.chips - self.in_use - self.broken
+
+    def waits(self, number: int) -> bool:
+        return number in self._waiting
+
     def head(self) -> SimulatedJob | None:
         """The job that has waited longest."""
         while self._queue and self._queue[0] not in self._waiting:
@@ -103,7 +131,7 @@ class Meter:
         counted = min(time, self._until) - self._now
         if counted > 0:
             outcome.used += self.in_use * counted
-        free = outcome.chips - self.in_use - self.broken
+        free = self.free
         head = self.head()
         if head is not None and free >= head.chips:
             outcome.blocked += span

@@ -9,7 +9,7 @@ from typing import Literal
 
 from ringwise.durations import duration_text
 from ringwise.grammar import counted
-from ringwise.views.documents.simulation import RunFields, SimulationDocument
+from ringwise.views.documents.simulation import EstimateFields, RunFields, SimulationDocument
 
 _COLORS = ("#5b6770", "#1f6fb2", "#d1621a", "#2e8b57", "#8a4fbf", "#b8860b", "#c2385a", "#3aa6a6")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760, 280, 70, 40, 10
@@ -89,7 +89,8 @@ def _table(headings: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 def _runs(runs: Sequence[RunFields]) -> str:
     headings = (
         "run", "mean wait (h)", "over bound", "p50 (h)", "p90 (h)", "p99 (h)", "chips in use",
-        "head blocked (h)", "idle chip-hours meanwhile", "restarts", "lost chip-hours"
+        "head blocked (h)", "idle chip-hours meanwhile", "restarts", "lost chip-hours", "jobs moved",
+        "chips moved", "chip-hours of their restarts", "median error of estimates (h)", "starts inside"
     )  # fmt: skip
     rows = []
     for run in runs:
@@ -107,9 +108,19 @@ def _runs(runs: Sequence[RunFields]) -> str:
                 f"{run['idle_chip_hours_while_blocked']:,.0f}",
                 f"{run['restarts']:,}",
                 f"{run['lost_chip_hours']:,.0f}",
+                f"{run['moves']['jobs']:,}",
+                f"{run['moves']['chips']:,}",
+                f"{run['moves']['cost_chip_hours']:,.0f}",
+                *_estimates(run["estimates"]),
             )
         )
     return _table(headings, rows)
+
+
+def _estimates(found: EstimateFields | None) -> tuple[str, str]:
+    inside = None if found is None else found["inside_share"]
+    error = None if found is None else found["median_error_seconds"]
+    return _hours(error), "-" if inside is None else f"{inside:.0%}"
 
 
 def _sizes(runs: Sequence[RunFields]) -> str:

@@ -2,7 +2,11 @@
 
 The scheduler is told what a cluster would tell it (pods, PodGroups, nodes, reports), and what it commands is
 carried out at once. A job whose hardware breaks, or that has to make room, is created anew with the age that
-it had, and runs from its beginning.
+it had, and runs from its beginning. One that is moved keeps what it has done, and runs for its restart cost
+longer.
+
+Where the configuration lets jobs be moved (`defragment: auto`), plans are asked for after a turn, for the job
+that waits for holes; the scheduler carries them out, as it does on a cluster.
 """
 
 from __future__ import annotations
@@ -12,19 +16,25 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
 from heapq import heappop, heappush
 
+from ringwise.apps.auto_moves import plans_for_heads
 from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.moves import with_saving
+from ringwise.apps.simulate.estimates import Estimates
 from ringwise.apps.simulate.hardware import Change, Hardware
-from ringwise.apps.simulate.jobs import SimulatedJob, SimulatedShape
-from ringwise.apps.simulate.measures import Meter, RunOutcome
+from ringwise.apps.simulate.jobs import SECOND, SimulatedJob, SimulatedShape
+from ringwise.apps.simulate.measures import Estimate, Meter, RunOutcome
 from ringwise.embed.fleets import GeneratedFleet
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import PluginSpec
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeletePod, Evict, SetGroupStatus
+from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
-from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.topology.chips import mask_of
+from ringwise.wellknown import EXPECTED_DURATION, MOVABLE
 
 #: 2026-01-01T00:00:00Z: every run is the same.
 START = 1_767_225_600 * 1_000_000_000
@@ -49,6 +59,12 @@ class _Live:
     #: Counts its runs; an end of an earlier run is not one of this.
     run: int = 0
     began: int = 0
+    #: How long it has to run from there.
+    left: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return len(self.places) == len(self.pods)
 
 
 class Simulation:
@@ -63,6 +79,7 @@ class Simulation:
         *,
         plugins: Sequence[PluginSpec] = (),
         faults: Iterator[Change] | None = None,
+        known_durations: bool = False,
     ) -> None:
         self._fleet = fleet
         self._resource = resource
@@ -91,7 +108,20 @@ class Simulation:
         #: How many arrivals and ends are in it.
         self._to_come = 0
         self._next_change: Change | None = None
+        settings = configuration.settings
+        self._moves = settings.defragment == "auto"
+        self._restart_cost = settings.restart_cost * SECOND
+        #: Pods that the plan which is carried out moves.
+        self._moving: set[str] = set()
+        #: How often chips became free; the job for which no plan was found, and how often it was then.
+        self._freed = 0
+        self._without_plan: tuple[int, int] | None = None
+        #: The job that came last.
+        self._submitted = -1
+        self._known_durations = known_durations
+        self._estimates = Estimates(len(jobs))
         self.outcome = RunOutcome(name, jobs, len(self._first_chip), [None] * len(jobs))
+        self.outcome.estimates = self._estimates.made
         self._meter = Meter(self.outcome)
 
     # -- time --------------------------------------------------------------------------------
@@ -123,6 +153,9 @@ class Simulation:
             # Faults go on for ever: where only they happen, and nobody starts, nobody will.
             only_time = not any(isinstance(event, (ev.PodSeen, ev.PodGone)) for event in events)
             started = self._turn(events, now)
+            self._estimate(now)
+            if self._moves and self._move(now):
+                started = True
             idle = 0 if started or not only_time or self._to_come else idle + 1
             on_progress(self._meter.started_count)
 
@@ -145,12 +178,14 @@ class Simulation:
             self._to_come -= kind != _HARDWARE
             if kind == _ARRIVAL:
                 self._meter.submitted(number)
+                self._submitted = number
                 events += self._create(number, 0)
             elif kind == _HARDWARE:
                 events += self._change(now)
             elif (live := self._live.get(number)) is not None and live.run == run:
                 events += self._remove(live)
                 self._meter.ended(number)
+                self._freed += 1
         return events
 
     def _turn(self, events: list[ev.Event], now: int) -> bool:
@@ -162,21 +197,21 @@ class Simulation:
             touched: dict[int, None] = {}
             evicted: dict[int, None] = {}
             for command in commands:
-                events += self._carry_out(command, touched, evicted)
+                events += self._carry_out(command, now, touched, evicted)
             for number in touched:
                 live = self._live[number]
-                if len(live.places) == len(live.pods):
+                if live.complete:
                     self._meter.started(number)
                     live.began = now
                     started = True
-                    self._plan(now + self._jobs[number].duration, _END, number, live.run)
+                    self._plan(now + live.left, _END, number, live.run)
             for number in evicted:
                 events += self._restart(number, now)
             if not events:
                 return started
 
     def _carry_out(
-        self, command: Command, touched: dict[int, None], evicted: dict[int, None]
+        self, command: Command, now: int, touched: dict[int, None], evicted: dict[int, None]
     ) -> list[ev.Event]:
         if isinstance(command, Bind):
             number = self._job_of_pod[command.uid]
@@ -190,6 +225,8 @@ class Simulation:
             touched[number] = None
             return [ev.PodSeen(pod)]
         if isinstance(command, (Evict, DeletePod)) and command.uid in self._job_of_pod:
+            if command.uid in self._moving:
+                return self._evict_moved(command.uid, now)
             evicted[self._job_of_pod[command.uid]] = None
         elif isinstance(command, SetGroupStatus):
             number = int(command.key.rpartition("-")[2])
@@ -208,12 +245,17 @@ class Simulation:
         cls = self._classes.get(shape.chips_per_pod)
         if cls is None:
             cls = self._classes[shape.chips_per_pod] = PodClass(self._resource, shape.chips_per_pod)
-        group, made = job_objects(f"job-{number}", shape, cls, START + job.submitted, run)
+        group, made = self._objects(number, cls, run)
         pods = {pod.uid: pod for pod in made}
         self._job_of_pod.update(dict.fromkeys(pods, number))
-        self._live[number] = _Live(number, shape, pods, group, run=run)
+        self._live[number] = _Live(number, shape, pods, group, run=run, left=job.duration)
         seen: list[ev.Event] = [ev.PodSeen(pod) for pod in pods.values()]
         return seen if group is None else [ev.PodGroupSeen(group), *seen]
+
+    def _objects(self, number: int, cls: PodClass, run: int) -> tuple[PodGroup | None, list[Pod]]:
+        job = self._jobs[number]
+        lasts = job.duration if self._known_durations else None
+        return job_objects(f"job-{number}", self._shapes[job.chips], cls, START + job.submitted, run, lasts)
 
     def _remove(self, live: _Live) -> list[ev.Event]:
         """Its pods have ended, and it is deleted."""
@@ -231,14 +273,90 @@ class Simulation:
 
     def _restart(self, number: int, now: int) -> list[ev.Event]:
         live = self._live[number]
-        complete = len(live.places) == len(live.pods)
+        complete = live.complete
         events = self._remove(live)
+        self._freed += 1
         if complete:
             self._meter.ended(number)
             self._meter.submitted(number)
             self.outcome.restarts += 1
             self.outcome.lost += (now - live.began) * self._jobs[number].chips
         return [*events, *self._create(number, live.run + 1)]
+
+    # -- estimates ---------------------------------------------------------------------------
+
+    def _estimate(self, now: int) -> None:
+        """When the job that came last starts, as the scheduler says, if it waits and is one to ask about."""
+        number = self._submitted
+        self._submitted = -1
+        if number < 0 or not self._estimates.is_due(number) or not self._meter.waits(number):
+            return
+        found = estimates(self._scheduler.view, START + now).get(self._key(number))
+        if found is not None:
+            earliest, latest = (
+                None if time is None else time - START for time in (found.earliest, found.latest)
+            )
+            self._estimates.add(Estimate(number, earliest, latest, found.guess))
+
+    def _key(self, number: int) -> str:
+        """Of the job in the scheduler."""
+        name = f"job-{number}" if self._live[number].group is not None else f"pod:job-{number}"
+        return f"{NAMESPACE}/{name}"
+
+    # -- moves -------------------------------------------------------------------------------
+
+    def _move(self, now: int) -> bool:
+        """Plans, one after the other, as long as there are any. Whether a job started."""
+        started = False
+        while (found := self._next_plan(now)) is not None:
+            job, plan = found
+            self.outcome.plans += 1
+            self._moving = {pod.uid for move in plan.moves for pod in move.pods}
+            started = self._turn([ev.MovePlanSeen(plan)], now) or started
+            self._moving = set()
+            if self._meter.waits(job.number):
+                self.outcome.failed_plans += 1
+                self._without_plan = job.number, self._freed
+        return started
+
+    def _next_plan(self, now: int) -> tuple[SimulatedJob, MovePlan] | None:
+        """For the head of the queue, where it waits although enough chips are free.
+
+        As on a cluster, but at once, and without the estimate of what is saved where nothing is spent. Nobody
+        is asked about twice before chips become free.
+        """
+        job = self._meter.head()
+        if job is None or job.chips > self._meter.free or self._without_plan == (job.number, self._freed):
+            return None
+        view = self._scheduler.view
+        for plan in plans_for_heads(view, START + now):
+            valued = plan if plan.cost == 0 else with_saving(view, plan, START + now)
+            if valued.cost == 0 or (valued.saving is not None and valued.saving >= valued.cost):
+                return job, replace(valued, made=START + now)
+        self._without_plan = job.number, self._freed
+        return None
+
+    def _evict_moved(self, uid: str, now: int) -> list[ev.Event]:
+        """The pod is gone, and its owner has created it again. The job keeps what it has done."""
+        number = self._job_of_pod.pop(uid)
+        live, job = self._live[number], self._jobs[number]
+        if live.complete:
+            self._meter.ended(number)
+            self._meter.submitted(number)
+            live.left += self._restart_cost - (now - live.began)
+            live.run += 1
+            self.outcome.moved_jobs += 1
+            self.outcome.moved_chips += job.chips
+            self.outcome.move_cost += self._restart_cost * job.chips
+        old = live.pods.pop(uid)
+        node, _ = live.places.pop(uid)
+        if all(place != node for place, _ in live.places.values()):
+            self._on_node[node].pop(number, None)
+        _, made = self._objects(number, old.cls, live.run)
+        new = next(pod for pod in made if pod.name == old.name)
+        live.pods[new.uid] = new
+        self._job_of_pod[new.uid] = number
+        return [ev.PodGone(uid), ev.PodSeen(new)]
 
     # -- hardware ------------------------------------------------------------------------------
 
@@ -270,6 +388,7 @@ class Simulation:
         self._nodes[number] = replace(node, chips_allocatable={self._resource: good})
         if not self._down[number]:
             self._meter.broken += 1 if broken else -1
+        self._freed += 1
         told: list[ev.Event] = [ev.NodeSeen(self._nodes[number]), ev.ReportSeen(self._reports[number])]
         return [*told, *(event for job in (hit if broken else ()) for event in self._restart(job, now))]
 
@@ -282,6 +401,7 @@ class Simulation:
         self._meter.broken += chips if broken else -chips
         self._nodes[number] = replace(self._nodes[number], ready=not broken)
         hit = list(self._on_node[number]) if broken else []
+        self._freed += 1
         told: list[ev.Event] = [ev.NodeSeen(self._nodes[number])]
         return [*told, *(event for job in hit for event in self._restart(job, now))]
 
@@ -311,9 +431,18 @@ def fleet_events(fleet: GeneratedFleet) -> list[ev.Event]:
 
 
 def job_objects(
-    name: str, shape: SimulatedShape, cls: PodClass, created: int, run: int
+    name: str,
+    shape: SimulatedShape,
+    cls: PodClass,
+    created: int,
+    run: int,
+    lasts: int | None = None,
 ) -> tuple[PodGroup | None, list[Pod]]:
-    """The pods of a job, and its PodGroup. A pod that stands alone needs none."""
+    """The pods of a job, and its PodGroup; a pod on its own needs none. Their owner creates them again."""
+    annotations = {**shape.annotations, MOVABLE: "true"}
+    if lasts is not None:
+        annotations[EXPECTED_DURATION] = f"{lasts / SECOND:.3f}s"
+    owner = Owner("SimulatedJob", name, f"{name}.owner")
     group = None
     if shape.pods > 1:
         group = PodGroup(
@@ -324,7 +453,8 @@ def job_objects(
             phase="Inqueue",
             created=created,
             labels=shape.labels,
-            annotations=shape.annotations,
+            annotations=annotations,
+            owner=owner,
         )
     pods = [
         Pod(
@@ -334,9 +464,10 @@ def job_objects(
             cls,
             created=created,
             labels=shape.labels,
-            annotations=shape.annotations,
+            annotations=annotations,
             group=None if group is None else name,
             chip_containers=1,
+            owner=owner,
         )
         for index in range(shape.pods)
     ]

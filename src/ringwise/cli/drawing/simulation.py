@@ -28,6 +28,8 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
         print_line(console, f"left out: {counted(one['jobs'], 'job')}: {escape(one['why'])}")
     console.print()
     _runs(console, document)
+    _moves(console, document)
+    _estimates(console, document)
     console.print()
     _sizes(console, document)
     _remarks(console, document)
@@ -62,6 +64,42 @@ def _runs(console: Console, document: SimulationDocument) -> None:
 
 def _table(*numbers: str) -> Table:
     return Table([Column("run", wraps=True), *(Column(name, right=True) for name in numbers)], gap=2)
+
+
+def _moves(console: Console, document: SimulationDocument) -> None:
+    """Where jobs were moved in any run."""
+    runs = [run for run in document["runs"] if run["kind"] != "bound"]
+    if not any(run["moves"]["plans"] for run in runs):
+        return
+    names = ("plans", "failed", "jobs moved", "chips", "restart chip-hours")
+    table = _table(*names)
+    for run in runs:
+        moves = run["moves"]
+        counts = (moves["plans"], moves["failed_plans"], moves["jobs"], moves["chips"])
+        table.add(run["name"], *(f"{one:,}" for one in counts), f"{moves['cost_chip_hours']:,.0f}")
+    console.print()
+    table.print(console)
+
+
+def _estimates(console: Console, document: SimulationDocument) -> None:
+    """Where jobs waited that were asked about."""
+    told = [(run["name"], found) for run in document["runs"] if (found := run["estimates"]) is not None]
+    if not told:
+        return
+    names = ("estimates", "ranges", "median error", "p90", "inside")
+    table = _table(*names)
+    for name, found in told:
+        inside = found["inside_share"]
+        table.add(
+            name,
+            f"{found['jobs']:,}",
+            f"{found['ranges']:,}",
+            hours(found["median_error_seconds"]),
+            hours(found["p90_error_seconds"]),
+            "-" if inside is None else f"{inside:.0%}",
+        )
+    console.print()
+    table.print(console)
 
 
 def _sizes(console: Console, document: SimulationDocument) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Options that describe what a drill file describes itself.
 _OF_TRACES = (
     "nodes", "board", "leaf_size", "superpod_size", "load", "trace_format", "columns", "only", "jobs",
-    "settings", "compared", "tor_affinity", "broken"
+    "settings", "compared", "tor_affinity", "known_durations", "broken"
 )  # fmt: skip
 
 
@@ -50,6 +50,7 @@ _OF_TRACES = (
 @click.option("--only", multiple=True, metavar="NAME=VALUE", help="Only rows with this value in this column.")
 @click.option("--jobs", type=click.IntRange(1), help="Only the first so many jobs.")
 @click.option("--tor-affinity", type=click.Choice(["normal-schema", "large-model-schema"]), help="Of gangs.")
+@click.option("--known-durations", is_flag=True, help="Jobs say how long they run.  [default: they do not]")
 @click.option(
     "--fault",
     "broken",
@@ -182,6 +183,7 @@ def _plan_of_trace(file: Path, configuration: Configuration, options: dict[str, 
         load=options["load"] or 0.85,
         seed=options["seed"] or "0",
         tor_affinity=options["tor_affinity"],
+        known_durations=options["known_durations"],
         rates=_rates(options["broken"]),
     )
 

@@ -33,6 +33,35 @@ class CurvePoint(TypedDict):
     jobs_waiting: int
 
 
+class MoveFields(TypedDict):
+    """Running jobs that were moved so that others could start: only with the setting `defragment: auto`."""
+
+    plans: int
+    failed_plans: Annotated[int, Meta(description="Plans after which the job that waited did not start.")]
+    jobs: Annotated[int, Meta(description="Jobs that were moved; one that was moved twice counts twice.")]
+    chips: Annotated[int, Meta(description="Their chips.")]
+    cost_chip_hours: Annotated[float, Meta(description="Their chips times the cost of a restart.")]
+
+
+class EstimateFields(TypedDict):
+    """When jobs that waited were expected to start, as the scheduler said when they were submitted.
+
+    Of some of them, in equal distances, and only of those that have started.
+    """
+
+    jobs: int
+    ranges: Annotated[int, Meta(description="Estimates with an earliest and a latest time.")]
+    not_before: Annotated[int, Meta(description="Estimates with an earliest time only.")]
+    guesses: Annotated[int, Meta(description="Estimates for which durations had to be guessed.")]
+    median_error_seconds: Annotated[
+        float | None, Meta(description="From the middle of the range to the start; null without ranges.")
+    ]
+    p90_error_seconds: float | None
+    inside_share: Annotated[
+        float | None, Meta(description="Of ranges and earliest times, how many the start kept.")
+    ]
+
+
 class RunFields(TypedDict):
     """What came of the jobs under one configuration or policy, or in a cluster that only counts chips."""
 
@@ -64,6 +93,8 @@ class RunFields(TypedDict):
     idle_chip_hours_while_blocked: Annotated[float, Meta(description="Chips that were free meanwhile.")]
     restarts: Annotated[int, Meta(description="Runs that ended because hardware broke, or to make room.")]
     lost_chip_hours: Annotated[float, Meta(description="What those runs had used.")]
+    moves: MoveFields
+    estimates: Annotated[EstimateFields | None, Meta(description="null: no job was asked about.")]
     sizes: list[SizeFields]
     curve: list[CurvePoint]
 
