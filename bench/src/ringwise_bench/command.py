@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +27,7 @@ BENCHES = (
     "decide",
     "faults",
     "list",
+    "simulate",
     "soak",
     "start",
     "superpods",
@@ -42,7 +45,12 @@ BENCHES = (
     type=click.Choice(["kube-scheduler"]),
     help="With `api`: the same work by another scheduler in the same run.",
 )
-def bench(name: str, output: str, full: bool, beside: str | None) -> None:
+@click.option(
+    "--traces",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="With `simulate`: a folder with traces, instead of a job mix.",
+)
+def bench(name: str, output: str, full: bool, beside: str | None, traces: Path | None) -> None:
     """Run a benchmark; exit code 1 when a goal does not hold."""
     from ringwise_bench.control_plane import ControlPlaneError
 
@@ -52,6 +60,10 @@ def bench(name: str, output: str, full: bool, beside: str | None) -> None:
         if name != "api":
             raise stop("--beside goes with the benchmark api only")
         chosen = module.run_beside_kube_scheduler
+    if traces is not None:
+        if name != "simulate":
+            raise stop("--traces goes with the benchmark simulate only")
+        chosen = partial(module.run, traces=traces)
     try:
         if sys.stderr.isatty():
             # No spinner: its thread would be measured, too.
