@@ -74,7 +74,9 @@ class ExpectedStart:
         """Whether it says something else than what was told before: a tenth of the time until then counts."""
         if (self.kind, self.guess) != (before.kind, before.guess):
             return True
-        for old, new in ((before.earliest, self.earliest), (before.latest, self.latest)):
+        # A job that may start at any moment still may, however long ago that was said.
+        earliest = _not_past(before.earliest, now), _not_past(self.earliest, now)
+        for old, new in (earliest, (before.latest, self.latest)):
             if old is None or new is None:
                 if old is not new:
                     return True
@@ -98,6 +100,10 @@ def unknown_start(why: str) -> ExpectedStart:
 
 def next_cycle(now: int) -> ExpectedStart:
     return ExpectedStart(StartKind.KNOWN, now, now)
+
+
+def _not_past(time: int | None, now: int) -> int | None:
+    return None if time is None else max(time, now)
 
 
 def _span(time: int, now: int) -> str:

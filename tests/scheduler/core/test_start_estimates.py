@@ -56,6 +56,19 @@ def test_a_condition_is_written_again_where_a_tenth_is_different(later: int, wri
     assert not told(rig, **{"job-0": unknown_start("somebody knows")})
 
 
+def test_a_condition_is_not_written_again_because_time_passes() -> None:
+    """A running job does not say when it ends: the one that waits may start at any moment from now on."""
+    rig = waiting()
+    latest = rig.now + 100 * SECOND
+    assert told(rig, **{"job-0": known(rig.now, latest)})
+    for _ in range(3):
+        rig.step(20)
+        assert not told(rig, **{"job-0": known(rig.now, latest)})
+    assert told(rig, **{"job-0": known(rig.now + 10 * SECOND, latest)}), "not at any moment any more"
+    rig.step(50)
+    assert told(rig, **{"job-0": known(rig.now, rig.now)}), "what was the latest time is over"
+
+
 def test_rows_follow_also_what_conditions_do_not_say() -> None:
     rig = waiting()
     at = rig.now + 100 * SECOND
