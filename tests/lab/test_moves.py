@@ -17,6 +17,7 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import LabAnswers
 from ringwise.apps.replay import replay
+from ringwise.cli.exit_codes import ExitCode
 from ringwise.embed.clock import SECOND
 from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.defragment.live_plan import DONE
@@ -204,6 +205,23 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
             plan.moves[0].old[0].node,
             plan.moves[0].old[0].chips,
         )
+
+
+def test_defrag_apply_that_is_interrupted_names_a_command_that_tells_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ringwise.cli.act.moving._follow_in_lab", interrupted)
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        submitted(terminal)
+        said = terminal.run("defrag --apply --yes")
+        assert said.exit_code == ExitCode.INTERRUPTED
+        command = said.stderr.partition("what becomes of it: ringwise ")[2]
+        terminal.ok("advance 1m")
+        assert "it could start because lab/small moved" in terminal.ok(command)
 
 
 def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:

@@ -92,10 +92,11 @@ def _line(one: AppliedPlanFields) -> str:
     )
 
 
-def _goes_on(plan: MovePlan) -> click.exceptions.Exit:
+def _goes_on(document: DefragPlanDocument, plan: MovePlan) -> click.exceptions.Exit:
+    job = next(one for one in document["plans"] if one["id"] == plan.id)
     return stop(
         f"ringwise: interrupted: the plan {plan.id} goes on without this command",
-        "what becomes of it: ringwise story JOB, and the events of the jobs",
+        f"what becomes of it: ringwise why --story {job['namespace']}/{job['name']}",
         code=ExitCode.INTERRUPTED,
     )
 
@@ -117,7 +118,7 @@ def _apply_in_lab(lab: Path | None, job: str | None, namespace: str | None, yes:
                     now = client.do("move", plan=plain_plan(plan))["now"]
                     done.append(_follow_in_lab(client, plan, now + _LONGEST))
             except KeyboardInterrupt:
-                raise _goes_on(plan) from None
+                raise _goes_on(document, plan) from None
             if done[-1]["outcome"] != "done":
                 break
     _show(document, done, len(plans) - len(done), output)
@@ -163,7 +164,7 @@ def _apply_in_cluster(
             except NoSchedulerAnswersError as problem:
                 raise stop(f"ringwise: {problem}", code=ExitCode.FAILED) from None
             except KeyboardInterrupt:
-                raise _goes_on(plan) from None
+                raise _goes_on(document, plan) from None
             if done[-1]["outcome"] != "done":
                 break
     _show(document, done, len(plans) - len(done), output)
