@@ -15,6 +15,7 @@ from ringwise.apps.kube_scheduler import estimate_starts
 from ringwise.apps.replay import replay
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.messages.events import Event
+from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
@@ -38,7 +39,11 @@ class Looking:
     async def _deciding(self, work: Callable[[SchedulerView, int], Answer]) -> Answer:
         return work(self.rig.machine.view, self.rig.now)
 
+    def meanwhile(self) -> object:
+        """What happens before the scheduler is told."""
+
     def _tell(self, events: Sequence[Event]) -> None:
+        self.meanwhile()
         self.told += events
         self.rig.tell(*events)
 
@@ -83,6 +88,40 @@ def test_what_is_found_is_told_once() -> None:
     second = view.expected_start("default/waits-1")
     assert second is not None
     assert second.latest == began + 1000 * SECOND
+
+
+def test_what_happens_at_the_same_time_is_not_passed_over() -> None:
+    """The time of a lab may stand still."""
+    rig = full(Rig(1))
+    looking = Looking(rig)
+    assert looking.look() == 1
+    rig.step()
+    view = rig.machine.view
+    assert view.expected_starts is not None
+    rig.submit("later", chips=8)
+    rig.step()
+    assert "default/later" in estimates(view, rig.now)
+    assert looking.look() == 1
+    rig.step()
+    assert view.expected_start("default/later") is not None
+
+
+def test_what_happens_while_a_copy_looks_is_looked_at_next() -> None:
+    class Disturbed(Looking):
+        def meanwhile(self) -> None:
+            if not self.told:
+                self.rig.submit("later", chips=8)
+                self.rig.step()
+
+    rig = full(Rig(1))
+    looking = Disturbed(rig)
+    assert looking.look() == 1
+    rig.step()
+    view = rig.machine.view
+    assert view.expected_start("default/later") is None
+    assert looking.look() == 1
+    rig.step()
+    assert view.expected_start("default/later") is not None
 
 
 def test_nobody_looks_where_nobody_waits() -> None:

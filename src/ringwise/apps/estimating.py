@@ -17,7 +17,7 @@ from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsErro
 from ringwise.log import Logger
 from ringwise.messages.events import EstimatedStart, Event, StartsEstimated
 from ringwise.messages.expected_start import ExpectedStart
-from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.forecast import forecast
 from ringwise.scheduler.view import SchedulerView
 
 _LOG = Logger()
@@ -43,6 +43,8 @@ class StartEstimator:
         self._deciding = deciding
         self._tell = tell
         self._every = every
+        #: Turns of the scheduler that were looked at.
+        self._looked = -1
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -55,10 +57,14 @@ class StartEstimator:
 
     async def look(self) -> None:
         """Once. Raises what `Aside` and `deciding` raise."""
-        if not await self._deciding(_is_due):
+        turns = await self._deciding(_turns)
+        if turns is None or turns == self._looked:
             return
         found = _STARTS.decode(await self._aside.answer(self._deciding, _estimated))
+        self._looked = turns
         if await self._deciding(lambda view, now: _is_news(view, found, now)):
+            # The turn that is told it, where none comes before that, changes nothing.
+            self._looked += 1
             self._tell([StartsEstimated(tuple(found))])
 
 
@@ -66,15 +72,17 @@ _STARTS = msgspec.json.Decoder(list[EstimatedStart])
 
 
 def _estimated(view: SchedulerView, now: int) -> bytes:
-    found = estimates(view, now)
+    # Anew: what was told last may have been found before the last turns.
+    with view.what_if.question():
+        found = forecast(view, now)
     return msgspec.json.encode([EstimatedStart(job, start) for job, start in found.items()])
 
 
-def _is_due(view: SchedulerView, _now: int) -> bool:
-    """Whether anything has happened since, and somebody waits or was said to."""
-    if view.expected_starts is not None:
-        return False
-    return bool(view.what_if.starts.by_job) or any(job.reason is not None for job in view.jobs.values())
+def _turns(view: SchedulerView, _now: int) -> int | None:
+    """How many there were: whether anything has happened since. None: nobody waits or was said to."""
+    starts = view.what_if.starts
+    waits = bool(starts.by_job) or any(job.reason is not None for job in view.jobs.values())
+    return starts.turns if waits else None
 
 
 def _is_news(view: SchedulerView, found: Sequence[EstimatedStart], now: int) -> bool:

@@ -209,7 +209,7 @@ class SchedulerView:
     def expected_starts(self) -> Mapping[str, ExpectedStart] | None:
         """The same of all waiting jobs, where nothing has happened since; else None."""
         starts = self.what_if.starts
-        return starts.by_job if starts.by_job and starts.at == self.now else None
+        return starts.by_job if starts.by_job and starts.told_in == starts.turns else None
 
     def job_events(self) -> list[ev.Event]:
         """The vcjobs, PodGroups and pods of all jobs as events, each pod with the node that it got."""

@@ -148,7 +148,7 @@ class Scheduler:
             self._faults, self._previous, self._shares, fault_nodes, self._moves
         )
         self._awaited = AwaitedObjects()
-        starts = ExpectedStarts(RunTimes(state, self._book, usage))
+        self._starts = starts = ExpectedStarts(RunTimes(state, self._book, usage))
         self._reporter = StatusReporter(
             state,
             self._book,
@@ -263,6 +263,7 @@ class Scheduler:
 
     def _handle(self, events: Iterable[Event], now: int, decide: Decide) -> list[Command]:
         self._history.now = now
+        self._starts.turns += 1
         self._bindings = 0
         for event in events:
             self._events.apply(event, now)

@@ -57,7 +57,7 @@ class StartEstimates(Component):
         before, told = self._starts.by_job, self._starts.told
         jobs = self._book.jobs
         found = {one.job: one.start for one in event.starts if one.job in jobs}
-        self._starts.by_job, self._starts.at = found, now
+        self._starts.by_job, self._starts.told_in = found, self._starts.turns
         self._rows_changed(key for key in {**before, **found} if before.get(key) != found.get(key))
         places: Counter[str] = Counter()
         tells: dict[str, ExpectedStart] = {}
