@@ -207,6 +207,18 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
         )
 
 
+def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(2)) as server:
+        terminal = Terminal(tmp_path)
+        submitted(terminal)
+        _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
+        LabClient(tmp_path).do("move", plan=plain_plan(plan))
+        said = terminal.ok("why big")
+        assert "jobs are moved so that it can start: lab/small" in said
+        # Its room is kept because of the plan: it came a moment ago.
+        assert "\n8 chips are kept for it until it can start\n" in said
+
+
 def test_defrag_apply_that_is_interrupted_names_a_command_that_tells_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,7 +118,7 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     print_line(console, f"[bold]queue {escape(queue['name'])}[/]: {place}")
     if answer["kept_chips"]:
         kept = counted(answer["kept_chips"], "chip is", "chips are")
-        print_line(console, f"it has waited long: {kept} kept for it until it can start")
+        print_line(console, f"{kept} kept for it until it can start")
     expected = answer["expected_start"]
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
