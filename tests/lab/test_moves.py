@@ -234,6 +234,12 @@ def test_defrag_apply_that_is_interrupted_names_a_command_that_tells_the_rest(
         command = said.stderr.partition("what becomes of it: ringwise ")[2]
         terminal.ok("advance 1m")
         assert "it could start because lab/small moved" in terminal.ok(command)
+        # M1: a move is no fault, and nothing of the job that waited was restarted.
+        entries = terminal.json(command)["entries"]
+        assert [one["text"] for one in entries if one["kind"] == "move"] == [
+            "lab/small moves so that it can start",
+            "it could start because lab/small moved",
+        ]
 
 
 def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from ringwise.scheduler.explain.story import (
     FAILED,
     FAULT,
     GONE,
+    MOVE,
     PLACED,
     RECOVERED,
     RUNS,
@@ -31,6 +32,7 @@ from ringwise.views.documents.maintenance import DrillEntryFields
 _STYLES = {
     FAULT: "yellow",
     DRAIN: "yellow",
+    MOVE: "yellow",
     BLOCKED: "red",
     FAILED: "red",
     ENDED_BADLY: "red",

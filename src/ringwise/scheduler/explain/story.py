@@ -23,7 +23,7 @@ from ringwise.wellknown import RANK_INDEX
 # What an entry is about.
 SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "waits", "placed", "runs"
 FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
-DRAIN = "drain"
+DRAIN, MOVE = "drain", "move"
 DELETED, GONE, FAILED = "deleted", "gone", "failed"
 ENDED_WELL, ENDED_BADLY, REMOVED, SCHEDULER = "completed", "ended", "removed", "scheduler"
 SUSPENDED = "suspended"
@@ -40,8 +40,8 @@ _TOLD = {
     "ReschedulingBlocked": BLOCKED,
     "Recovered": RECOVERED,
     "Drained": DRAIN,
-    "Moving": RESTART,
-    "Moved": RECOVERED,
+    "Moving": MOVE,
+    "Moved": MOVE,
     "MoveFailed": BLOCKED,
 }
 #: Events that a story is made of; a reader of journals may leave out all others.
