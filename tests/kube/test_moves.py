@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,12 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.wellknown import MOVABLE
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, run
-from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of
-from tests.scheduler.rig import CHIP
+from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of, submit
+from tests.scheduler.rig import CHIP, Rig
 
 CONFIG_MAPS = "/api/v1/configmaps"
 PLAN = "kube-system/ringwise-move-plan"
@@ -178,3 +181,48 @@ def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
     assert put == [MovePlanSeen(plan)]
     assert not aside.answers
     assert not wanted
+
+
+def willing() -> Rig:
+    """Small may be moved without a question, and it pays."""
+    rig = Rig(2)
+    for name, chips in (("small", 1), ("other", 4), ("filler", 4)):
+        submit(rig, name, chips=chips, expected="10h", annotations={MOVABLE: "true"})
+        rig.run()
+    rig.end("other")
+    submit(rig, "big", chips=8)
+    rig.run()
+    return rig
+
+
+@pytest.mark.parametrize(("allowed", "plans"), [(1, 1), (0, 0), (None, 0)])
+def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
+    allowed: int | None, plans: int
+) -> None:
+    rig, put, slept = willing(), list[MovePlanSeen](), list[float]()
+
+    class AnsweringHere(Aside):
+        async def answer(self, _: object, work: Callable[[Any, int], bytes], *__: object) -> bytes:
+            return work(rig.machine, rig.now)
+
+    async def test() -> None:
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+            if len(slept) > 1:
+                raise asyncio.CancelledError
+
+        async def is_wanted() -> bool:
+            return True
+
+        async def copy(*_: object) -> None: ...
+
+        async def budgets() -> list[DisruptionBudget]:
+            if allowed is None:
+                raise QuestionFailedError("they cannot be read")
+            return [DisruptionBudget("default", "all", (), allowed)]
+
+        with pytest.raises(asyncio.CancelledError):
+            await keep_moving(is_wanted, copy, put.append, AnsweringHere(), sleep, budgets)
+
+    run(test())
+    assert len(put) == plans

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan, read_plan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.heads import waits_for_room
-from ringwise.scheduler.defragment.movable import only_willing
+from ringwise.scheduler.defragment.movable import DisruptionBudget, only_willing
 from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import MOVED_LATELY
 from ringwise.scheduler.defragment.search import planning
@@ -46,7 +46,9 @@ def is_wanted(view: SchedulerView, now: int) -> bool:
     return any(map(waits_for_room, view.jobs.values()))
 
 
-def automatic_plan(view: SchedulerView, now: int) -> MovePlan | None:
+def automatic_plan(
+    view: SchedulerView, now: int, budgets: Sequence[DisruptionBudget] = ()
+) -> MovePlan | None:
     """The first plan that keeps all limits and pays."""
     for plan in plans_for_heads(view, now):
         valued = with_saving(view, plan, now)
@@ -66,7 +68,7 @@ def plans_for_heads(view: SchedulerView, now: int) -> list[MovePlan]:
         return only_willing(job)
 
     found: list[MovePlan] = []
-    with planning(view, now, permit) as planner:
+    with planning(view, now, permit, disruption_budgets=budgets) as planner:
         queues: set[str] = set()
         for job in planner.waiting():
             if job.queue in queues or not waits_for_room(job):
@@ -81,20 +83,29 @@ def plans_for_heads(view: SchedulerView, now: int) -> list[MovePlan]:
 # -- aside
 
 
+async def no_budgets() -> Sequence[DisruptionBudget]:
+    return ()
+
+
 async def keep_moving(
     wanted: Callable[[], Awaitable[bool]],
     copy: Callable[..., Awaitable[Any]],
     put: Callable[[MovePlanSeen], object],
     aside: Aside,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    budgets: Callable[[], Awaitable[Sequence[DisruptionBudget]]] = no_budgets,
 ) -> None:
-    """Look for a plan from time to time, for as long as the task lives. `copy`: see `Aside.answer`."""
+    """Look for a plan from time to time, for as long as the task lives. `copy`: see `Aside.answer`.
+
+    `budgets` reads the disruption budgets of a cluster, and raises QuestionFailedError. The API server keeps
+    them in any case; but a plan that fails at one restarts the jobs before it for nothing.
+    """
     while True:
         await sleep(INTERVAL)
         try:
             if not await wanted():
                 continue
-            answer = await aside.answer(copy, lambda scheduler, now: _encoded(scheduler.view, now))
+            answer = await aside.answer(copy, _question(await budgets()))
         except (TooManyQuestionsError, QuestionFailedError) as error:
             _LOG.warning("no moves were looked for", why=str(error))
             continue
@@ -105,6 +116,9 @@ async def keep_moving(
             put(MovePlanSeen(plan))
 
 
-def _encoded(view: SchedulerView, now: int) -> bytes:
-    plan = automatic_plan(view, now)
-    return json.dumps(None if plan is None else plain_plan(plan)).encode()
+def _question(budgets: Sequence[DisruptionBudget]) -> Callable[[Any, int], bytes]:
+    def encoded(scheduler: Any, now: int) -> bytes:
+        plan = automatic_plan(scheduler.view, now, budgets)
+        return json.dumps(None if plan is None else plain_plan(plan)).encode()
+
+    return encoded

@@ -39,7 +39,8 @@ from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kube.run.shadow import ShadowAdapter
-from ringwise.kubeclient.client import Client
+from ringwise.kube.write.disruption_budgets import read_budgets
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access, find_access
 from ringwise.kubeclient.rate_limit import RateLimit
@@ -51,6 +52,7 @@ from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
 from ringwise.topology.boards import BoardCatalog, shipped_catalog
@@ -233,7 +235,7 @@ async def serve(
             asyncio.create_task(_log_broken_packages(runner), name="installed packages"),
         ]
         if options.with_scheduler and not options.shadow:
-            moving = _move_jobs(runner, lambda: current[0])
+            moving = _move_jobs(runner, client, lambda: current[0])
             watching.append(asyncio.create_task(moving, name="moves"))
             estimating = estimate_starts(runner, lambda: current[0])
             watching.append(asyncio.create_task(estimating, name="estimates"))
@@ -311,7 +313,7 @@ def _freeze_memory() -> None:
     gc.enable()
 
 
-async def _move_jobs(runner: Runner, scheduler: Callable[[], Scheduler]) -> None:
+async def _move_jobs(runner: Runner, client: Client, scheduler: Callable[[], Scheduler]) -> None:
     """`defragment: auto`: plans are found by copies of this process."""
 
     async def wanted() -> bool:
@@ -328,8 +330,14 @@ async def _move_jobs(runner: Runner, scheduler: Callable[[], Scheduler]) -> None
         except CoreStoppedError as error:
             raise QuestionFailedError(str(error)) from None
 
+    async def budgets() -> Sequence[DisruptionBudget]:
+        try:
+            return await read_budgets(client)
+        except (ApiError, UnreachableError) as error:
+            raise QuestionFailedError(f"disruption budgets cannot be read: {error}") from None
+
     await runner.deciding.wait()
-    await keep_moving(wanted, copy, lambda event: runner.put([event]), Aside())
+    await keep_moving(wanted, copy, lambda event: runner.put([event]), Aside(), budgets=budgets)
 
 
 async def _log_broken_packages(runner: Runner) -> None:
