@@ -65,10 +65,11 @@ class ExpectedStart:
             return f"{mark}>{_short(self.earliest, now)}"
         if self.latest <= now:
             return "now"
-        first, last = _short(self.earliest, now), _short(self.latest, now)
+        first, last = _short(self.earliest, now), _short(self.latest, now, up=True)
         if self.earliest <= now:
             return f"{mark}<{last}"
-        return f"{mark}{first}" if first == last else f"{mark}{first}-{last}"
+        exact = self.earliest == self.latest or first == last
+        return f"{mark}{first}" if exact else f"{mark}{first}-{last}"
 
     def differs(self, before: ExpectedStart, now: int) -> bool:
         """Whether it says something else than what was told before: a tenth of the time until then counts."""
@@ -110,10 +111,10 @@ def _span(time: int, now: int) -> str:
     return duration_text(time - now)
 
 
-def _short(time: int, now: int) -> str:
-    """The largest unit, as `kubectl` writes ages."""
-    seconds = max(0, (time - now) // 1_000_000_000)
+def _short(time: int, now: int, *, up: bool = False) -> str:
+    """The largest unit, as `kubectl` writes ages. `up`: of a latest time, so that it holds."""
+    seconds = max(0, -((now - time) // 1_000_000_000) if up else (time - now) // 1_000_000_000)
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
+            return f"{-(-seconds // size) if up else seconds // size}{unit}"
     return f"{seconds}s"

@@ -56,6 +56,24 @@ def test_a_condition_is_written_again_where_a_tenth_is_different(later: int, wri
     assert not told(rig, **{"job-0": unknown_start("somebody knows")})
 
 
+@pytest.mark.parametrize(
+    ("earliest", "latest", "text"),
+    [
+        (0, 580, "<10m"),
+        (0, 600, "<10m"),
+        (0, 2 * 3600 + 3540, "<3h"),
+        (580, 580, "9m"),
+        (580, 2380, "9m-40m"),
+        (60, 60.5, "60s-61s"),
+        (0, 0, "now"),
+    ],
+)
+def test_a_latest_time_is_not_shortened_to_an_earlier_one(earliest: float, latest: float, text: str) -> None:
+    now = 1000 * SECOND
+    start = ExpectedStart(StartKind.KNOWN, now + int(earliest * SECOND), now + int(latest * SECOND))
+    assert start.short(now) == text
+
+
 def test_a_condition_is_not_written_again_because_time_passes() -> None:
     """A running job does not say when it ends: the one that waits may start at any moment from now on."""
     rig = waiting()
