@@ -337,9 +337,15 @@ def elsewhere(rig: Rig, plan: MovePlan) -> MovePlan:
     return replace(plan, moves=(replace(plan.moves[0], old=(old,)),))
 
 
+def must_stay(rig: Rig, plan: MovePlan) -> MovePlan:
+    rig.change("small-0", labels={"ringwise.io/movable": "false"})
+    return plan
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (must_stay, 'default/small is not moved: it has ringwise.io/movable: "false"'),
         (gone_meanwhile, "default/small is gone"),
         (waits_no_more, "default/big does not wait any more"),
         (target_taken, "taken by default/filler-0"),
@@ -356,6 +362,7 @@ def test_M1_a_plan_that_does_not_hold_any_more_moves_nobody(change: Any, why: st
     assert [one for one in commands if isinstance(one, DeletePod)] == []
     assert ended(rig).outcome == REFUSED
     assert why in ended(rig).why
+    assert "Reason" not in ended(rig).why
     assert list(rig.machine.view.reservations) == []
 
 

@@ -290,7 +290,7 @@ class Moves(Component):
             return f"{key} is gone"
         reason = self.not_movable(job, now)
         if reason is not None:
-            return f"{self._name(key)} must not be moved: {reason}"
+            return reason.message
         for target, place in zip(targets, old, strict=True):
             record = self._state.pods.get(target.uid)
             if record is None or target.uid not in job.pods:
