@@ -504,6 +504,12 @@ def test_M1_the_document_of_the_plans_is_read_whatever_is_in_it() -> None:
     broken["plans"][0]["plan"]["moves"][0]["pods"][0][3] = ["x"]
     moves_of(other).restore(json.dumps(broken), 1)
     assert moves_of(other).plans == {}
+    # Numbers without end, and half a character, which could never be written again.
+    moves_of(other).restore(text.replace(f'"since":{rig.now}', '"since":1e999'), 1)
+    moves_of(other).restore(text.replace("plan-1", "\\ud800"), 1)
+    moves_of(other).restore('{"version":1,"moved":[["a",1e999,1],["b",1,1e999],["c",1,1]]}', 1)
+    assert moves_of(other).plans == {}
+    assert [one.owner for one in moves_of(other).moved if one.owner in "abc"] == ["c"]
     moves_of(other).restore(text, rig.now)
     assert moves_of(other).plans["plan-1"].plan == plan
 

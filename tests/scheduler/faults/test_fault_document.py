@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
+from ringwise.scheduler.faults.cool_downs import CoolDowns
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.document import MAX_DOCUMENT as DOCUMENT
 from ringwise.scheduler.faults.document import read, write
@@ -154,6 +155,19 @@ def test_F1_one_bad_entry_costs_no_other() -> None:
     assert len(found.jobs) == 1
     assert [owner for owner, _ in found.retries] == ["default/a"]
     assert "1 of 2 jobs" in found.problem
+
+
+def test_F1_what_could_not_be_written_again_is_not_read() -> None:
+    """Half a character: the record would never be written, and no pod deleted because of a fault."""
+    document = json.loads(write([job(1), job(2)], {}, {}, []).text)
+    document["jobs"][0]["job"] = "default/\ud800"
+    document["retries"] = {"a\ud800": ["default/x", 1, 2], "b": ["default/x", 1, 2]}
+    found = read(json.dumps(document))
+    assert len(found.jobs) == 1
+    assert [owner for owner, _ in found.retries] == ["default/b"]
+    cool_downs = CoolDowns()
+    cool_downs.read(json.dumps({"a\ud800": [["n1", 1, 9]], "b": [["n1", 1, 9]]}), 1, 9)
+    assert list(json.loads(cool_downs.document().encode())) == ["b"]
 
 
 JSON = st.recursive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -143,6 +144,22 @@ def test_F1_the_next_leader_knows_its_nodes(kind: str) -> None:
         other.topology(SWITCHES)
     other.run()
     assert list(other.machine.view.reservations) == []
+    assert come_back(other, left) == before
+
+
+def test_F1_a_time_without_end_in_the_record_costs_no_other_entry() -> None:
+    rig, before = running()
+    left = leave(rig)
+    rig.step(1)
+    other = successor(rig)
+    read_first = other.events[-1]
+    assert isinstance(read_first, ev.ReschedulingRead)
+    document = json.loads(read_first.document)
+    (entry,) = document["placements"]
+    document["placements"] = [entry | {"until": float("inf"), "owner": "default/x"}, entry]
+    other.events[-1] = ev.ReschedulingRead(json.dumps(document))
+    other.tell(ev.VcJobSeen(replace(VCJOB, phase="Aborted")))
+    other.run()
     assert come_back(other, left) == before
 
 

@@ -47,7 +47,7 @@ from ringwise.scheduler.defragment.live_plan import (
     read_ended,
     read_live,
 )
-from ringwise.scheduler.faults.bounded_texts import compact
+from ringwise.scheduler.faults.bounded_texts import check_writable, compact
 from ringwise.scheduler.faults.detection import is_unfit
 from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
@@ -639,8 +639,9 @@ def moved_as(job: Job) -> str:
 def _each(given: object, read: Callable[..., Any]) -> Iterator[Any]:
     for one in given if isinstance(given, list) else ():
         try:
+            check_writable(one)
             yield read(one)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             continue
 
 

@@ -41,3 +41,11 @@ class BoundedTexts:
 
 def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def check_writable(value: object) -> None:
+    """Raises ValueError for what was read and cannot be written again: JSON names halves of characters.
+
+    A record with one would never be written, and pods are deleted only after it is.
+    """
+    compact(value).encode()

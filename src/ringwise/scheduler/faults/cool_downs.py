@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown, Job
-from ringwise.scheduler.faults.bounded_texts import BoundedTexts
+from ringwise.scheduler.faults.bounded_texts import BoundedTexts, check_writable
 
 #: Bytes of the document; beyond it the oldest faults go first.
 MAX_DOCUMENT = 150 * 1024
@@ -77,6 +77,10 @@ class CoolDowns:
         except (ValueError, RecursionError):
             return
         for owner, written in found.items() if isinstance(found, dict) else ():
+            try:
+                check_writable([owner, written])
+            except ValueError:
+                continue
             chips = _chips(written)
             kept = {
                 chip: one._replace(until=min(one.until, latest))

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
-from ringwise.scheduler.faults.bounded_texts import compact
+from ringwise.scheduler.faults.bounded_texts import check_writable, compact
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, FaultyPod
 from ringwise.scheduler.faults.records import RetryBudget
@@ -201,8 +201,9 @@ def _each(given: Any, name: str, read_one: Callable[[Any], Part], wrong: list[st
     bad = 0
     for entry in given:
         try:
+            check_writable(entry)
             found.append(read_one(entry))
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             bad += 1
     if bad:
         wrong.append(f"{bad} of {len(given)} {name} cannot be read")

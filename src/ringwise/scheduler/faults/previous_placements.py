@@ -628,7 +628,7 @@ class PreviousPlacements(Component):
         for given in placements:
             try:
                 owner, kept, leaving = read_plain(given)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
                 continue
             # No clock runs so far ahead that a hold could last longer than its setting.
             kept.until = min(kept.until, now + (KEPT_FOR if kept.suspended else self._hold))
