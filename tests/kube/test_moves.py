@@ -131,8 +131,26 @@ def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> Non
     run(test())
 
 
+def read_as(**more: object) -> str:
+    return json.dumps({"id": "x", "job": "a/b", "room": [], "moves": [], "cost": 0} | more)
+
+
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "{}", '{"id": "x", "job": 3, "room": [], "moves": [], "cost": 0}']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        read_as(job=3),
+        # It could never be written into a journal, or the record of F1.
+        read_as(id="\ud800"),
+        read_as(id="x" * 513),
+        read_as(saving=1 << 96),
+        read_as(cost=float("inf")),
+        read_as(room=[["u", "a/b-0", "n1", [0, 0]]]),
+        "[" * 100_000,
+    ],
 )
 def test_a_plan_that_cannot_be_read_is_named(text: str) -> None:
     found = Findings("test")

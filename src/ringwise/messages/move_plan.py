@@ -12,6 +12,11 @@ from typing import Any
 from ringwise.records import dataclass
 from ringwise.state.ranges import MAX_NODE_CHIPS
 
+#: More than chips times years, and less than numbers that no metric can show.
+_LARGEST = 1 << 96
+#: More than `namespace/name`.
+_LONGEST = 512
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedPod:
@@ -116,9 +121,15 @@ def _plain_pod(pod: PlannedPod) -> list[Any]:
 
 def _pods(given: Any) -> tuple[PlannedPod, ...]:
     return tuple(
-        PlannedPod(_text(uid), _text(name), _text(node), tuple(_chip(chip) for chip in chips))
-        for uid, name, node, chips in given
+        PlannedPod(_text(uid), _text(name), _text(node), _chips(chips)) for uid, name, node, chips in given
     )
+
+
+def _chips(given: Any) -> tuple[int, ...]:
+    chips = tuple(map(_chip, given))
+    if len(set(chips)) != len(chips):
+        raise ValueError("a pod has a chip twice")
+    return chips
 
 
 def _chip(given: Any) -> int:
@@ -128,12 +139,16 @@ def _chip(given: Any) -> int:
 
 
 def _number(given: Any) -> int:
-    if type(given) is not int or given < 0:
-        raise ValueError("must be a whole number from 0")
+    if type(given) is not int or not 0 <= given < _LARGEST:
+        raise ValueError("must be a whole number from 0, and no cost or time is so large")
     return given
 
 
 def _text(given: Any) -> str:
     if not isinstance(given, str):
         raise TypeError("must be a text")
+    if len(given) > _LONGEST:
+        raise ValueError("no name is so long")
+    # JSON names halves of characters; no journal or record with one can be written.
+    given.encode()
     return given
