@@ -11,8 +11,8 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
-from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, EndedPlan
-from ringwise.scheduler.defragment.moves import LIMIT, Moves
+from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, EndedPlan, MovedJob
+from ringwise.scheduler.defragment.moves import LIMIT, MAX_DOCUMENT, MAX_MOVED, MAX_PLANS, Moves
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
@@ -368,7 +368,7 @@ def test_M1_a_plan_that_does_not_hold_any_more_moves_nobody(change: Any, why: st
 
 def test_M1_a_plan_for_which_the_record_has_no_room_moves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     rig, plan = fragmented()
-    monkeypatch.setattr("ringwise.scheduler.defragment.moves.MAX_RECORD", 100)
+    monkeypatch.setattr("ringwise.scheduler.defragment.moves.MAX_PLANS_DOCUMENT", 100)
     apply(rig, plan)
     assert (ended(rig).outcome, rig.deletions()) == (REFUSED, [])
     assert "too large" in ended(rig).why
@@ -512,6 +512,47 @@ def test_M1_the_document_of_the_plans_is_read_whatever_is_in_it() -> None:
     assert [one.owner for one in moves_of(other).moved if one.owner in "abc"] == ["c"]
     moves_of(other).restore(text, rig.now)
     assert moves_of(other).plans["plan-1"].plan == plan
+
+
+def test_M1_F1_the_record_has_a_bound_whatever_tenants_call_their_jobs() -> None:
+    """One that is too large is never written, and then no pod is deleted because of a fault."""
+    rig, plan = fragmented()
+    names = tuple(f"{number}/{'x' * 300}" for number in range(32))
+    moves = moves_of(rig)
+    for number in range(50):
+        moves.ended[f"p{number}"] = EndedPlan(f"p{number}", "a/b", names, DONE, "", rig.now, "a/b", names)
+    moves.moved += [MovedJob(f"{'y' * 99}{number}", rig.now, 1) for number in range(2000)]
+    apply(rig, plan)
+    text = moves.document()
+    assert len(text.encode()) <= MAX_DOCUMENT
+    document = json.loads(text)
+    assert [one["plan"]["id"] for one in document["plans"]] == ["plan-1"]
+    assert [one["id"] for one in document["ended"]][-1] == "p49"
+    assert [one[0] for one in document["moved"]][-1] == "default/small"
+    # The limits of automatic moves hold for the next leader, too: at least those of an hour.
+    assert len(document["moved"]) > 64
+    for _ in range(2):
+        moves_of(rig).restore(text, rig.now)
+    assert len(moves.moved) <= MAX_MOVED
+
+
+def test_M1_F1_a_plan_that_is_too_large_for_the_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig, plan = fragmented()
+    monkeypatch.setattr("ringwise.scheduler.defragment.moves.MAX_PLANS_DOCUMENT", 500)
+    assert [one for one in apply(rig, plan) if isinstance(one, DeletePod)] == []
+    assert ended(rig).outcome == REFUSED
+    assert "too large for the record" in ended(rig).why
+
+
+def test_M1_F1_no_more_plans_are_read_than_can_be_written() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    document = json.loads(moves_of(rig).document())
+    (one,) = document["plans"]
+    document["plans"] = [one | {"plan": one["plan"] | {"id": f"p{number}"}} for number in range(9)]
+    other, _ = fragmented()
+    moves_of(other).restore(json.dumps(document), other.now)
+    assert len(moves_of(other).plans) == MAX_PLANS
 
 
 def test_M1_a_plan_that_was_sent_long_ago_has_no_effect() -> None:

@@ -65,8 +65,15 @@ LIMIT = 120 * _SECOND
 _HOUR = 3600 * _SECOND
 #: After this a plan that was sent has no effect.
 MAX_AGE = 600 * _SECOND
-#: Characters of all plans in the record of F1: a plan for which there is no room is refused.
-MAX_RECORD = 200_000
+#: Bytes: what the other documents of its ConfigMap leave of 1 MiB. A record that is too large is never
+#: written, and pods are deleted only after it is.
+MAX_DOCUMENT = 120 * 1024
+#: Bytes of all plans that are carried out; one that does not fit is refused.
+MAX_PLANS_DOCUMENT = 80 * 1024
+#: Bytes that ended plans leave to the moved jobs: the last ones count for the limits of automatic moves.
+_FOR_MOVED = 10 * 1024
+#: Characters of what the API server says about an eviction.
+_LONGEST_WHY = 1000
 #: Plans at a time, ended plans and moved jobs that are remembered.
 MAX_PLANS, MAX_ENDED, MAX_MOVED = 4, 50, 1000
 #: Reasons of the events.
@@ -136,7 +143,7 @@ class Moves(Component):
 
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         if self.plans and self._moving(event.uid) is not None:
-            self._refused[event.uid] = event.why or "the API server refused it"
+            self._refused[event.uid] = event.why[:_LONGEST_WHY] or "the API server refused it"
 
     def _leaves(self, uid: str) -> None:
         """Some owners create the next pod when the old one begins to terminate."""
@@ -269,11 +276,8 @@ class Moves(Component):
             (why for move in plan.moves if (why := self._add(live, move.job, move.pods, move.old, now))), ""
         )
         why = why or self._why_not_free(live)
-        if (
-            not why
-            and sum(len(compact(plain_live(one))) for one in (*self.plans.values(), live)) > MAX_RECORD
-        ):
-            why = "the plan is too large: the next leader could not be told of it"
+        if not why and sum(map(_size, map(_text, (*self.plans.values(), live)))) > MAX_PLANS_DOCUMENT:
+            why = "it is too large for the record that the next leader reads, beside the other plans"
         return (None, why) if why else (live, "")
 
     def _add(
@@ -590,14 +594,14 @@ class Moves(Component):
     # -- the next leader (F1) --------------------------------------------------------------------------
 
     def document(self) -> str:
-        return compact(
-            {
-                "version": VERSION,
-                "plans": [plain_live(live) for live in self.plans.values()],
-                "ended": [plain_ended(one) for one in self.ended.values()],
-                "moved": [[one.owner, one.at, one.chips] for one in self.moved],
-            }
-        )
+        """All plans, and of the others the last ones that fit."""
+        plans = [_text(live) for live in self.plans.values()]
+        frame = '{{"version":{},"plans":[{}],"ended":[{}],"moved":[{}]}}'
+        room = MAX_DOCUMENT - len(frame) - sum(map(_size, plans))
+        ended = _last([compact(plain_ended(one)) for one in self.ended.values()], room - _FOR_MOVED)
+        room -= sum(map(_size, ended))
+        moved = _last([compact([one.owner, one.at, one.chips]) for one in self.moved], room)
+        return frame.format(VERSION, *map(",".join, (plans, ended, moved)))
 
     def restore(self, text: str, now: int) -> None:
         """What the leader before wrote. What cannot be read is as if it were not there."""
@@ -610,11 +614,13 @@ class Moves(Component):
         for live in _each(found.get("plans"), read_live):
             # No clock runs so far ahead that what is reserved could last longer than its limit.
             live.since = min(live.since, now)
-            self.plans.setdefault(live.plan.id, live)
+            if len(self.plans) < MAX_PLANS:
+                self.plans.setdefault(live.plan.id, live)
         for ended in _each(found.get("ended"), read_ended):
             self.ended.setdefault(ended.id, ended)
         for moved in _each(found.get("moved"), lambda one: MovedJob(str(one[0]), int(one[1]), int(one[2]))):
             self.moved.append(moved)
+        del self.moved[:-MAX_MOVED]
         for live in self.plans.values():
             for moving, uid, pod in live.moving_pods():
                 record = self._state.pods.get(uid)
@@ -643,6 +649,26 @@ def _each(given: object, read: Callable[..., Any]) -> Iterator[Any]:
             yield read(one)
         except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
             continue
+
+
+def _text(live: LivePlan) -> str:
+    return compact(plain_live(live))
+
+
+def _size(text: str) -> int:
+    """In a list, in bytes."""
+    return len(text.encode()) + 1
+
+
+def _last(texts: Sequence[str], room: int) -> list[str]:
+    """Those of the end that fit; one that is too large costs no other."""
+    taken: list[str] = []
+    for text in reversed(texts):
+        size = _size(text)
+        if size <= room:
+            room -= size
+            taken.append(text)
+    return taken[::-1]
 
 
 def _is_new(job: Job, moving: MovingJob) -> bool:
