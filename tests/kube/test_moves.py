@@ -11,7 +11,14 @@ import pytest
 
 from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import INTERVAL, keep_moving
-from ringwise.apps.live_moves import ACCEPT_SECONDS, NOT_TAKEN, NoSchedulerAnswersError, follow, send
+from ringwise.apps.live_moves import (
+    ACCEPT_SECONDS,
+    NOT_TAKEN,
+    NoSchedulerAnswersError,
+    follow,
+    send,
+    state_in,
+)
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
@@ -127,6 +134,33 @@ def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> Non
             else:
                 assert str(problem.value) == NOT_TAKEN
                 assert sum(clock.slept) > ACCEPT_SECONDS
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[]", '{"ended":[3]}', '{"plans":[{}]}', '{"ended":[{"id":"plan-1","at":1e999}]}', "[" * 100_000],
+)
+def test_a_record_that_cannot_be_read_is_one_clear_error(text: str) -> None:
+    with pytest.raises(NoSchedulerAnswersError, match="is no record of a scheduler"):
+        state_in(text, "plan-1")
+
+
+def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    texts = [moves_of(rig).document(), ""]
+
+    async def test() -> None:
+        async with FakeApiServer() as api, Client(direct(api.url)) as client:
+
+            def tell(_: str) -> None:
+                meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
+                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": texts.pop(0)}})
+
+            with pytest.raises(NoSchedulerAnswersError, match="does not stand in ConfigMap"):
+                await follow(client, plan, clock=InstantClock(), tell=tell)
 
     run(test())
 

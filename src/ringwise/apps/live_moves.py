@@ -32,6 +32,8 @@ from ringwise.wellknown import (
 #: Seconds between two looks at a plan, and how long a scheduler may take to accept it.
 POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
 NOT_TAKEN = "no scheduler has taken the plan: does one of this version run?"
+_RECORD = f"ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
+NOT_KNOWN = f"what became of the plan does not stand in {_RECORD} any more; the events of the jobs say it"
 
 
 class NoSchedulerAnswersError(Exception):
@@ -80,7 +82,9 @@ async def follow(
         ended, live = await _state_of(client, plan.id)
         if ended is not None:
             return result_of(ended)
-        taken = taken or live is not None
+        if taken and live is None:
+            raise NoSchedulerAnswersError(NOT_KNOWN)
+        taken = live is not None
         if not taken and clock.monotonic() - began > ACCEPT_SECONDS:
             raise NoSchedulerAnswersError(NOT_TAKEN)
         tell(progress_of(live))
@@ -92,9 +96,8 @@ async def _state_of(client: Client, plan: str) -> tuple[EndedPlan | None, LivePl
         found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
     except ApiError as error:
         if error.status == 403:
-            record = f"get on ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
             raise NoSchedulerAnswersError(
-                f"the plan is sent, and what becomes of it cannot be read without {record}"
+                f"the plan is sent, and what becomes of it cannot be read without get on {_RECORD}"
             ) from None
         if error.status != 404:
             raise
@@ -103,8 +106,14 @@ async def _state_of(client: Client, plan: str) -> tuple[EndedPlan | None, LivePl
 
 
 def state_in(text: str, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:
-    """Of a plan, in the record of the scheduler."""
-    record = json.loads(text) if text else {}
-    ended = next((one for one in record.get("ended", ()) if one["id"] == plan), None)
-    live = next((one for one in record.get("plans", ()) if one["plan"]["id"] == plan), None)
-    return (None if ended is None else read_ended(ended)), (None if live is None else read_live(live))
+    """Of a plan, in the record of the scheduler. Raises NoSchedulerAnswersError where that is no record."""
+    try:
+        record = json.loads(text) if text else {}
+        ended = next((one for one in record.get("ended", ()) if one["id"] == plan), None)
+        live = next((one for one in record.get("plans", ()) if one["plan"]["id"] == plan), None)
+        return (None if ended is None else read_ended(ended)), (None if live is None else read_live(live))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
+        raise NoSchedulerAnswersError(
+            f"the plan is sent, and what becomes of it cannot be read: {MOVES_KEY} of {_RECORD} is no record "
+            "of a scheduler"
+        ) from None
