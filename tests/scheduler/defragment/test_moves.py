@@ -374,6 +374,21 @@ def test_M1_a_plan_for_which_the_record_has_no_room_moves_nobody(monkeypatch: py
     assert "too large" in ended(rig).why
 
 
+def test_M1_a_gang_that_has_grown_since_is_not_torn_apart() -> None:
+    rig = Rig(4)
+    submit(rig, "gang", pods=2, chips=8)
+    rig.run()
+    submit(rig, "wide", pods=3, chips=8)
+    rig.run()
+    assert rig.nodes_of("gang") == ["n1", "n2"]
+    apply(rig, plan_for(rig, "wide", {}, move(rig, ("gang-0", "n3", ALL))))
+    assert rig.deletions() == []
+    assert (ended(rig).outcome, ended(rig).why) == (
+        REFUSED,
+        "default/gang-1 is of a gang that would move without it",
+    )
+
+
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
     rig, plan = fragmented()
     apply(rig, plan)

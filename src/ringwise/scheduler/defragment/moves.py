@@ -14,7 +14,7 @@ the next leader reads (F1) goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ringwise.durations import duration_text
@@ -53,6 +53,7 @@ from ringwise.scheduler.faults.rescheduling import owner_key
 from ringwise.scheduler.faults.successors import Successors, is_recreated, lone_pod, owner_of_pod
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load, load_of
+from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
@@ -295,6 +296,9 @@ class Moves(Component):
         reason = self.not_movable(job, now)
         if reason is not None:
             return reason.message
+        staying = None if job.has_independent_pods else self._staying(job, {pod.uid for pod in targets})
+        if staying is not None:
+            return f"{staying.key} is of a gang that would move without it"
         for target, place in zip(targets, old, strict=True):
             record = self._state.pods.get(target.uid)
             if record is None or target.uid not in job.pods:
@@ -315,6 +319,14 @@ class Moves(Component):
                 live.jobs.append(moving)
             moving.pods[target.uid] = MovingPod(place_of(target), place_of(place), load_of((pod.cls,)))
         return ""
+
+    def _staying(self, job: Job, going: Container[str]) -> Pod | None:
+        """A pod that holds resources and would not go: the job may have grown since the plan was found."""
+        for uid, pod in job.pods.items():
+            placed = pod.live and self._state.pods[uid].node >= 0
+            if placed and uid not in going and not pod.cls.best_effort:
+                return pod
+        return None
 
     def _why_not_free(self, live: LivePlan) -> str:
         """Every place is free or will be, and kept for nobody else; no two overlap."""
