@@ -9,6 +9,8 @@ from itertools import pairwise
 _SECOND = 1_000_000_000
 #: No longer text is a duration; it may come from a hostile annotation.
 _LONGEST = 64
+#: The last one of the year 9999.
+_LAST_SECOND = 253_402_300_799
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _UNITS = {
     "ns": 1,
@@ -52,7 +54,9 @@ def _nanoseconds(amount: str, unit: str) -> int:
 
 
 def time_text(nanoseconds: int) -> str:
-    return datetime.fromtimestamp(nanoseconds // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Of later times, which tenants make who say that their jobs run for ages, the last one with a name."""
+    seconds = min(nanoseconds // _SECOND, _LAST_SECOND)
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def duration_text(nanoseconds: int) -> str:

@@ -16,10 +16,11 @@ from ringwise.scheduler.cache.run_times import KEPT, LEAST
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.views.version1 import as_version_1
+from ringwise.wellknown import BATCH_API
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
 from tests.scheduler.rig import Rig
@@ -66,6 +67,23 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
     time = NOW + 50 * SECOND
     assert start == ExpectedStart(StartKind.KNOWN, time, time, ("default/old",))
     assert start.text(NOW) == f"{time_text(time)}, in 50 s, after the end of default/old"
+
+
+def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:
+    """A `runningEstimate` may have 63 digits; the view of all jobs shows every expected start."""
+    owner = Owner("Job", "old", "uid-old", BATCH_API)
+    view = told(
+        node("n1"),
+        ev.VcJobSeen(VcJob("default", "old", owner.uid, running_estimate=10**60)),
+        ev.PodGroupSeen(PodGroup("default", "old", owner=owner)),
+        pod("old-0", 8, on="n1", holds=range(8), group="old", owner=owner),
+        gang("first", 1, 8, created=1),
+    )
+    start = expected(view, "first")
+    assert start.earliest is not None
+    assert start.earliest > 10**59
+    assert start.text(NOW).startswith("9999-12-31T23:59:59Z, in ")
+    assert start.short(NOW)
 
 
 def test_behind_a_job_that_does_not_say_how_long_it_will_run_there_is_only_a_bound() -> None:
