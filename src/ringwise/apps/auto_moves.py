@@ -50,14 +50,16 @@ def automatic_plan(
     view: SchedulerView, now: int, budgets: Sequence[DisruptionBudget] = ()
 ) -> MovePlan | None:
     """The first plan that keeps all limits and pays."""
-    for plan in plans_for_heads(view, now):
+    for plan in plans_for_heads(view, now, budgets):
         valued = with_saving(view, plan, now)
         if valued.saving is not None and valued.saving >= valued.cost:
             return replace(valued, made=now)
     return None
 
 
-def plans_for_heads(view: SchedulerView, now: int) -> list[MovePlan]:
+def plans_for_heads(
+    view: SchedulerView, now: int, budgets: Sequence[DisruptionBudget] = ()
+) -> list[MovePlan]:
     """Plans for the first job of each queue that keep the limits, whether or not they pay."""
     left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
     lately = {one.owner for one in view.moves.moved if one.at > now - again}
