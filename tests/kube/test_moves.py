@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringwise.apps.aside import Aside, QuestionFailedError
-from ringwise.apps.auto_moves import INTERVAL, keep_moving
+from ringwise.apps.auto_moves import INTERVAL, automatic_plan, keep_moving
 from ringwise.apps.live_moves import (
     ACCEPT_SECONDS,
     NOT_TAKEN,
@@ -19,6 +19,7 @@ from ringwise.apps.live_moves import (
     send,
     state_in,
 )
+from ringwise.framework.job import Job
 from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
@@ -28,11 +29,13 @@ from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
+from ringwise.scheduler.defragment.search import NoPlan, Planner
 from ringwise.wellknown import MOVABLE
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, run
 from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of, submit
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig
 
 CONFIG_MAPS = "/api/v1/configmaps"
 PLAN = "kube-system/ringwise-move-plan"
@@ -190,6 +193,26 @@ def test_a_plan_that_cannot_be_read_is_named(text: str) -> None:
     found = Findings("test")
     move_plan_from_data({"plan.json": text}, found)
     assert found.errors
+
+
+def test_a_queue_whose_first_job_uses_up_the_search_does_not_keep_others_from_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rig, _ = fragmented()
+    rig.queue("other")
+    submit(rig, "wide", chips=8, queue="other")
+    rig.run()
+    asked: list[str] = []
+
+    def find(_: Planner, job: Job) -> NoPlan:
+        asked.append(job.queue)
+        return NoPlan(PLAN_TOO_COSTLY(job=job.key))
+
+    monkeypatch.setattr(Planner, "find", find)
+    for minute in range(2):
+        assert automatic_plan(rig.machine.view, rig.now + minute * INTERVAL * SECOND) is None
+    assert sorted(asked[:2]) == sorted(asked[2:]) == ["default", "other"]
+    assert asked[0] != asked[2]
 
 
 class Answering(Aside):

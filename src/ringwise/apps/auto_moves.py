@@ -60,7 +60,11 @@ def automatic_plan(
 def plans_for_heads(
     view: SchedulerView, now: int, budgets: Sequence[DisruptionBudget] = ()
 ) -> list[MovePlan]:
-    """Plans for the first job of each queue that keep the limits, whether or not they pay."""
+    """Plans for the first job of each queue that keep the limits, whether or not they pay.
+
+    All queues share the steps of a search, and one large gang may use them up: each time another queue is
+    the first.
+    """
     left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
     lately = {one.owner for one in view.moves.moved if one.at > now - again}
 
@@ -71,12 +75,13 @@ def plans_for_heads(
 
     found: list[MovePlan] = []
     with planning(view, now, permit, disruption_budgets=budgets) as planner:
-        queues: set[str] = set()
+        heads: dict[str, Job] = {}
         for job in planner.waiting():
-            if job.queue in queues or not waits_for_room(job):
-                continue
-            queues.add(job.queue)
-            plan = planner.find(job)
+            if waits_for_room(job):
+                heads.setdefault(job.queue, job)
+        first = now // (INTERVAL * _SECOND) % max(1, len(heads))
+        for queue in (*sorted(heads)[first:], *sorted(heads)[:first]):
+            plan = planner.find(heads[queue])
             if isinstance(plan, MovePlan) and 0 < plan.moved_chips <= left:
                 found.append(plan)
     return found
