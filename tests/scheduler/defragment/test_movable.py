@@ -104,7 +104,13 @@ def test_pods_that_are_tied_to_their_nodes(kind: str) -> None:
 
 def test_a_job_of_kubernetes_counts_evictions_as_failures() -> None:
     owner = Owner("Job", "batch", "uid-of-batch", "batch/v1")
-    assert refusal(rig_with(owner=owner)) == "eviction-counts-as-failure"
+    rig = rig_with(owner=owner)
+    assert refusal(rig) == "eviction-counts-as-failure"
+    # Its podFailurePolicy and the failures that are left are not known here: no change of them would help.
+    view = rig.machine.view
+    found = not_movable(view, view.jobs["default/train"], rig.now)
+    assert found is not None
+    assert not found.kind.cures
 
 
 @pytest.mark.parametrize("event", ["PodEvicted", "PodFailed", "*", "Unknown"])

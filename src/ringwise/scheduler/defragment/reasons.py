@@ -56,7 +56,7 @@ EVICTION_COUNTS_AS_FAILURE = ReasonKind(
     "eviction-counts-as-failure",
     Stage.GANG,
     "{job} is not moved: its Job counts an evicted pod as a failure, {why}",
-    ("let podFailurePolicy ignore pods with the condition DisruptionTarget",),
+    (),
     _JOB_CHANGED,
 )
 BUDGET_FORBIDS_MOVE = ReasonKind(
