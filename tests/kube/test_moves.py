@@ -116,7 +116,7 @@ def test_a_plan_is_sent_and_followed_to_its_end() -> None:
 
             result = await follow(client, plan, clock=InstantClock(), tell=tell)
             assert (result["outcome"], result["job"]) == ("done", "default/big")
-            assert told == ["waiting for the scheduler", "0 of 1 pods are gone"]
+            assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
 
     run(test())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.live_plan import EndedPlan, LivePlan
 from ringwise.scheduler.explain.why import expected_start
@@ -36,4 +37,4 @@ def progress_of(live: LivePlan | None) -> str:
     if live is None:
         return "waiting for the scheduler"
     pods = [pod for _, _, pod in live.moving_pods()]
-    return f"{sum(pod.gone for pod in pods)} of {len(pods)} pods are gone"
+    return f"{sum(pod.gone for pod in pods)} of {counted(pods, 'pod')} gone"

@@ -123,10 +123,10 @@ def move_cures(search: CureSearch) -> Iterator[Cure]:
         return
     moved = plan.moved_jobs
     first = view.jobs[moved[0]]
-    what = f"job {first.namespace}/{first.name} moved" if len(moved) == 1 else f"{len(moved)} jobs moved"
+    what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")
     name = f"{job.namespace}/{job.name}"
     # The room that the moves make is kept for this job, whoever is ahead of it.
-    yield Cure("moves", f"if {what} to other places (`ringwise defrag --plan --for {name}`)")
+    yield Cure("moves", f"if {what} moved to other places (`ringwise defrag --plan --for {name}`)")
 
 
 def wait_cures(search: CureSearch) -> Iterator[Cure]:
