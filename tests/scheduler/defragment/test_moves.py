@@ -551,14 +551,6 @@ def test_M1_F1_the_record_has_a_bound_whatever_tenants_call_their_jobs() -> None
     assert len(moves.moved) <= MAX_MOVED
 
 
-def test_M1_F1_a_plan_that_is_too_large_for_the_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    rig, plan = fragmented()
-    monkeypatch.setattr("ringwise.scheduler.defragment.moves.MAX_PLANS_DOCUMENT", 500)
-    assert [one for one in apply(rig, plan) if isinstance(one, DeletePod)] == []
-    assert ended(rig).outcome == REFUSED
-    assert "too large for the record" in ended(rig).why
-
-
 def test_M1_F1_no_more_plans_are_read_than_can_be_written() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
