@@ -562,6 +562,13 @@ def test_M1_F1_no_more_plans_are_read_than_can_be_written() -> None:
     assert len(moves_of(other).plans) == MAX_PLANS
 
 
+def test_M1_F1_a_moved_job_of_the_record_counts_from_now_on_at_the_latest() -> None:
+    rig, _ = fragmented()
+    text = json.dumps({"version": 1, "moved": [["a", 10**30, 3], ["b", 1, -(10**9)]]})
+    moves_of(rig).restore(text, rig.now)
+    assert moves_of(rig).moved == [MovedJob("a", rig.now, 3), MovedJob("b", 1, 0)]
+
+
 def test_M1_a_plan_that_was_sent_long_ago_has_no_effect() -> None:
     rig, plan = fragmented()
     apply(rig, replace(plan, made=rig.now - 601 * SECOND))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ringwise.durations import duration_text
@@ -631,7 +632,8 @@ class Moves(Component):
         for ended in _each(found.get("ended"), read_ended):
             self.ended.setdefault(ended.id, ended)
         for moved in _each(found.get("moved"), lambda one: MovedJob(str(one[0]), int(one[1]), int(one[2]))):
-            self.moved.append(moved)
+            # Nor so far ahead that automatic moves would rest for ever; and no move gives chips back.
+            self.moved.append(replace(moved, at=min(moved.at, now), chips=max(0, moved.chips)))
         del self.moved[:-MAX_MOVED]
         for live in self.plans.values():
             for moving, uid, pod in live.moving_pods():
