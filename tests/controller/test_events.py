@@ -163,6 +163,19 @@ def test_15_a_job_that_is_moved_takes_its_pod_group_along() -> None:
         assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == [after]
 
 
+def test_chips_that_a_job_holds_stay_in_the_queue_that_gave_them() -> None:
+    """A job whose pods are placed and do not start waits as its phase says; it must not exceed a limit so."""
+    job = job_of(queue="small")
+    controller, pods = with_pods(job)
+    placed = [replace(pod, node="node-1") for pod in pods]
+    group = replace(pod_group_of(job), phase="Inqueue")
+    changed = replace(job, queue="full")
+    said = controller.handle([PodGroupSeen(group), *map(PodSeen, placed), VcJobSeen(changed)], 2)
+    assert "full" not in [command.group.queue for command in said if isinstance(command, CreateGroup)]
+    said = controller.handle([PodGone(pod.uid) for pod in placed], 3)
+    assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == ["full"]
+
+
 def test_a_lost_status_is_written_again() -> None:
     controller, _ = with_pods(job_of())
     stale = job_of()

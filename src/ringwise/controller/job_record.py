@@ -107,6 +107,10 @@ class JobRecord:
             if pod.owner is not None and pod.owner.uid == uid:
                 yield pod
 
+    @property
+    def holds_nodes(self) -> bool:
+        return any(pod.node and pod.phase not in ("Succeeded", "Failed") for pod in self.own_pods())
+
     def current_pods(self) -> list[Pod]:
         """Pods of the present attempt that are not terminating, in task order."""
         version = str(self.version)

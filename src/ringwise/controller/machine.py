@@ -448,6 +448,10 @@ class Controller:
             if group is not None and wanted.queue == DEFAULT_QUEUE and not record.moved:
                 # A webhook may give another one to groups that name none.
                 wanted = replace(wanted, queue=group.queue)
+            if group is not None and wanted.queue != group.queue and record.holds_nodes:
+                # Chips that it holds count for the queue that gave them, until no pod has a node.
+                wanted = replace(wanted, queue=group.queue)
+                record.group_requested = None
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:
