@@ -17,7 +17,6 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.lab.queries import LabAnswers
 from ringwise.apps.replay import replay
-from ringwise.cli.exit_codes import ExitCode
 from ringwise.embed.clock import SECOND
 from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.defragment.live_plan import DONE
@@ -219,29 +218,6 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
         assert "\n8 chips are kept for it until it can start\n" in said
 
 
-def test_defrag_apply_that_is_interrupted_names_a_command_that_tells_the_rest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("ringwise.cli.act.moving._follow_in_lab", interrupted)
-    with running(tmp_path, nodes(2)):
-        terminal = Terminal(tmp_path)
-        submitted(terminal)
-        said = terminal.run("defrag --apply --yes")
-        assert said.exit_code == ExitCode.INTERRUPTED
-        command = said.stderr.partition("what becomes of it: ringwise ")[2]
-        terminal.ok("advance 1m")
-        assert "it could start because lab/small moved" in terminal.ok(command)
-        # M1: a move is no fault, and nothing of the job that waited was restarted.
-        entries = terminal.json(command)["entries"]
-        assert [one["text"] for one in entries if one["kind"] == "move"] == [
-            "lab/small moves so that it can start",
-            "it could start because lab/small moved",
-        ]
-
-
 def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:
     with running(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
@@ -263,3 +239,11 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
         assert "goes on without this command" in ran.stderr
         terminal.ok("advance 30s")
         assert terminal.seats()["lab/big-worker-0"][0] == before[0]
+        # The command that is named tells the rest.
+        command = ran.stderr.partition("what becomes of it: ringwise ")[2]
+        entries = terminal.json(command)["entries"]
+        # M1: a move is no fault, and nothing of the job that waited was restarted.
+        assert [one["text"] for one in entries if one["kind"] == "move"] == [
+            "lab/small moves so that it can start",
+            "it could start because lab/small moved",
+        ]
