@@ -11,9 +11,20 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
-from ringwise.scheduler.defragment.live_plan import DONE, FAILED, REFUSED, EndedPlan, MovedJob
+from ringwise.scheduler.defragment.live_plan import (
+    DONE,
+    FAILED,
+    REFUSED,
+    EndedPlan,
+    MovedJob,
+    most_bytes,
+    plain_live,
+)
 from ringwise.scheduler.defragment.moves import LIMIT, MAX_DOCUMENT, MAX_MOVED, MAX_PLANS, Moves
+from ringwise.scheduler.defragment.search import NoPlan, find_plan
 from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.faults.bounded_texts import compact
+from ringwise.state.loads import load_of
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
 from tests.scheduler.rig import CHIP, SECOND, Rig
@@ -387,6 +398,33 @@ def test_M1_a_gang_that_has_grown_since_is_not_torn_apart() -> None:
         REFUSED,
         "default/gang-1 is of a gang that would move without it",
     )
+
+
+@pytest.mark.parametrize("largest", [1_000, 4_000, 10_000])
+def test_M1_a_plan_that_is_shown_is_not_refused_for_its_size(
+    monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    for part in ("search", "moves"):
+        monkeypatch.setattr(f"ringwise.scheduler.defragment.{part}.MAX_PLANS_DOCUMENT", largest)
+    rig = Rig(41)
+    for name, chips in (("small", 1), ("other", 4), ("filler", 4)):
+        submit(rig, name, chips=chips)
+        rig.run()
+    rig.end("other")
+    submit(rig, "big", pods=40, chips=8)
+    rig.run()
+    view = rig.machine.view
+    found = find_plan(view, view.jobs["default/big"], rig.now)
+    if isinstance(found, NoPlan):
+        assert largest < 10_000
+        assert "a plan with 41 pods is too large" in found.reason.message
+        return
+    apply(rig, replace(found, id="plan-1", made=rig.now))
+    assert list(moves_of(rig).plans) == ["plan-1"]
+    (live,) = moves_of(rig).plans.values()
+    pods = {pod.uid: pod for pod in rig.pods.values()}
+    loads = {pod.uid: load_of((pods[pod.uid].cls,)) for pod in (*found.room, *found.moves[0].pods)}
+    assert len(compact(plain_live(live)).encode()) < most_bytes(live.plan, loads)
 
 
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:

@@ -9,11 +9,16 @@ from typing import Any
 from ringwise.framework.job import PlannedPlace
 from ringwise.messages.move_plan import MovePlan, PlannedPod, plain_plan, read_plan
 from ringwise.records import dataclass
+from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.scheduler.faults.rescheduling import plain_load, read_load
 from ringwise.state.loads import Load
 from ringwise.topology.chips import mask_of
 
 DONE, FAILED, REFUSED = "done", "failed", "refused"
+#: Bytes of all plans that are carried out, in the record; what does not fit is neither shown nor accepted.
+MAX_PLANS_DOCUMENT = 80 * 1024
+#: Bytes of a plan and of each of its jobs that are not known before it is accepted: owners, times.
+_UNKNOWN = 500
 
 
 @dataclass(slots=True)
@@ -146,6 +151,17 @@ def plain_live(live: LivePlan) -> dict[str, Any]:
             for job in live.jobs
         ],
     }
+
+
+def most_bytes(plan: MovePlan, loads: Mapping[str, Load]) -> int:
+    """At most what the plan needs in the record once it is accepted; `loads` by the uids of its pods."""
+    room = [[pod.node, plain_load(loads[pod.uid])] for pod in plan.room]
+    moves = [
+        [move.job, move.job, [[pod.uid, plain_load(loads[pod.uid]), False] for pod in move.pods]]
+        for move in plan.moves
+    ]
+    text = compact([plain_plan(plan), room, moves])
+    return len(text.encode()) + _UNKNOWN * (1 + len(moves))
 
 
 def read_live(given: Mapping[str, Any]) -> LivePlan:

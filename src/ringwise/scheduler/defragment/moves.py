@@ -35,6 +35,7 @@ from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.defragment.live_plan import (
     DONE,
     FAILED,
+    MAX_PLANS_DOCUMENT,
     REFUSED,
     EndedPlan,
     LivePlan,
@@ -70,8 +71,6 @@ MAX_AGE = 600 * _SECOND
 #: Bytes: what the other documents of its ConfigMap leave of 1 MiB. A record that is too large is never
 #: written, and pods are deleted only after it is.
 MAX_DOCUMENT = 120 * 1024
-#: Bytes of all plans that are carried out; one that does not fit is refused.
-MAX_PLANS_DOCUMENT = 80 * 1024
 #: Bytes that ended plans leave to the moved jobs: the last ones count for the limits of automatic moves.
 _FOR_MOVED = 10 * 1024
 #: Characters of what the API server says about an eviction.

@@ -36,6 +36,7 @@ from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.records import dataclass
+from ringwise.scheduler.defragment.live_plan import MAX_PLANS_DOCUMENT, most_bytes
 from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_WORSE,
@@ -48,6 +49,7 @@ from ringwise.scheduler.defragment.reasons import (
 from ringwise.scheduler.defragment.units import NOTHING, Cost, Unit, Units, plus
 from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.loads import load_of
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import ACCELERATOR_TYPE
@@ -309,7 +311,12 @@ class _Search:
             if len(staying) > _NAMED:
                 hints.append(f"{counted(len(staying) - _NAMED, 'more job')} must stay")
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text).with_hints(hints))
-        return self._plan(found)
+        plan = self._plan(found)
+        pods = [one.pod for one in (*found.room, *found.targets.values())]
+        if most_bytes(plan, {pod.uid: load_of((pod.cls,)) for pod in pods}) > MAX_PLANS_DOCUMENT:
+            text = f"a plan with {len(pods)} pods is too large for the record of the scheduler"
+            return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
+        return plan
 
     def _no_plan_needed(self) -> Reason | None:
         """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
