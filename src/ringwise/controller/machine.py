@@ -455,7 +455,7 @@ class Controller:
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))
         if group is None:
-            record.wake_at(record.group_requested + RETRY_AFTER)
+            record.wake_at((record.group_requested or now) + RETRY_AFTER)
             return
         if group.phase in ("", "Pending"):
             return
