@@ -31,7 +31,7 @@ from ringwise.wellknown import (
 
 #: Seconds between two looks at a plan, and how long a scheduler may take to accept it.
 POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
-NOT_TAKEN = "no scheduler has taken the plan: does one of this version run?"
+NOT_TAKEN = "no scheduler has taken the plan: does one of this version run, with your time?"
 _RECORD = f"ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 NOT_KNOWN = f"what became of the plan does not stand in {_RECORD} any more; the events of the jobs say it"
 

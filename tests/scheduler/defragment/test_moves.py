@@ -427,6 +427,14 @@ def test_M1_a_plan_that_is_shown_is_not_refused_for_its_size(
     assert len(compact(plain_live(live)).encode()) < most_bytes(live.plan, loads)
 
 
+def test_M1_who_asks_for_a_plan_again_is_told_that_jobs_move_already() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    found = find_plan(rig.machine.view, rig.machine.view.jobs["default/big"], rig.now)
+    assert isinstance(found, NoPlan)
+    assert found.reason.message == "1 job moves already so that default/big can start"
+
+
 def test_M1_a_plan_that_is_seen_again_is_carried_out_once() -> None:
     rig, plan = fragmented()
     apply(rig, plan)

@@ -119,6 +119,13 @@ MOVED_LATELY = ReasonKind(
     ("wait", "set `move-again-after` in the configuration to a shorter time"),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
+MOVES_UNDER_WAY = ReasonKind(
+    "moves-under-way",
+    Stage.GANG,
+    "{moved:job} {moved:=moves|move} already so that {job} can start",
+    (),
+    CAPACITY | _TIME,
+)
 NOT_WAITING = ReasonKind(
     "not-waiting",
     Stage.GANG,

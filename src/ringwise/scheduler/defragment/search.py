@@ -40,6 +40,7 @@ from ringwise.scheduler.defragment.live_plan import MAX_PLANS_DOCUMENT, most_byt
 from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
 from ringwise.scheduler.defragment.reasons import (
     MOVE_IS_WORSE,
+    MOVES_UNDER_WAY,
     NO_MOVES_HELP,
     NOT_ENOUGH_FREE,
     NOT_WAITING,
@@ -321,6 +322,9 @@ class _Search:
     def _no_plan_needed(self) -> Reason | None:
         """The cheap tests first: what keeps the job waiting, and whether enough chips are free."""
         job, session = self._job, self._session
+        for live in self._view.moves.plans.values():
+            if live.plan.job == job.key and not live.failed:
+                return MOVES_UNDER_WAY(job=name_of(job), moved=len(live.plan.moved_jobs))
         obstacle = self._what_if.obstacle(session, job)
         if obstacle is not None:
             return obstacle
