@@ -315,7 +315,7 @@ class _Search:
         plan = self._plan(found)
         pods = [one.pod for one in (*found.room, *found.targets.values())]
         if most_bytes(plan, {pod.uid: load_of((pod.cls,)) for pod in pods}) > MAX_PLANS_DOCUMENT:
-            text = f"a plan with {len(pods)} pods is too large for the record of the scheduler"
+            text = f"a plan with {counted(pods, 'pod')} is too large for the record of the scheduler"
             return NoPlan(NO_MOVES_HELP(job=name_of(job), why=text))
         return plan
 
