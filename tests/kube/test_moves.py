@@ -25,12 +25,16 @@ from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.text.errors import Findings
+from ringwise.messages import events as ev
 from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.defragment.heads import asked_by_heads
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, Planner
+from ringwise.state.model import Owner
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import MOVABLE
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, run
@@ -72,6 +76,22 @@ def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> No
     adapter.count(seen)
     assert seen.plans[1:] == [({"planned": 0, "done": 1, "failed": 0}, plan.saving)]
     assert seen.unusable == {CHIP: 0}
+
+
+def test_chips_that_pods_will_ask_for_which_are_not_created_yet_are_counted() -> None:
+    """An undone gang: its pods are gone, and the vcjob's controller has not created them again."""
+    rig = Rig(1)
+    submit(rig, "small", chips=1)
+    rig.run()
+    rig.submit("big", chips=8, owner=Owner("Job", "big", "uid-of-big"))
+    rig.run()
+    template = PodTemplate(rig.pods["big-0"].cls, chip_containers=1)
+    rig.tell(ev.VcJobSeen(VcJob("default", "big", "uid-of-big", (Task("worker", 1, 1, template),), 1)))
+    rig.gone("big-0")
+    rig.run()
+    (job,) = [one for one in rig.machine.view.jobs.values() if one.name == "big"]
+    assert (len(job.pods), len(job.prospective)) == (0, 1)
+    assert asked_by_heads(rig.machine.view) == {CHIP: [8]}
 
 
 def test_metrics_of_moves() -> None:

@@ -20,6 +20,7 @@ from ringwise.kubeclient.clock import RealClock
 from ringwise.kubeclient.config import Access
 from ringwise.messages.commands import Command, Evict
 from ringwise.messages.events import Event, ReschedulingRead
+from ringwise.metrics.prometheus import Metrics
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CHIP,
@@ -355,6 +356,26 @@ def test_a_replica_that_leads_at_once_lists_every_kind_once() -> None:
             once = {path: count for path, count in lists.items() if "/leases/" not in path}
             assert {count for path, count in once.items() if not path.endswith("/configmaps")} <= {1, 2}
             assert once["/api/v1/nodes"] == 2
+
+    run(test())
+
+
+def test_metrics_that_cannot_be_counted_end_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[object] = []
+
+    def count(adapter: SchedulerAdapter, observer: Metrics) -> None:
+        counted.append(observer)
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(SchedulerAdapter, "count", count)
+
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            async with running(client, clock=InstantClock()):
+                await until(lambda: bool(counted))
+                api.put(PODS, pod("train", 1))
+                await until(lambda: len(bound(api)) == 1)
 
     run(test())
 

@@ -405,8 +405,15 @@ class CoreThread:
         if moment - self._counted >= COUNT_INTERVAL:
             self._counted = moment
             for machine in self._machines:
-                machine.count(self._observer)
+                self._count(machine)
         return True
+
+    def _count(self, machine: MachineAdapter) -> None:
+        try:
+            machine.count(self._observer)
+        except Exception:
+            # What is only counted must not end what decides.
+            _LOG.exception("the metrics are not counted")
 
     def _hand_over(self, commands: list[Command]) -> None:
         self._advances = self._advances or any(map(_advances, commands))

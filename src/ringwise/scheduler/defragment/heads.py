@@ -27,7 +27,8 @@ def asked_by_heads(view: SchedulerView) -> dict[str, list[int]]:
                 heads[job.queue] = job
     found: dict[str, list[int]] = {}
     for job in heads.values():
-        chips = sum(pod.cls.chips for pod in job.in_order if view.is_pending(pod))
+        # The pods of a vcjob are created when it is admitted: until then all that will be ask for chips.
+        chips = sum(pod.cls.chips for pod in job.in_order if not job.pods or view.is_pending(pod))
         if chips and job.policy is not None:
             found.setdefault(job.policy.resource, []).append(chips)
     return found
