@@ -6,7 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 USER_STAMP := $(VENV)/.installed
 STAMP := $(VENV)/.developer
-WORKERS ?= 2
+# Tests wait now and then, so three processes keep two cores busy; each story process has a control plane or a browser.
+WORKERS ?= 3
+STORY_WORKERS ?= 2
 BENCHES ?= decide switches superpods cycle bounded answers faults list simulate start soak web
 BENCH_OUTPUT ?= table
 UV_VERSION := 0.13.7
@@ -17,7 +19,7 @@ NO_BROWSER := no Chromium is found; Debian has it as the package chromium, RINGW
 # Where it is set, as in many images, every process compiles all sources anew: more than half of its start.
 unexport PYTHONDONTWRITEBYTECODE
 # Each worker takes from the others when it has no tests left, and what a module shares is made once.
-IN_PARALLEL := -n $(WORKERS) --dist=worksteal
+IN_PARALLEL := --dist=worksteal -n
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint style types lint-page format bench docs \
@@ -44,7 +46,7 @@ demo: $(USER_STAMP) ## show Ringwise at work on a sample cluster
 test: style ## all checks and all tests
 	@echo "== tests, and types beside them"
 	@mkdir -p build; $(BIN)/mypy > build/types.log 2>&1 & types=$$!; \
-	  $(BIN)/python -m pytest -q $(IN_PARALLEL); tests=$$?; \
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS); tests=$$?; \
 	  wait $$types; types=$$?; echo "== types"; cat build/types.log; test $$tests$$types = 00
 
 test-cluster: $(STAMP) ## user stories on a real control plane; its programs are found, or built once with Go
@@ -52,9 +54,9 @@ test-cluster: $(STAMP) ## user stories on a real control plane; its programs are
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
-	  $(BIN)/python -m pytest -q $(IN_PARALLEL) tests/deploy/test_manifests.py tests/deploy/test_chart.py
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS) tests/deploy/test_manifests.py tests/deploy/test_chart.py
 	@echo "== user stories on a cluster"
-	@$(BIN)/python -m pytest -q $(IN_PARALLEL) -m "cluster and not alone" tests/cluster
+	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(STORY_WORKERS) -m "cluster and not alone" tests/cluster
 	@echo "== faults, pauses and large objects: one story at a time"
 	@$(BIN)/python -m pytest -q -m "cluster and alone" tests/cluster
 	@$(MAKE) --no-print-directory test-node
@@ -72,7 +74,7 @@ test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects th
 test-browser: $(STAMP) ## stories on the dashboard's page in a Chromium, if one is found
 	@echo "== the page in a browser"
 	@if $(FIND_BROWSER); then $(MAKE) --no-print-directory $(BROWSER_STAMP) && \
-	  $(BIN)/python -m pytest -q $(IN_PARALLEL) -m browser tests/web/browser; \
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(STORY_WORKERS) -m browser tests/web/browser; \
 	else echo "   skipped: $(NO_BROWSER)"; fi
 
 pictures: $(STAMP) ## make the pictures of the dashboard in docs/pictures; a Chromium is needed
