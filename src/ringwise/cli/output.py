@@ -167,6 +167,21 @@ def stop(*lines: object, code: int = ExitCode.BAD_INPUT) -> click.exceptions.Exi
     return click.exceptions.Exit(code)
 
 
+def confirm(question: str, verb: str) -> None:
+    """Ask before pods are evicted; whoever does not agree, or cannot answer, ends the command."""
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as abort:
+        complain("")
+        if isinstance(abort.__context__, KeyboardInterrupt):
+            raise stop("nothing was changed", code=ExitCode.INTERRUPTED) from None
+        raise stop(
+            f"ringwise: nothing was changed: there is no answer; --yes {verb} without asking"
+        ) from None
+    if not agreed:
+        raise stop("nothing was changed", code=ExitCode.FAILED)
+
+
 def has_grpc() -> bool:
     """Whether what the device plugin needs is installed."""
     from importlib.util import find_spec

@@ -32,6 +32,7 @@ from ringwise.cli.output import (
     board_option,
     complain,
     configuration_option,
+    confirm,
     output_option,
     spinner,
     stop,
@@ -135,7 +136,7 @@ def before_draining(answer: dict[str, Any], yes: bool) -> list[str]:
         complain(*(f"note: {_loss_text(job)}" for job in going if job["not_restarted"]))
     elif going:
         complain(*(f"  {line}" for line in map(_loss_text, going)))
-        _ask(answer)
+        confirm(f"drain {answer['target']} and evict {counted(answer['pods'], 'pod')}?", "drains")
     return [_key(job) for job in going]
 
 
@@ -150,19 +151,6 @@ def _key(job: dict[str, Any]) -> str:
 def _stays_text(job: dict[str, Any]) -> str:
     """Of a job that a drain leaves (F4)."""
     return f"{_key(job)} stays, because it could not be completed: {job['stays']} (--force evicts it)"
-
-
-def _ask(answer: dict[str, Any]) -> None:
-    pods = counted(answer["pods"], "pod")
-    try:
-        agreed = click.confirm(f"drain {answer['target']} and evict {pods}?", err=True)
-    except click.Abort as abort:
-        complain("")
-        if isinstance(abort.__context__, KeyboardInterrupt):
-            raise stop("nothing was changed", code=ExitCode.INTERRUPTED) from None
-        raise stop("ringwise: nothing was changed: there is no answer; --yes drains without asking") from None
-    if not agreed:
-        raise stop("nothing was changed", code=ExitCode.FAILED)
 
 
 def _loss_text(job: dict[str, Any]) -> str:

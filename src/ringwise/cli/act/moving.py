@@ -18,7 +18,7 @@ from ringwise.cli.ask.queries import (
     target_cluster,
 )
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import complain, spinner, stop
+from ringwise.cli.output import complain, confirm, spinner, stop
 from ringwise.grammar import counted
 
 if TYPE_CHECKING:
@@ -59,15 +59,7 @@ def _before_moving(document: DefragPlanDocument, plans: list[MovePlan], yes: boo
         f"{move['namespace']}/{move['name']}" for plan in document["plans"] for move in plan["moves"]
     )
     pods = sum(len(move.pods) for plan in plans for move in plan.moves)
-    try:
-        agreed = click.confirm(f"move {', '.join(names)} and evict {counted(pods, 'pod')}?", err=True)
-    except click.Abort as abort:
-        complain("")
-        if isinstance(abort.__context__, KeyboardInterrupt):
-            raise stop("nothing was changed", code=ExitCode.INTERRUPTED) from None
-        raise stop("ringwise: nothing was changed: there is no answer; --yes moves without asking") from None
-    if not agreed:
-        raise stop("nothing was changed", code=ExitCode.FAILED)
+    confirm(f"move {', '.join(names)} and evict {counted(pods, 'pod')}?", "moves")
     return True
 
 
