@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -70,7 +70,7 @@ class MortalLoop(EmbeddedLoop):
         self._is_schedulers = decider is self.scheduler
         return super()._call(decider, watch, extra, always=always)
 
-    def _apply(self, commands: list[Command]) -> None:  # type: ignore[override]
+    def _apply(self, commands: Iterable[Command]) -> None:
         for command in commands:
             if self._is_schedulers:
                 if self.carried_out == self.dies_at or self.random.random() < self.die:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -112,7 +112,7 @@ class Storm(EmbeddedLoop):
         self._is_schedulers = decider is self.scheduler
         return super()._call(decider, watch, extra, always=always)
 
-    def _apply(self, commands: list[Command]) -> None:  # type: ignore[override]
+    def _apply(self, commands: Iterable[Command]) -> None:
         for command in commands:
             if isinstance(command, DeletePod) and command.fault:
                 if self.random.random() < self.refuse:
