@@ -37,6 +37,7 @@ class Trigger(enum.Enum):
     __hash__ = object.__hash__
 
     CHIPS_FREED = "chips freed"
+    POD_PLACED = "a pod got its place"
     NODE_ADDED = "node added or uncordoned"
     NODE_CHANGED = "node labels, taints or resources changed"
     HEALTH_CHANGED = "chip health changed"

@@ -184,6 +184,42 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: "
         "is missing",
     ),
+    "a spread without a skew": (
+        with_spec(topologySpreadConstraints=[{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),
+        "spec.topologySpreadConstraints[0].maxSkew: must be a whole number of 1 or more, got 0",
+    ),
+    "an unknown kind of spread": (
+        with_spec(
+            topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "Maybe"}]
+        ),
+        "spec.topologySpreadConstraints[0].whenUnsatisfiable: must be one of DoNotSchedule, ScheduleAnyway,"
+        ' got "Maybe"',
+    ),
+    "the fewest domains of a preference": (
+        with_spec(
+            topologySpreadConstraints=[
+                {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "ScheduleAnyway", "minDomains": 2}
+            ]
+        ),
+        "spec.topologySpreadConstraints[0].minDomains: is allowed only with whenUnsatisfiable: DoNotSchedule",
+    ),
+    "a spread over nothing": (
+        with_spec(topologySpreadConstraints=[{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]),
+        "spec.topologySpreadConstraints[0].topologyKey: is missing",
+    ),
+    "labels of the pod without a selector": (
+        with_spec(
+            topologySpreadConstraints=[
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "matchLabelKeys": ["app"],
+                }
+            ]
+        ),
+        "spec.topologySpreadConstraints[0].matchLabelKeys: must not be set without labelSelector",
+    ),
     "a negative allocatable": (
         node_with({ASCEND: "-1"}),
         f'status.allocatable[{ASCEND}]: must be a whole number of 0 to 3600, got "-1"',

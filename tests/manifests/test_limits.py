@@ -44,9 +44,32 @@ def pod_affinity(name: str, kind: str, terms: int, size: int = 1, values: int = 
     return {name: {kind: [one if kind == REQUIRED else {"weight": 1, "podAffinityTerm": one}] * terms}}
 
 
+SPREAD = "topologySpreadConstraints"
+
+
+def spread_over(key: str, wanted: list[Plain] | None = None) -> Plain:
+    return {
+        "topologyKey": key,
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchExpressions": wanted or []},
+    }
+
+
 #: A part of a pod's spec with so many of what a limit counts.
 SPECS: list[tuple[str, ObjectLimit, Any]] = [
     ("nodeSelector", limits.SELECTOR, lambda most: {"nodeSelector": labels(most)}),
+    ("spread constraints", limits.SPREAD, lambda most: {SPREAD: [spread_over(f"k{n}") for n in range(most)]}),
+    (
+        "expressions of a spread constraint",
+        limits.REQUIREMENTS,
+        lambda most: {SPREAD: [spread_over("zone", expressions(most))]},
+    ),
+    (
+        "values of spread constraints",
+        limits.VALUES,
+        lambda most: {SPREAD: [spread_over("zone", expressions(1, most))]},
+    ),
     ("tolerations", limits.TOLERATIONS, lambda most: {"tolerations": [{"operator": "Exists"}] * most}),
     (
         "required node terms",

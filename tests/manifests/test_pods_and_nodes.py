@@ -22,6 +22,7 @@ from ringwise.state.model import (
     Requirement,
     Taint,
     Toleration,
+    TopologySpread,
 )
 from ringwise.topology.switches import SwitchTopology
 from tests.manifests.builders import (
@@ -201,6 +202,55 @@ def test_rules_for_nodes_and_pods() -> None:
     )
     # No selector at all matches no pod, unlike an empty one.
     assert cls.pod_affinity[0].selector[0].values == ()
+
+
+def test_spread_constraints() -> None:
+    evenly: dict[str, Any] = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    cls = spec_of(
+        topologySpreadConstraints=[
+            {**evenly, "labelSelector": {"matchLabels": {"app": "a"}}, "minDomains": 3},
+            {
+                **evenly,
+                "topologyKey": "rack",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "nodeAffinityPolicy": "Ignore",
+                "nodeTaintsPolicy": "Honor",
+            },
+        ]
+    )
+    first, second = cls.spread
+    app = Requirement("app", "In", ("a",))
+    assert first == TopologySpread(PodTerm("zone", (app,)), 2, required=True, min_domains=3)
+    assert (second.required, second.selected_only, second.tolerated_only) == (False, False, True)
+    # No selector at all matches no pod.
+    assert second.term.selector[0].values == ()
+
+
+def test_own_labels_in_terms_are_those_of_the_pod() -> None:
+    """An API server has added them to the selector already; then they are not added twice."""
+    merged = {"matchExpressions": [{"key": "hash", "operator": "In", "values": ["1"]}]}
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": merged,
+        "matchLabelKeys": ["hash", "absent"],
+        "mismatchLabelKeys": ["tenant"],
+    }
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {},
+        "matchLabelKeys": ["hash"],
+    }
+    described = pod(labels={"hash": "1", "tenant": "x", "other": "y"})
+    described["spec"] |= {
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        "topologySpreadConstraints": [spread],
+    }
+    read = the_pod(described)
+    same, other = Requirement("hash", "In", ("1",)), Requirement("tenant", "NotIn", ("x",))
+    assert read.cls.pod_affinity == (PodTerm("zone", (same, other)),)
+    assert read.cls.spread[0].term == PodTerm("zone", (same,))
 
 
 def test_an_empty_node_term_matches_nothing() -> None:

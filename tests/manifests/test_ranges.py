@@ -35,7 +35,7 @@ def test_classes_that_no_pod_has_are_forgotten() -> None:
     for cpu in range(1, 101):
         resources = ResourcesWire(limits={"cpu": cpu})
         spec = PodSpecWire(containers=[ContainerWire(resources=resources)])
-        kept += [classes.of(spec, "spec", found)[0]]
+        kept += [classes.of(spec, {}, "spec", found)[0]]
         del kept[3:]
     gc.collect()
     assert len(classes) == len(kept) == 3

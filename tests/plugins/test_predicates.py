@@ -167,3 +167,7 @@ def test_arguments_turn_single_checks_off(switch: str, cls: PodClass, node: dict
 
 def test_the_switch_of_the_plugin_turns_all_of_it_off() -> None:
     assert refusal(pod_class_of(), option("predicates", {"predicate": False}), cordoned=True) is None
+
+
+def test_a_pod_with_resource_claims_fits_nowhere() -> None:
+    assert refusal(pod_class_of(resource_claims=1)) == "resource-claims-unsupported"

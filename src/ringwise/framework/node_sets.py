@@ -38,6 +38,8 @@ class NodeSets:
     def __init__(self) -> None:
         self._of: WeakKeyDictionary[PodClass, SelectedNodes] = WeakKeyDictionary()
         self._valid: tuple[int, frozenset[str]] = (-1, frozenset())
+        self._selected: WeakKeyDictionary[PodClass, int] = WeakKeyDictionary()
+        self._labels_version = -1
 
     def of(self, state: ClusterState, pod_class: PodClass) -> SelectedNodes:
         watched = state.shapes.watched
@@ -52,6 +54,23 @@ class NodeSets:
         found = self._of.get(pod_class)
         if found is None:
             found = self._of[pod_class] = _compile(state, pod_class, required, preferred)
+        return found
+
+    def selected(self, state: ClusterState, pod_class: PodClass) -> int:
+        """All nodes that a class of pods selects."""
+        if not pod_class.node_selector and not pod_class.node_terms:
+            return state.labels.known
+        if self._labels_version != state.labels.version:
+            self._labels_version = state.labels.version
+            self._selected.clear()
+        found = self._selected.get(pod_class)
+        if found is None:
+            compiled = _compile(state, pod_class, required=False, preferred=True)
+            found = state.labels.known
+            for nodes in (compiled.by_selector, compiled.by_terms):
+                if nodes is not None:
+                    found &= nodes
+            self._selected[pod_class] = found
         return found
 
 

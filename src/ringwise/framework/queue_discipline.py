@@ -162,7 +162,7 @@ def _plainly_fits(session: Session, job: Job) -> bool:
     if len(classes) > 1:
         return False
     (cls,) = classes
-    if cls.pod_affinity or cls.pod_anti_affinity or cls.host_ports:
+    if cls.pod_affinity or cls.pod_anti_affinity or cls.spread or cls.host_ports:
         return False
     fleet = session.state.fleets[policy.resource]
     selection = session.node_selection(job, next(iter(job.pods.values())))

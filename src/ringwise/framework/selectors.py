@@ -83,6 +83,15 @@ def nodes_in(state: ClusterState, key: str, domains: Collection[str]) -> int:
     return found
 
 
+def nodes_with_all(state: ClusterState, keys: Iterable[str]) -> int:
+    """The nodes that have a domain for each of these topology keys, as a set."""
+    found = state.labels.known
+    for key in keys:
+        if key != HOSTNAME:
+            found &= state.labels.with_label(key)
+    return found
+
+
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 

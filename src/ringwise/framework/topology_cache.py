@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ringwise.framework.affinity.domain_numbers import DomainNumbers
 from ringwise.framework.averse_pods import AversePods
 from ringwise.framework.node_sets import NodeSets
 from ringwise.framework.placed_labels import PlacedLabels
@@ -36,6 +37,8 @@ class TopologyCache:
         self.placed_labels = PlacedLabels()
         #: Placed pods that keep others away.
         self.averse_pods = AversePods()
+        #: Topology domains that spread constraints count.
+        self.domain_numbers = DomainNumbers()
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
         self.switch_topology = topology

@@ -5,8 +5,10 @@ affinity and taints are not normalised over the candidate nodes:
 
 - preferred node affinity: 100 x weight of the terms that hold / weight of all terms;
 - taints: 100 / (1 + untolerated PreferNoSchedule taints), so fewer is always better.
+- spread constraints with ScheduleAnyway: less by 100 x pods in the node's domains / the most of any node,
+  each domain with a weight that grows with the number of domains; a node without a topology key is the worst.
 
-Image locality and topology spread need data the model does not have; they add 0.
+Image locality needs data the model does not have; it adds 0.
 """
 
 from __future__ import annotations
@@ -22,10 +24,11 @@ from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
 from ringwise.framework.preferred_nodes import ScoredNodes
 from ringwise.framework.registry import PluginSpec
-from ringwise.framework.selectors import matches_labels, tolerates
+from ringwise.framework.selectors import matches_labels, nodes_with_all, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
+from ringwise.state.node_weights import NodeWeights
 from ringwise.wellknown import NVIDIA_GPU
 
 LEAST_REQUESTED = score_weight(
@@ -41,9 +44,7 @@ TAINT_TOLERATION = score_weight(
 IMAGE_LOCALITY = score_weight(
     "imagelocality.weight", 1, "weight of images that are on the node already", has_effect=False
 )
-POD_TOPOLOGY_SPREAD = score_weight(
-    "podtopologyspread.weight", 2, "weight of even spreading", has_effect=False
-)
+POD_TOPOLOGY_SPREAD = score_weight("podtopologyspread.weight", 2, "weight of preferred topology spread")
 
 #: In use after placing, and allocatable.
 Loads = Sequence[tuple[int, int]]
@@ -57,6 +58,7 @@ class Nodeorder:
         self._affinity = option.value(NODE_AFFINITY)
         self._pod_affinity = option.value(POD_AFFINITY)
         self._taints = option.value(TAINT_TOLERATION)
+        self._spread = option.value(POD_TOPOLOGY_SPREAD)
 
     def open(self, session: Session) -> None:
         self._session = session
@@ -101,6 +103,23 @@ class Nodeorder:
                 parts.append(
                     ScoredNodes(domains.numbers, lambda number: self._pod_affinity * 100 * number / spread)
                 )
+        if self._spread and any(not constraint.required for constraint in cls.spread):
+            parts += self._even(job, pod)
+        return parts
+
+    def _even(self, job: Job, pod: Pod) -> list[ScoredNodes]:
+        """Below 0 by the share of the most pods; a node that lacks a topology key has no domain to count."""
+        state, even = self._session.state, self._pod_affinity_counts.even(job, pod)
+        keys = {constraint.term.topology_key for constraint in pod.cls.spread if not constraint.required}
+        parts = []
+        if even.spread:
+            parts.append(ScoredNodes(even.numbers, lambda number: self._spread * 100 * number / even.spread))
+        known = state.labels.known
+        lacking = known & ~nodes_with_all(state, keys)
+        if lacking:
+            numbers = NodeWeights(known)
+            numbers.add(-1, lacking)
+            parts.append(ScoredNodes(numbers, lambda number: self._spread * 100 * number))
         return parts
 
     def _selected(self, cls: PodClass) -> SelectedNodes:

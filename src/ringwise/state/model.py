@@ -102,6 +102,22 @@ class PodTerm:
     weight: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class TopologySpread:
+    """A topology spread constraint: how many more pods than in the emptiest domain one domain may have."""
+
+    #: The topology key, and the pods that count: of the pod's own namespace.
+    term: PodTerm
+    max_skew: int
+    #: `DoNotSchedule`; else the most even domain is only preferred.
+    required: bool
+    #: With fewer domains than this the emptiest one counts as having no pod.
+    min_domains: int = 1
+    #: Only nodes that the pod selects, and only nodes whose taints it tolerates, count.
+    selected_only: bool = True
+    tolerated_only: bool = False
+
+
 class _FoundOnce:
     """Slots for values that follow from the fields and are needed with every decision."""
 
@@ -138,6 +154,9 @@ class PodClass(_FoundOnce):
     host_ports: tuple[tuple[str, str, int], ...] = ()
     #: Only init containers that end before the others start request chips; that is refused (D4).
     chips_before_start: bool = False
+    spread: tuple[TopologySpread, ...] = ()
+    #: Its claims of dynamic resource allocation, which nobody here allocates: with any it is not placed.
+    resource_claims: int = 0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
-from ringwise.state.model import Pod, PodClass, PodGroup, Queue, ResourceQuota
+from ringwise.state.model import (
+    Pod,
+    PodClass,
+    PodGroup,
+    PodTerm,
+    Queue,
+    Requirement,
+    ResourceQuota,
+    TopologySpread,
+)
 from tests.examples import examples
 from tests.scheduler.rig import CHIP, Rig
 
@@ -207,3 +216,40 @@ def test_what_a_complete_job_was_promised_beyond_its_use_wakes_the_next_job() ->
     rig.run()
     assert rig.nodes_of("one") == ["n1"]
     assert rig.groups["default/two"].phase == "Inqueue"
+
+
+WEB = (Requirement("app", "In", ("web",)),)
+
+
+@pytest.mark.parametrize("bound_by", ["us", "another scheduler"])
+@pytest.mark.parametrize(
+    "cls",
+    [
+        PodClass(cpu_milli=1, pod_affinity=(PodTerm("zone", WEB),)),
+        PodClass(
+            cpu_milli=1,
+            node_selector=(("zone", "a"),),
+            spread=(TopologySpread(PodTerm("zone", WEB), 1, required=True, selected_only=False),),
+        ),
+    ],
+    ids=["affinity", "spread"],
+)
+def test_a_pod_that_gets_its_place_wakes_jobs_that_wait_for_it(cls: PodClass, bound_by: str) -> None:
+    rig = Rig(actions=PLAIN, tiers=(Tier(tuple(PluginOption.of(name) for name in ALWAYS)),))
+    for name, zone in (("n1", "a"), ("n2", "b")):
+        rig.node(name, cpu_milli=10_000, labels={"zone": zone})
+    if cls.spread:
+        rig.put(Pod("first", "default", "first", PodClass(), "Running", "n1", labels={"app": "web"}))
+        rig.run()
+    labels = {"app": "web"} if cls.spread else {}
+    rig.put(Pod("waiting", "default", "waiting", cls, labels=labels))
+    rig.run()
+    assert rig.pods["waiting"].node is None
+    other = Pod("web", "default", "web", PodClass(cpu_milli=1, node_selector=(("zone", "b"),)))
+    other.labels = {"app": "web"}
+    if bound_by != "us":
+        other.node, other.phase, other.scheduler = "n2", "Running", "another"
+    rig.put(other)
+    rig.run()
+    places = {name: pod.node for name, pod in rig.pods.items()}
+    assert (places["web"], places["waiting"]) == ("n2", "n1" if cls.spread else "n2")

@@ -9,8 +9,10 @@ placed from then on, so a pod sees those that were placed before it in the same 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import log
 from typing import TypeVar
 
+from ringwise.framework.affinity.topology_spread import SpreadCounts, count_domains, counted_nodes
 from ringwise.framework.averse_pods import TermSets
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
 from ringwise.framework.job import Job
@@ -20,6 +22,8 @@ from ringwise.state.model import Pod, PodClass, PodTerm
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_weights import NodeWeights
 
+#: Weights of spread constraints are whole numbers.
+_SCALE = 16
 #: Pods that are looked at before progress is reported.
 _CHUNK = 4_096
 #: Labels that are indexed for one job. Terms that want others look at all pods of their namespaces, once.
@@ -30,8 +34,8 @@ _STEPS_A_TERM = 12
 _Counts = dict[int, int]
 #: A node, or a domain.
 Place = TypeVar("Place", int, str)
-#: Preferred affinity, preferred anti-affinity, and the namespace of the pod.
-_Preferences = tuple[tuple[PodTerm, ...], tuple[PodTerm, ...], str]
+#: Terms with their weights, and the namespace of the pod.
+_Preferences = tuple[tuple[tuple[PodTerm, int], ...], str]
 #: A pod was placed on a node (1) or removed from it (-1).
 _Change = tuple[Pod, int, int]
 
@@ -62,6 +66,8 @@ class NearbyPods:
             self._together[group] = self._mask(group), bit
         self._read = 0
         self._on_node: dict[int, _Counts] = {}
+        #: Of those, the pods that terminate.
+        self._terminating: dict[int, _Counts] = {}
         #: By topology key and domain, for keys that were asked for; and the terms that match any pod there.
         self._domains: dict[str, dict[str, _Counts]] = {}
         self._unions: dict[str, dict[str, int]] = {}
@@ -130,6 +136,16 @@ class NearbyPods:
             known = self._counted[place] = sum(pods for terms, pods in counts.items() if terms & bit)
         return known
 
+    def staying(self, bit: int) -> Iterator[tuple[int, int]]:
+        """By node: how many pods a term matches that do not terminate."""
+        self._session.budget.spend(len(self._on_node))
+        for node, counts in self._on_node.items():
+            pods = sum(pods for terms, pods in counts.items() if terms & bit)
+            if node in self._terminating:
+                pods -= sum(pods for terms, pods in self._terminating[node].items() if terms & bit)
+            if pods:
+                yield node, pods
+
     def numbers(self, key: str) -> Mapping[int, NodeWeights]:
         """How many pods there are in the domain of each node, by the set of terms that match them."""
         found = self._numbers.get(key)
@@ -159,9 +175,12 @@ class NearbyPods:
             chunk = candidates[start : start + _CHUNK]
             budget.spend(len(chunk))
             for uid in chunk:
-                terms = self.matching(placements[uid].pod)
+                pod, node = placements[uid].pod, placements[uid].node
+                terms = self.matching(pod)
                 if terms:
-                    _add(self._on_node, placements[uid].node, terms, 1)
+                    _add(self._on_node, node, terms, 1)
+                    if pod.deleting:
+                        _add(self._terminating, node, terms, 1)
 
     def begin_at(self, changes: int) -> None:
         """So many changes were made before the pods were counted."""
@@ -176,6 +195,8 @@ class NearbyPods:
             if not terms:
                 continue
             _add(self._on_node, node, terms, by)
+            if pod.deleting:
+                _add(self._terminating, node, terms, by)
             self._anywhere = self._anywhere | terms if by > 0 and self._anywhere is not None else None
             self._counted.clear()
             for key, domains in self._domains.items():
@@ -214,25 +235,26 @@ class NearbyPods:
 
 
 class PreferredDomains:
-    """By node, for the preferences of some pods: the weights of the terms that match pods in its domains.
+    """By node, for some terms: their weights times the pods in its domains that they match.
 
     A pod that is placed changes the numbers of the nodes in its domains, and nothing else is looked at.
     """
 
-    def __init__(self, session: Session, nearby: NearbyPods, cls: PodClass, changes: int) -> None:
+    def __init__(
+        self, session: Session, nearby: NearbyPods, weighted: Iterable[tuple[PodTerm, int]], changes: int
+    ) -> None:
         self._session = session
         self._nearby = nearby
         self._read = changes
         #: By topology key: the weight of each term, by its number; all these terms; and of sets of terms.
         self._weights: dict[str, dict[int, int]] = {}
         self._own: dict[str, int] = {}
-        for terms, sign in ((cls.preferred_pod_affinity, 1), (cls.preferred_pod_anti_affinity, -1)):
-            for term in terms:
-                weights = self._weights.setdefault(term.topology_key, {})
-                bit = nearby.bit_of(term)
-                number = bit.bit_length() - 1
-                weights[number] = weights.get(number, 0) + sign * term.weight
-                self._own[term.topology_key] = self._own.get(term.topology_key, 0) | bit
+        for term, weight in weighted:
+            weights = self._weights.setdefault(term.topology_key, {})
+            bit = nearby.bit_of(term)
+            number = bit.bit_length() - 1
+            weights[number] = weights.get(number, 0) + weight
+            self._own[term.topology_key] = self._own.get(term.topology_key, 0) | bit
         self._known: dict[tuple[str, int], int] = {}
         self.numbers = NodeWeights(session.state.labels.known)
         for key in self._weights:
@@ -287,9 +309,12 @@ class PodAffinityIndex:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._nearby: dict[tuple[PodClass, str], NearbyPods] = {}
+        #: By class and namespace of the pods: for their preferences, and for their spread constraints.
         self._preferred: dict[tuple[PodClass, str], PreferredDomains] = {}
+        self._even: dict[tuple[PodClass, str], PreferredDomains] = {}
         #: The same by the terms: those of classes that differ otherwise are counted together.
-        self._preferred_by_terms: dict[_Preferences, PreferredDomains] = {}
+        self._weighted: dict[_Preferences, PreferredDomains] = {}
+        self._spread: dict[tuple[PodClass, str], list[SpreadCounts]] = {}
         #: What was placed and removed since the first question; whoever asks catches up.
         self._changes: list[_Change] = []
         session.register(ALLOCATED, self._placed)
@@ -316,14 +341,54 @@ class PodAffinityIndex:
         cls = pod.cls
         found = self._preferred.get((cls, pod.namespace))
         if found is None:
-            terms = (cls.preferred_pod_affinity, cls.preferred_pod_anti_affinity, pod.namespace)
-            found = self._preferred_by_terms.get(terms)
-            if found is None:
-                nearby = self.nearby(job, pod)
-                found = PreferredDomains(self._session, nearby, cls, len(self._changes))
-                self._preferred_by_terms[terms] = found
+            attracted = ((term, term.weight) for term in cls.preferred_pod_affinity)
+            repelled = ((term, -term.weight) for term in cls.preferred_pod_anti_affinity)
+            found = self._of_terms(job, pod, (*attracted, *repelled))
             self._preferred[cls, pod.namespace] = found
         found.follow(self._changes)
+        return found
+
+    def even(self, job: Job, pod: Pod) -> PreferredDomains:
+        """For the spread constraints that this pod prefers.
+
+        Fewer pods are better, and more so where there are many domains, as in kube-scheduler.
+        """
+        cls, session = pod.cls, self._session
+        found = self._even.get((cls, pod.namespace))
+        if found is None:
+            preferred = [constraint for constraint in cls.spread if not constraint.required]
+            keys = {constraint.term.topology_key for constraint in preferred}
+            weighted = []
+            for constraint in preferred:
+                nodes = counted_nodes(session, cls, constraint, keys)
+                domains = count_domains(session, constraint.term.topology_key, nodes)
+                weighted.append((constraint.term, -round(_SCALE * log(domains + 2))))
+            found = self._even[cls, pod.namespace] = self._of_terms(job, pod, tuple(weighted))
+        found.follow(self._changes)
+        return found
+
+    def _of_terms(self, job: Job, pod: Pod, weighted: tuple[tuple[PodTerm, int], ...]) -> PreferredDomains:
+        found = self._weighted.get((weighted, pod.namespace))
+        if found is None:
+            nearby = self.nearby(job, pod)
+            found = PreferredDomains(self._session, nearby, weighted, len(self._changes))
+            self._weighted[weighted, pod.namespace] = found
+        return found
+
+    def spread(self, job: Job, pod: Pod) -> list[SpreadCounts]:
+        """For the required spread constraints of this pod."""
+        found = self._spread.get((pod.cls, pod.namespace))
+        if found is None:
+            nearby, cls = self.nearby(job, pod), pod.cls
+            required = [constraint for constraint in cls.spread if constraint.required]
+            keys = {constraint.term.topology_key for constraint in required}
+            found = self._spread[cls, pod.namespace] = []
+            for constraint in required:
+                nodes = counted_nodes(self._session, cls, constraint, keys)
+                bit = nearby.bit_of(constraint.term)
+                found.append(SpreadCounts(self._session, constraint, bit, nodes, nearby, len(self._changes)))
+        for counts in found:
+            counts.follow(self._changes)
         return found
 
     def _count(self, classes: Sequence[PodClass], namespace: str) -> NearbyPods:
@@ -354,6 +419,7 @@ def has_pod_terms(cls: PodClass) -> bool:
         or cls.pod_anti_affinity
         or cls.preferred_pod_affinity
         or cls.preferred_pod_anti_affinity
+        or cls.spread
     )
 
 
@@ -368,6 +434,7 @@ def _single_terms(cls: PodClass) -> Iterator[PodTerm]:
     yield from cls.pod_anti_affinity
     yield from cls.preferred_pod_affinity
     yield from cls.preferred_pod_anti_affinity
+    yield from (constraint.term for constraint in cls.spread)
     if len(cls.pod_affinity) == 1:
         yield from cls.pod_affinity
 

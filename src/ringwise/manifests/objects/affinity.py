@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.manifests.text.strings import shared
@@ -13,9 +13,11 @@ from ringwise.manifests.text.wire import (
     NodeSelectorTermWire,
     PodAffinityTermWire,
     PodAffinityWire,
+    PodSpecWire,
     TolerationWire,
+    TopologySpreadWire,
 )
-from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration
+from ringwise.state.model import NodeTerm, PodTerm, Requirement, Toleration, TopologySpread
 from ringwise.wellknown import NAMESPACE_NAME
 
 #: In `PodTerm.namespaces`: every namespace.
@@ -26,6 +28,8 @@ _NOTHING = Requirement("metadata.name", "In", ())
 
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _POD_OPERATORS = _NODE_OPERATORS[:4]
+_DO_NOT_SCHEDULE = "DoNotSchedule"
+_HONOR, _IGNORE = "Honor", "Ignore"
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -90,12 +94,32 @@ def _node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTe
     return NodeTerm(labels, fields) if labels or fields else NodeTerm(fields=(_NOTHING,))
 
 
+def label_keys(spec: PodSpecWire) -> set[str]:
+    """The labels whose values of the pod itself its terms ask for, or refuse, in other pods."""
+    keys: set[str] = set()
+    for constraint in spec.topology_spread_constraints or ():
+        keys.update(constraint.match_label_keys or ())
+    if spec.affinity is not None:
+        for term in _affinity_terms(spec.affinity.pod_affinity, spec.affinity.pod_anti_affinity):
+            keys.update(term.match_label_keys or (), term.mismatch_label_keys or ())
+    return keys
+
+
+def _affinity_terms(*affinities: PodAffinityWire | None) -> Iterator[PodAffinityTermWire]:
+    for affinity in affinities:
+        if affinity is not None:
+            yield from affinity.required or ()
+            yield from (one.pod_affinity_term for one in affinity.preferred or () if one.pod_affinity_term)
+
+
 def pod_rules(
-    affinity: PodAffinityWire, path: str, found: Findings
+    affinity: PodAffinityWire, labels: Mapping[str, str], path: str, found: Findings
 ) -> tuple[tuple[PodTerm, ...], tuple[PodTerm, ...]]:
     """The required terms (all must hold) and the preferred ones, which carry their weights."""
     required = tuple(
-        _pod_term(term, 0, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", found)
+        _pod_term(
+            term, 0, labels, f"{path}.requiredDuringSchedulingIgnoredDuringExecution[{position}]", found
+        )
         for position, term in enumerate(affinity.required or ())
     )
     preferred = []
@@ -105,20 +129,95 @@ def pod_rules(
         if wire.pod_affinity_term is None:
             found.wrong(f"{where}.podAffinityTerm", "is missing")
         else:
-            preferred.append(_pod_term(wire.pod_affinity_term, weight, f"{where}.podAffinityTerm", found))
+            where = f"{where}.podAffinityTerm"
+            preferred.append(_pod_term(wire.pod_affinity_term, weight, labels, where, found))
     return required, tuple(preferred)
 
 
-def _pod_term(wire: PodAffinityTermWire, weight: int, path: str, found: Findings) -> PodTerm:
+def _pod_term(
+    wire: PodAffinityTermWire, weight: int, labels: Mapping[str, str], path: str, found: Findings
+) -> PodTerm:
     if not wire.topology_key:
         found.wrong(f"{path}.topologyKey", "is missing")
     selector: tuple[Requirement, ...] = (_NOTHING,)
     if wire.label_selector is not None:
         selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
+    same, other = wire.match_label_keys or (), wire.mismatch_label_keys or ()
+    _check_label_keys(wire.label_selector, same, other, path, found)
+    selector = _with_own_values(_with_own_values(selector, "In", same, labels), "NotIn", other, labels)
     namespaces = set(wire.namespaces or ())
     if wire.namespace_selector is not None:
         namespaces |= _namespaces(wire.namespace_selector)
     return PodTerm(shared(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
+
+
+def _check_label_keys(
+    selector: LabelSelectorWire | None,
+    same: Sequence[str],
+    other: Sequence[str],
+    path: str,
+    found: Findings,
+) -> None:
+    for name, keys in (("matchLabelKeys", same), ("mismatchLabelKeys", other)):
+        if keys and selector is None:
+            found.wrong(f"{path}.{name}", "must not be set without labelSelector")
+    for key in sorted(set(same).intersection(other)):
+        found.wrong(f"{path}.matchLabelKeys", f"names {shown(key)}, which mismatchLabelKeys names, too")
+
+
+def _with_own_values(
+    selector: tuple[Requirement, ...], operator: str, keys: Iterable[str], labels: Mapping[str, str]
+) -> tuple[Requirement, ...]:
+    """With a requirement for each of these labels that the pod has. An API server has added them already."""
+    added = (Requirement(shared(key), operator, (shared(labels[key]),)) for key in keys if key in labels)
+    return tuple(dict.fromkeys((*selector, *added)))
+
+
+def spread_rules(
+    wires: Sequence[TopologySpreadWire] | None, labels: Mapping[str, str], path: str, found: Findings
+) -> tuple[TopologySpread, ...]:
+    known: set[tuple[str, str]] = set()
+    rules = []
+    for position, wire in enumerate(wires or ()):
+        where = f"{path}[{position}]"
+        if (wire.topology_key, wire.when_unsatisfiable) in known:
+            found.wrong(where, f"{wire.topology_key} with {wire.when_unsatisfiable} stands there twice")
+        known.add((wire.topology_key, wire.when_unsatisfiable))
+        rules.append(_spread_rule(wire, labels, where, found))
+    return tuple(rules)
+
+
+def _spread_rule(
+    wire: TopologySpreadWire, labels: Mapping[str, str], path: str, found: Findings
+) -> TopologySpread:
+    if not wire.topology_key:
+        found.wrong(f"{path}.topologyKey", "is missing")
+    _one_of(wire.when_unsatisfiable, (_DO_NOT_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", found)
+    required = wire.when_unsatisfiable == _DO_NOT_SCHEDULE
+    if wire.min_domains is not None and not required:
+        found.wrong(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_DO_NOT_SCHEDULE}")
+    policies = (wire.node_affinity_policy or _HONOR, wire.node_taints_policy or _IGNORE)
+    for name, policy in zip(("nodeAffinityPolicy", "nodeTaintsPolicy"), policies, strict=True):
+        _one_of(policy, (_HONOR, _IGNORE), f"{path}.{name}", found)
+    selector: tuple[Requirement, ...] = (_NOTHING,)
+    if wire.label_selector is not None:
+        selector = label_selector(wire.label_selector, f"{path}.labelSelector", found)
+    _check_label_keys(wire.label_selector, wire.match_label_keys or (), (), path, found)
+    return TopologySpread(
+        PodTerm(
+            shared(wire.topology_key), _with_own_values(selector, "In", wire.match_label_keys or (), labels)
+        ),
+        found.count(f"{path}.maxSkew", wire.max_skew, 1, least=1),
+        required,
+        found.count(f"{path}.minDomains", wire.min_domains, 1, least=1),
+        policies[0] == _HONOR,
+        policies[1] == _HONOR,
+    )
+
+
+def _one_of(value: str, allowed: Sequence[str], path: str, found: Findings) -> None:
+    if value not in allowed:
+        found.wrong(path, f"must be one of {', '.join(allowed)}, got {shown(value)}")
 
 
 def _namespaces(selector: LabelSelectorWire) -> set[str]:

@@ -173,7 +173,7 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
     check(LABELS, meta.labels, f"{path}.metadata.labels", found)
     labels = texts(meta.labels)
     annotations = kept_annotations(meta.annotations, f"{path}.metadata.annotations", found)
-    cls, chip_containers = classes.of(spec, f"{path}.spec", found)
+    cls, chip_containers = classes.of(spec, labels, f"{path}.spec", found)
     rank = rank_variable(spec, f"{path}.spec", found)
     if annotations.get(RANK_INDEX):
         rank = number_in(

@@ -7,14 +7,14 @@ from weakref import ReferenceType, WeakValueDictionary
 
 import msgspec
 
-from ringwise.manifests.objects.affinity import node_rules, pod_rules, tolerations
+from ringwise.manifests.objects.affinity import label_keys, node_rules, pod_rules, spread_rules, tolerations
 from ringwise.manifests.objects.chips import chips_in
 from ringwise.manifests.objects.metadata import Identity, boolean_in, identity, name_of, number_in, texts
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, shown
-from ringwise.manifests.text.limits import check, drop_labels, drop_oversized, oversized
+from ringwise.manifests.text.limits import SPREAD_FIELD, check, drop_labels, drop_oversized, oversized
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
@@ -34,6 +34,7 @@ from ringwise.wellknown import (
 
 GROUP_ANNOTATIONS = (GROUP_NAME, VOLCANO_GROUP_NAME)
 
+_NO_LABELS: Mapping[str, str] = {}
 _ENCODER = msgspec.msgpack.Encoder()
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _PRIORITIES = 2**31
@@ -72,8 +73,15 @@ class PodClassCache:
     def __len__(self) -> int:
         return len(self._checked)
 
-    def of(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
-        """The class of a pod spec, and the number of containers that request chips (D4)."""
+    def of(
+        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, found: Findings
+    ) -> tuple[PodClass, int]:
+        """The class of a pod spec, and the number of containers that request chips (D4).
+
+        `labels`: those of the pod. Its terms may ask for pods with the same or with other values of them.
+        """
+        asked = label_keys(spec)
+        labels = {key: labels[key] for key in asked if key in labels} if asked else _NO_LABELS
         try:
             seen = _ENCODER.encode(
                 (
@@ -85,24 +93,29 @@ class PodClassCache:
                     spec.affinity,
                     spec.tolerations,
                     spec.host_network,
+                    spec.topology_spread_constraints,
+                    len(spec.resource_claims or ()),
+                    sorted(labels.items()),
                 )
             )
         except OverflowError:
             # A number beyond 64 bits: the check reports its field, and there is no key to find it by.
-            return self._check(spec, path, found)
+            return self._check(spec, labels, path, found)
         entry = self._checked.get(seen)
         known = entry() if entry is not None else None
         if entry is not None and known is not None:
             return known, entry.chip_containers
         before = len(found.errors)
-        known, chip_containers = self._check(spec, path, found)
+        known, chip_containers = self._check(spec, labels, path, found)
         if len(found.errors) == before:
             entry = _Checked(known, self._forget)
             entry.key, entry.chip_containers = seen, chip_containers
             self._checked[seen] = entry
         return known, chip_containers
 
-    def _check(self, spec: PodSpecWire, path: str, found: Findings) -> tuple[PodClass, int]:
+    def _check(
+        self, spec: PodSpecWire, labels: Mapping[str, str], path: str, found: Findings
+    ) -> tuple[PodClass, int]:
         requests = pod_requests(spec, path, found)
         chips = requests.chips
         too_large = list(oversized(spec))
@@ -121,9 +134,10 @@ class PodClassCache:
                     spec.affinity.node_affinity, f"{where}.nodeAffinity", found
                 )
             if spec.affinity.pod_affinity is not None:
-                together = pod_rules(spec.affinity.pod_affinity, f"{where}.podAffinity", found)
+                together = pod_rules(spec.affinity.pod_affinity, labels, f"{where}.podAffinity", found)
             if spec.affinity.pod_anti_affinity is not None:
-                apart = pod_rules(spec.affinity.pod_anti_affinity, f"{where}.podAntiAffinity", found)
+                anti_affinity = f"{where}.podAntiAffinity"
+                apart = pod_rules(spec.affinity.pod_anti_affinity, labels, anti_affinity, found)
         meaning = (
             # Two chip resources in one pod are valid input but cannot be placed: no board has the joined
             # name.
@@ -148,6 +162,8 @@ class PodClassCache:
             apart[1],
             _host_ports(spec, path, found),
             requests.chips_before_start,
+            spread_rules(spec.topology_spread_constraints, labels, f"{path}.{SPREAD_FIELD}", found),
+            len(spec.resource_claims or ()),
         )
         known = self._known.get(meaning)
         if known is None:
@@ -189,7 +205,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         drop_oversized(spec)
     if not spec.containers:
         found.wrong("spec.containers", "must have at least one container")
-    cls, chip_containers = classes.of(spec, "spec", found)
+    cls, chip_containers = classes.of(spec, who.labels, "spec", found)
     phase = (wire.status or _NO_STATUS).phase or "Pending"
     if phase not in _PHASES:
         found.wrong("status.phase", f"must be one of {', '.join(_PHASES)}, got {shown(phase)}")

@@ -7,10 +7,11 @@ chips are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sized
+from collections.abc import Iterable, Iterator, Sized
 
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import (
+    LabelSelectorWire,
     MetaWire,
     NodeAffinityWire,
     PodAffinityWire,
@@ -21,6 +22,9 @@ from ringwise.manifests.text.wire import (
 from ringwise.records import dataclass
 from ringwise.wellknown import CHIP_RESOURCE_FAMILIES
 
+#: What counts of a term: its expressions, and the values in them.
+_Sizes = list[tuple[int, int]]
+SPREAD_FIELD = "topologySpreadConstraints"
 _OF_ALL_PODS = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -34,9 +38,10 @@ class ObjectLimit:
 
 
 TERMS = ObjectLimit("pod", "terms of one kind of node or pod affinity", 256)
-REQUIREMENTS = ObjectLimit("pod", "expressions of one affinity term", 64)
-VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms", 8_192)
+REQUIREMENTS = ObjectLimit("pod", "expressions of one affinity term or spread constraint", 64)
+VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms, or spread constraints", 8_192)
 SELECTOR = ObjectLimit("pod", "labels of its nodeSelector", 256)
+SPREAD = ObjectLimit("pod", "topology spread constraints", 64)
 TOLERATIONS = ObjectLimit("pod", "tolerations", 256)
 PORTS = ObjectLimit("pod", "ports of all its containers", 1_024)
 RESOURCES = ObjectLimit("pod, vcjob", "resources that it asks for", 128)
@@ -54,6 +59,7 @@ LIMITS = (
     REQUIREMENTS,
     VALUES,
     SELECTOR,
+    SPREAD,
     TOLERATIONS,
     PORTS,
     RESOURCES,
@@ -90,23 +96,34 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
     if asked > RESOURCES.most:
         yield "containers", RESOURCES, asked
     if spec.affinity is not None:
-        values = 0
-        for path, terms in _terms(spec):
-            if len(terms) > TERMS.most:
-                yield path, TERMS, len(terms)
-                continue
-            for expressions, more in terms:
-                if expressions > REQUIREMENTS.most:
-                    yield path, REQUIREMENTS, expressions
-                    break
-                values += more
-        if values > VALUES.most:
-            yield "affinity", VALUES, values
+        yield from _too_large("affinity", TERMS, _terms(spec))
+    if spec.topology_spread_constraints:
+        sizes = [
+            _sizes(one.label_selector, extra=one.match_label_keys) for one in spec.topology_spread_constraints
+        ]
+        yield from _too_large(SPREAD_FIELD, SPREAD, [(SPREAD_FIELD, sizes)])
+
+
+def _too_large(
+    field: str, limit: ObjectLimit, kinds: Iterable[tuple[str, _Sizes]]
+) -> Iterator[tuple[str, ObjectLimit, int]]:
+    values = 0
+    for path, terms in kinds:
+        if len(terms) > limit.most:
+            yield path, limit, len(terms)
+            continue
+        for expressions, more in terms:
+            if expressions > REQUIREMENTS.most:
+                yield path, REQUIREMENTS, expressions
+                break
+            values += more
+    if values > VALUES.most:
+        yield field, VALUES, values
 
 
 def drop_oversized(spec: PodSpecWire) -> None:
     """Remove the fields that exceed a limit from the spec of a bound pod: its place is decided already."""
-    for _, limit, _ in list(oversized(spec)):
+    for field, limit, _ in list(oversized(spec)):
         if limit is SELECTOR:
             spec.node_selector = None
         elif limit is TOLERATIONS:
@@ -118,6 +135,8 @@ def drop_oversized(spec: PodSpecWire) -> None:
             for resources in _asking(spec):
                 resources.limits = _needed(resources.limits)
                 resources.requests = _needed(resources.requests)
+        elif field == SPREAD_FIELD:
+            spec.topology_spread_constraints = None
         else:
             spec.affinity = None
 
@@ -149,10 +168,6 @@ def drop_labels(meta: MetaWire) -> None:
         meta.labels = None
 
 
-#: What counts of a term: its expressions, and the values in them.
-_Sizes = list[tuple[int, int]]
-
-
 def _terms(spec: PodSpecWire) -> Iterator[tuple[str, _Sizes]]:
     affinity = spec.affinity
     if affinity is None:
@@ -181,11 +196,18 @@ def _pod_terms(wire: PodAffinityWire, path: str) -> Iterator[tuple[str, _Sizes]]
     for kind, terms in (("required", wire.required or ()), ("preferred", preferred)):
         sizes = []
         for term in terms:
-            count = values = 0
-            for selector in (term.label_selector, term.namespace_selector):
-                if selector is not None:
-                    expressions = selector.match_expressions or ()
-                    count += len(expressions) + len(selector.match_labels or ())
-                    values += sum(len(one.values or ()) for one in expressions)
+            keys = (*(term.match_label_keys or ()), *(term.mismatch_label_keys or ()))
+            count, values = _sizes(term.label_selector, term.namespace_selector, extra=keys)
             sizes.append((count, values + len(term.namespaces or ())))
         yield f"{path}.{kind}DuringSchedulingIgnoredDuringExecution", sizes
+
+
+def _sizes(*selectors: LabelSelectorWire | None, extra: Sized | None) -> tuple[int, int]:
+    """Their expressions, with so many more, and the values in them."""
+    count, values = len(extra or ()), 0
+    for selector in selectors:
+        if selector is not None:
+            expressions = selector.match_expressions or ()
+            count += len(expressions) + len(selector.match_labels or ())
+            values += sum(len(one.values or ()) for one in expressions)
+    return count, values

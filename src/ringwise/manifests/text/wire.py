@@ -78,6 +78,8 @@ class PodAffinityTermWire(WireStruct):
     label_selector: LabelSelectorWire | None = None
     namespaces: list[str] | None = None
     namespace_selector: LabelSelectorWire | None = None
+    match_label_keys: list[str] | None = None
+    mismatch_label_keys: list[str] | None = None
 
 
 class WeightedPodAffinityTermWire(WireStruct):
@@ -98,6 +100,17 @@ class AffinityWire(WireStruct):
     node_affinity: NodeAffinityWire | None = None
     pod_affinity: PodAffinityWire | None = None
     pod_anti_affinity: PodAffinityWire | None = None
+
+
+class TopologySpreadWire(WireStruct):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelectorWire | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: list[str] | None = None
 
 
 class TolerationWire(WireStruct):
@@ -150,6 +163,10 @@ class ContainerWire(WireStruct):
     restart_policy: str | None = None
 
 
+class ResourceClaimWire(WireStruct):
+    name: str = ""
+
+
 class SchedulingGateWire(WireStruct):
     name: str = ""
 
@@ -168,6 +185,8 @@ class PodSpecWire(WireStruct):
     node_selector: Texts | None = None
     affinity: AffinityWire | None = None
     tolerations: list[TolerationWire] | None = None
+    resource_claims: list[ResourceClaimWire] | None = None
+    topology_spread_constraints: list[TopologySpreadWire] | None = None
     scheduling_gates: list[SchedulingGateWire] | None = None
     host_network: bool | None = None
     hostname: str | None = None

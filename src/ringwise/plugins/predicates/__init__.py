@@ -8,8 +8,8 @@ is in no view at all.
 
 A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
 on pods, so that small hand-written manifests work; other resources a node does not list
-it does not have. Volumes, topology spread and resource claims are not in the model:
-their arguments are accepted and have no effect.
+it does not have. A pod with resource claims fits nowhere: nobody allocates them. Volumes
+are not in the model: their arguments are accepted and have no effect.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from ringwise.plugins.predicates.reasons import (
     AFFINITY_MISMATCH,
     INSUFFICIENT_RESOURCE,
     NODE_CORDONED,
+    RESOURCE_CLAIMS,
     SELECTOR_MISMATCH,
     TOO_MANY_PODS,
     UNTOLERATED_TAINT,
@@ -51,16 +52,21 @@ NODE_AFFINITY = boolean("predicate.NodeAffinityEnable", True, "check node affini
 NODE_PORTS = boolean("predicate.NodePortsEnable", True, "check host ports")
 TAINT_TOLERATION = boolean("predicate.TaintTolerationEnable", True, "check taints")
 POD_AFFINITY = boolean("predicate.PodAffinityEnable", True, "check pod affinity and anti-affinity")
+TOPOLOGY_SPREAD = boolean("predicate.PodTopologySpreadEnable", True, "check topology spread constraints")
 
 _OLD_GPU = "read by older GPU builds"
 #: What files written for Volcano carry.
 WITHOUT_EFFECT = (
     boolean("predicate.NodeVolumeLimitsEnable", True, "volume limits", has_effect=False),
     boolean("predicate.VolumeZoneEnable", True, "volume zones", has_effect=False),
-    boolean("predicate.PodTopologySpreadEnable", True, "topology spread", has_effect=False),
     boolean("predicate.VolumeBindingEnable", True, "volume binding", has_effect=False),
     boolean("predicate.CacheEnable", False, "answers are always kept per class of pods", has_effect=False),
-    boolean("predicate.DynamicResourceAllocationEnable", False, "resource claims", has_effect=False),
+    boolean(
+        "predicate.DynamicResourceAllocationEnable",
+        False,
+        "resource claims: pods that have any wait, either way",
+        has_effect=False,
+    ),
     boolean("predicate.GPUSharingEnable", False, _OLD_GPU, has_effect=False),
     boolean("predicate.GPUNumberEnable", False, _OLD_GPU, has_effect=False),
     boolean("predicate.ProportionalEnable", False, _OLD_GPU, has_effect=False),
@@ -77,11 +83,14 @@ class Predicates:
         self._taints = option.value(TAINT_TOLERATION)
         self._ports = option.value(NODE_PORTS)
         self._pod_affinity = option.value(POD_AFFINITY)
+        self._spread = option.value(TOPOLOGY_SPREAD)
         #: Answers that do not depend on the load, by class of pods and class of nodes.
         self._by_class: dict[tuple[PodClass, int], Reason | None] = {}
 
     def open(self, session: Session) -> None:
-        filters = NodeFilters(session, ports=self._ports, pod_affinity=self._pod_affinity)
+        filters = NodeFilters(
+            session, ports=self._ports, pod_affinity=self._pod_affinity, spread=self._spread
+        )
         self._node_sets, self._state = session.topology.node_sets, session.state
         session.register(PREDICATE, self.predicate)
         if self._affinity:
@@ -134,6 +143,8 @@ class Predicates:
 
     def _check_class(self, pod_class: PodClass, node: NodeClass) -> Reason | None:
         """What the job does not select comes first: to repair such a node would not help the job."""
+        if pod_class.resource_claims:
+            return RESOURCE_CLAIMS(claims=pod_class.resource_claims)
         if self._affinity:
             mismatch = _labels_differ(pod_class, node, self._node_sets.of(self._state, pod_class))
             if mismatch is not None:
@@ -207,5 +218,5 @@ SPEC = PluginSpec(
     "predicates",
     "selectors, affinity, taints, ports, readiness, cordon",
     Predicates,
-    (NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, *WITHOUT_EFFECT),
+    (NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, TOPOLOGY_SPREAD, *WITHOUT_EFFECT),
 )

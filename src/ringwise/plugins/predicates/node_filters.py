@@ -15,6 +15,8 @@ from ringwise.plugins.predicates.reasons import (
     POD_AFFINITY_UNMET,
     POD_ANTI_AFFINITY,
     PORT_TAKEN,
+    SPREAD_KEY_MISSING,
+    TOPOLOGY_SPREAD,
 )
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodTerm
@@ -25,14 +27,15 @@ _PORTS_A_STEP = 16
 
 
 class NodeFilters:
-    def __init__(self, session: Session, *, ports: bool, pod_affinity: bool) -> None:
+    def __init__(self, session: Session, *, ports: bool, pod_affinity: bool, spread: bool) -> None:
         self._session = session
         self._ports = ports
         self._pod_affinity = session.shared(PodAffinityIndex) if pod_affinity else None
+        self._spread = session.shared(PodAffinityIndex) if spread else None
 
     def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
-        asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
+        asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity or cls.spread
         if not asks and not self._session.state.averse:
             return None
         filters: list[NodeFilter] = []
@@ -40,6 +43,8 @@ class NodeFilters:
             filters.append(self._by_ports(job, pod))
         if self._pod_affinity is not None:
             self._by_pod_affinity(job, pod, self._pod_affinity, filters)
+        if self._spread is not None and any(constraint.required for constraint in cls.spread):
+            filters.append(self._evenly(job, pod, self._spread))
         if len(filters) <= 1:
             return filters[0] if filters else None
         return lambda node: first_reason(filters, node)
@@ -161,6 +166,32 @@ class NodeFilters:
                 if domain is None or not (anywhere or nearby.at(key, domain) & bit):
                     wanted = written_term(first_with[key])
                     return POD_AFFINITY_UNMET(key=key, node=state.names[node], wanted=wanted)
+            return None
+
+        return check
+
+    def _evenly(self, job: Job, pod: Pod, index: PodAffinityIndex) -> NodeFilter:
+        """Not where there would be too many more pods than in the domain with the fewest."""
+        state = self._session.state
+        own = [counts.counts(pod) for counts in index.spread(job, pod)]
+
+        def check(node: int) -> Reason | None:
+            for counts, one in zip(index.spread(job, pod), own, strict=True):
+                key, most = counts.constraint.term.topology_key, counts.constraint.max_skew
+                domain = domain_of(state, node, key)
+                if domain is None:
+                    return SPREAD_KEY_MISSING(key=key, node=state.names[node])
+                pods, fewest = counts.at(domain) + one, counts.fewest()
+                if pods - fewest > most:
+                    return TOPOLOGY_SPREAD(
+                        key=key,
+                        node=state.names[node],
+                        pods=pods,
+                        fewest=fewest,
+                        most=most,
+                        needed=pods - fewest,
+                        wanted=written_term(counts.constraint.term),
+                    )
             return None
 
         return check

@@ -51,6 +51,14 @@ INSUFFICIENT_RESOURCE = ReasonKind(
     CAPACITY,
 )
 
+RESOURCE_CLAIMS = ReasonKind(
+    "resource-claims-unsupported",
+    Stage.PREDICATE,
+    "the pod has resourceClaims ({claims}), dynamic resource allocation that nobody does here",
+    ("ask for the devices in resources.limits, and remove resourceClaims",),
+    SPECIFICATION,
+)
+
 # -- by node
 
 PORT_TAKEN = ReasonKind(
@@ -80,4 +88,22 @@ ANTI_AFFINITY_OF_OTHERS = ReasonKind(
     "{pods:pod} in the {key} of {node} {pods:=has|have} an anti-affinity to this pod: {wanted}",
     ("change the pod's labels so that they do not match {wanted}",),
     CAPACITY | SPECIFICATION,
+)
+TOPOLOGY_SPREAD = ReasonKind(
+    "topology-spread",
+    Stage.PREDICATE,
+    "with this pod the {key} of {node} would have {pods:pod} of those to be spread ({wanted}), the emptiest"
+    " {key} has {fewest}, and they may differ by at most {most} (maxSkew)",
+    (
+        "start such pods, or free room for them, where {key} has the fewest",
+        "raise maxSkew to {needed}, or set whenUnsatisfiable: ScheduleAnyway",
+    ),
+    CAPACITY | SPECIFICATION,
+)
+SPREAD_KEY_MISSING = ReasonKind(
+    "spread-key-missing",
+    Stage.PREDICATE,
+    "{node} has no label {key}, over which the pod is to be spread",
+    ("label {node} with {key}", "spread the pod over another topologyKey"),
+    _NODE_OR_JOB,
 )

@@ -370,6 +370,8 @@ class Scheduler:
         self._steps.forget_idle(now)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
+        if binds:
+            self._triggers.add(Trigger.POD_PLACED)
         self._backoff.note_retries(pending, session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans

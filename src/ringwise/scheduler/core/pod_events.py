@@ -85,6 +85,8 @@ class PodEvents:
         elif placed[0] >= 0 and placed != (placement.node, placement.chips):
             # Another scheduler bound it elsewhere than we assumed.
             self._triggers.add(Trigger.CHIPS_FREED)
+        elif placed[0] < 0 <= placement.node:
+            self._triggers.add(Trigger.POD_PLACED)
         is_bound = placement.node >= 0 and not placement.assumed and not pod.deleting
         confirmed = assumed and job is not None and is_bound
         if confirmed:

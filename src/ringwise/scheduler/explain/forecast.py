@@ -258,7 +258,7 @@ def _alike(session: Session, job: Job) -> Hashable:
     placements = session.state.pods
     if own or any(placements[uid].node >= 0 for uid in job.pods):
         return job.key
-    affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity for pod in job.in_order)
+    affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
     lends = job.expected if len(session.reservations) else None
     return job.key if affine else (job.namespace, job.inqueue, lends, shape_of(job))
 

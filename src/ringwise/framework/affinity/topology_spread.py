@@ -1,0 +1,118 @@
+"""Topology spread: how evenly the pods that a constraint counts are spread over its topology domains.
+
+As in kube-scheduler, a domain counts where a node of it has the topology keys of all constraints and, as the
+constraint says, is selected and tolerated by the pod. Pods that terminate do not count. Only domains that
+have pods are kept: how many there are in all depends on labels alone and is found once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_with_all, tolerates
+from ringwise.framework.session import Session
+from ringwise.state.model import Node, Pod, PodClass, TopologySpread
+
+#: So many nodes or domains are looked at in the time of a step.
+_LOOKS_A_STEP = 16
+
+
+class MatchingPods(Protocol):
+    """Placed pods by the terms that match them (`pod_affinity.NearbyPods`)."""
+
+    def matching(self, pod: Pod) -> int: ...
+    def staying(self, bit: int) -> Iterator[tuple[int, int]]: ...
+
+
+class SpreadCounts:
+    """The pods of one constraint by domain. They follow what is placed."""
+
+    def __init__(
+        self,
+        session: Session,
+        constraint: TopologySpread,
+        bit: int,
+        nodes: int,
+        pods: MatchingPods,
+        changes: int,
+    ) -> None:
+        self._session = session
+        self.constraint = constraint
+        self._bit = bit
+        self._nodes = nodes
+        self._matching = pods
+        self._read = changes
+        self.domains = count_domains(session, constraint.term.topology_key, nodes)
+        #: Of the domains that have pods; and how many domains have so many pods.
+        self._pods: dict[str, int] = {}
+        self._having: Counter[int] = Counter()
+        for node, number in pods.staying(bit):
+            self._add(node, number)
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether the pod itself counts, once it is placed."""
+        return bool(self._matching.matching(pod) & self._bit)
+
+    def at(self, domain: str) -> int:
+        return self._pods.get(domain, 0)
+
+    def fewest(self) -> int:
+        """The pods of the domain with the fewest."""
+        if self.domains < self.constraint.min_domains or len(self._pods) < self.domains:
+            return 0
+        return min(self._having, default=0)
+
+    def follow(self, changes: Sequence[tuple[Pod, int, int]]) -> None:
+        if self._read == len(changes):
+            return
+        for pod, node, by in changes[self._read :]:
+            if not pod.deleting and self.counts(pod):
+                self._add(node, by)
+        self._read = len(changes)
+
+    def _add(self, node: int, by: int) -> None:
+        domain = domain_of(self._session.state, node, self.constraint.term.topology_key)
+        if domain is None or not self._nodes >> node & 1:
+            return
+        before = self._pods.pop(domain, 0)
+        if before:
+            self._having[before] -= 1
+            if not self._having[before]:
+                del self._having[before]
+        if before + by:
+            self._pods[domain] = before + by
+            self._having[before + by] += 1
+
+
+def counted_nodes(session: Session, cls: PodClass, constraint: TopologySpread, keys: Iterable[str]) -> int:
+    """The nodes on which pods count for a constraint; `keys`: the topology keys that they must have."""
+    state = session.state
+    nodes = nodes_with_all(state, keys)
+    if constraint.selected_only:
+        nodes &= session.topology.node_sets.selected(state, cls)
+    if constraint.tolerated_only:
+        nodes &= _tolerated(session, cls)
+    return nodes
+
+
+def _tolerated(session: Session, cls: PodClass) -> int:
+    state, found = session.state, session.state.labels.known
+    session.budget.spend(len(state.nodes) // _LOOKS_A_STEP)
+    for number in state.known_nodes():
+        node = state.nodes[number]
+        if node is not None and (node.taints or node.unschedulable) and not _tolerates(cls, node):
+            found &= ~(1 << number)
+    return found
+
+
+def _tolerates(cls: PodClass, node: Node) -> bool:
+    taints = (*node.taints, CORDON) if node.unschedulable else node.taints
+    return all(taint.effect not in FORBIDDING or tolerates(cls.tolerations, taint) for taint in taints)
+
+
+def count_domains(session: Session, key: str, nodes: int) -> int:
+    number, looks = session.topology.domain_numbers.of(session.state, key, nodes)
+    session.budget.spend(looks // _LOOKS_A_STEP)
+    return number

@@ -1,0 +1,235 @@
+"""predicates and nodeorder: topology spread constraints, as kube-scheduler defines them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ringwise.framework.extension_points import NODE_FILTER
+from ringwise.framework.gangs.gang_placement import node_preferences
+from ringwise.framework.selectors import CORDON, all_hold, tolerates
+from ringwise.framework.session import Session
+from ringwise.reasons import Reason
+from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement, Taint, TopologySpread
+from tests.builders import Lab, cluster, option, pod_class_of
+
+HOST, ZONE = "kubernetes.io/hostname", "zone"
+
+
+def spread(
+    key: str, skew: int = 1, *, required: bool = True, app: str = "web", **more: Any
+) -> TopologySpread:
+    return TopologySpread(PodTerm(key, (Requirement("app", "In", (app,)),)), skew, required, **more)
+
+
+def zones() -> Lab:
+    """Zone a has n1 and n2, zone b n3, zone c n4; n5 is in none."""
+    lab = cluster()
+    for number, zone in enumerate("aabc", 1):
+        lab.node(f"n{number}", cpu=1000, labels={ZONE: zone})
+    return lab.node("n5", cpu=1000)
+
+
+def refusals(lab: Lab, session: Session, pod: Pod) -> dict[str, Reason | None]:
+    filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab["new"], pod))]
+    found = {}
+    for number in lab.state.known_nodes():
+        reasons = [reason for ask in filters if (reason := ask(number)) is not None]
+        found[lab.state.names[number]] = reasons[0] if reasons else None
+    return found
+
+
+def codes(lab: Lab, *constraints: TopologySpread, app: str = "web", **more: Any) -> dict[str, str]:
+    """By node: why the pod may not run there; open nodes are missing."""
+    lab.job("new", labels={"app": app}, cls=pod_class_of(spread=constraints, **more))
+    found = refusals(lab, lab.session("predicates"), lab.pod("new-0"))
+    return {node: reason.kind.code for node, reason in found.items() if reason is not None}
+
+
+def on(lab: Lab, *nodes: str, app: str = "web") -> Lab:
+    for number, node in enumerate(nodes):
+        lab.job(f"old{number}{app}", labels={"app": app}, on=node)
+    return lab
+
+
+SKEWED, KEYLESS = "topology-spread", "spread-key-missing"
+
+
+@pytest.mark.parametrize(
+    ("there", "constraint", "closed"),
+    [
+        ((), spread(ZONE), {"n5": KEYLESS}),
+        (("n1",), spread(ZONE), {"n1": SKEWED, "n2": SKEWED, "n5": KEYLESS}),
+        (("n1", "n3"), spread(ZONE), {"n1": SKEWED, "n2": SKEWED, "n3": SKEWED, "n5": KEYLESS}),
+        (("n1", "n3", "n4"), spread(ZONE), {"n5": KEYLESS}),
+        (("n1", "n3"), spread(ZONE, 2), {"n5": KEYLESS}),
+        (("n1",), spread(HOST), {"n1": SKEWED}),
+        # Three zones are fewer than four: the emptiest counts as empty.
+        (("n1", "n3", "n4"), spread(ZONE, min_domains=4), {
+            "n1": SKEWED, "n2": SKEWED, "n3": SKEWED, "n4": SKEWED, "n5": KEYLESS
+        }),
+        # A pod on a node without the key is in no domain.
+        (("n5", "n5"), spread(ZONE), {"n5": KEYLESS}),
+    ],
+)  # fmt: skip
+def test_a_domain_has_at_most_so_many_pods_more_than_the_emptiest(
+    there: tuple[str, ...], constraint: TopologySpread, closed: dict[str, str]
+) -> None:
+    assert codes(on(zones(), *there), constraint) == closed
+
+
+def test_a_pod_that_does_not_count_itself_may_join_the_fullest_within_the_skew() -> None:
+    assert codes(on(zones(), "n1"), spread(ZONE), app="other") == {"n5": KEYLESS}
+    assert codes(on(zones(), "n1", "n1"), spread(ZONE), app="other") == {
+        "n1": SKEWED,
+        "n2": SKEWED,
+        "n5": KEYLESS,
+    }
+
+
+def test_only_nodes_that_the_pod_selects_count_unless_the_constraint_says_otherwise() -> None:
+    b_or_c = (NodeTerm((Requirement(ZONE, "In", ("b", "c")),)),)
+    there = ("n3", "n4")
+    assert codes(on(zones(), *there), spread(ZONE), node_terms=b_or_c) == {"n5": KEYLESS}
+    # Zone a counts and is empty.
+    closed = codes(on(zones(), *there), spread(ZONE, selected_only=False), node_terms=b_or_c)
+    assert closed == {"n3": SKEWED, "n4": SKEWED, "n5": KEYLESS}
+
+
+def test_nodes_with_taints_count_unless_the_constraint_says_otherwise() -> None:
+    lab = zones()
+    lab.node("n6", cpu=1000, labels={ZONE: "d"}, taints=(Taint("team", "x"),))
+    there = ("n1", "n3", "n4")
+    assert set(codes(on(lab, *there), spread(ZONE))) == {"n1", "n2", "n3", "n4", "n5"}
+    lab = zones()
+    lab.node("n6", cpu=1000, labels={ZONE: "d"}, taints=(Taint("team", "x"),))
+    assert codes(on(lab, *there), spread(ZONE, tolerated_only=True)) == {"n5": KEYLESS}
+
+
+def test_pods_that_terminate_or_are_of_other_namespaces_do_not_count() -> None:
+    lab = on(zones(), "n1")
+    lab.put(replace(lab.pod("old0web-0"), deleting=True))
+    lab.job("elsewhere", namespace="other", labels={"app": "web"}, on="n3")
+    assert codes(lab, spread(ZONE)) == {"n5": KEYLESS}
+
+
+def test_the_reason_has_numbers_and_cures() -> None:
+    lab = on(zones(), "n1", "n2")
+    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE),)))
+    reason = refusals(lab, lab.session("predicates"), lab.pod("new-0"))["n1"]
+    assert reason is not None
+    assert reason.message == (
+        "with this pod the zone of n1 would have 3 pods of those to be spread (app in web), the emptiest zone"
+        " has 0, and they may differ by at most 1 (maxSkew)"
+    )
+    assert reason.cures == (
+        "start such pods, or free room for them, where zone has the fewest",
+        "raise maxSkew to 3, or set whenUnsatisfiable: ScheduleAnyway",
+    )
+
+
+def test_the_plugin_argument_turns_the_check_off() -> None:
+    lab = on(zones(), "n1")
+    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE),)))
+    arguments: dict[str, Any] = {"predicate.PodTopologySpreadEnable": False}
+    off = option("predicates", **arguments)
+    assert set(refusals(lab, lab.session(off), lab.pod("new-0")).values()) == {None}
+
+
+def test_a_preference_leads_to_the_emptiest_domain() -> None:
+    lab = on(zones(), "n1", "n3")
+    lab.job("new", labels={"app": "web"}, cls=pod_class_of(spread=(spread(ZONE, required=False),)))
+    session = lab.session("predicates", "nodeorder")
+    preferences = node_preferences(session, lab["new"], lab.pod("new-0"))
+    assert preferences is not None
+    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.known_nodes()}
+    assert extra["n4"] == max(extra.values())
+    assert extra["n1"] == extra["n2"] == extra["n3"] < extra["n4"]
+    assert extra["n5"] <= extra["n1"]
+
+
+# -- equals a look at all nodes and pods -----------------------------------------------------------------
+
+TAINT = Taint("team", "x")
+NODES = st.lists(
+    st.tuples(
+        st.dictionaries(st.sampled_from([ZONE, "rack"]), st.sampled_from("abc")), st.booleans(), st.booleans()
+    ),
+    min_size=1,
+    max_size=6,
+)
+CONSTRAINTS = st.lists(
+    st.builds(
+        spread,
+        st.sampled_from([ZONE, "rack", HOST]),
+        st.integers(1, 3),
+        app=st.sampled_from("xy"),
+        min_domains=st.integers(1, 4),
+        selected_only=st.booleans(),
+        tolerated_only=st.booleans(),
+    ),
+    min_size=1,
+    max_size=3,
+).map(tuple)
+
+
+@given(
+    NODES,
+    st.lists(st.tuples(st.sampled_from("xy"), st.integers(0, 5), st.booleans()), max_size=9),
+    CONSTRAINTS,
+    st.sampled_from("xyz"),
+    st.booleans(),
+)
+def test_counts_equal_a_look_at_all_nodes(
+    nodes: list[tuple[dict[str, str], bool, bool]],
+    pods: list[tuple[str, int, bool]],
+    constraints: tuple[TopologySpread, ...],
+    app: str,
+    selects: bool,
+) -> None:
+    lab = cluster()
+    for number, (labels, tainted, cordoned) in enumerate(nodes):
+        taints = (TAINT,) if tainted else ()
+        lab.node(f"n{number}", cpu=1000, labels=labels, taints=taints, cordoned=cordoned)
+    for number, (other, node, deleting) in enumerate(pods):
+        lab.job(f"old{number}", labels={"app": other}, on=f"n{node % len(nodes)}")
+        lab.put(replace(lab.pod(f"old{number}-0"), deleting=deleting))
+    terms = (NodeTerm((Requirement(ZONE, "Exists"),)),) if selects else ()
+    cls = pod_class_of(spread=constraints, node_terms=terms)
+    lab.job("new", labels={"app": app}, cls=cls)
+    session, pod = lab.session("predicates"), lab.pod("new-0")
+    found = refusals(lab, session, pod)
+
+    keys = {constraint.term.topology_key for constraint in constraints}
+
+    def domain(number: int, key: str) -> str | None:
+        return f"n{number}" if key == HOST else nodes[number][0].get(key)
+
+    def counted(number: int, constraint: TopologySpread) -> bool:
+        labels, tainted, cordoned = nodes[number]
+        taints = (*([TAINT] if tainted else []), *([CORDON] if cordoned else []))
+        return (
+            all(domain(number, key) is not None for key in keys)
+            and (not constraint.selected_only or not terms or all_hold(terms[0].labels, labels))
+            and (not constraint.tolerated_only or all(tolerates((), taint) for taint in taints))
+        )
+
+    for number in range(len(nodes)):
+        refused = False
+        for constraint in constraints:
+            key, selector = constraint.term.topology_key, constraint.term.selector
+            where = [one for one in range(len(nodes)) if counted(one, constraint)]
+            count = {domain(one, key): 0 for one in where}
+            for other, node, deleting in pods:
+                if node % len(nodes) in where and not deleting and all_hold(selector, {"app": other}):
+                    count[domain(node % len(nodes), key)] += 1
+            fewest = min(count.values(), default=0) if len(count) >= constraint.min_domains else 0
+            here = domain(number, key)
+            own = all_hold(selector, {"app": app})
+            if here is None or count.get(here, 0) + own - fewest > constraint.max_skew:
+                refused = True
+        assert (found[f"n{number}"] is not None) == refused
