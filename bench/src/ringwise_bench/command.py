@@ -12,7 +12,7 @@ import click
 
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import complain, output_option, print_document, stdout_console, stop
-from ringwise_bench.report import run_bench
+from ringwise_bench.report import InterruptedBenchError, NothingToMeasureError, run_bench
 
 if TYPE_CHECKING:
     from ringwise_bench.report import Bench
@@ -47,11 +47,31 @@ BENCHES = (
 )
 @click.option(
     "--traces",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="With `simulate`: a folder with traces, instead of a job mix.",
+    type=click.Path(path_type=Path, exists=True),
+    multiple=True,
+    help="With `simulate`: a trace, or a folder with traces, instead of a job mix; may be repeated.",
 )
-def bench(name: str, output: str, full: bool, beside: str | None, traces: Path | None) -> None:
-    """Run a benchmark; exit code 1 when a goal does not hold."""
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    help="With `simulate`: only traces with such names (`itp/cluster0*`), or `growth`; may be repeated.",
+)
+@click.option("--days", type=click.IntRange(1), help="With `simulate`: only the first days of each trace.")
+def bench(
+    name: str,
+    output: str,
+    full: bool,
+    beside: str | None,
+    traces: tuple[Path, ...],
+    only: tuple[str, ...],
+    days: int | None,
+) -> None:
+    """Run a benchmark; exit code 1 when a goal does not hold.
+
+    `simulate` prints each trace when it has ended. Ctrl-C prints what is known until then, with exit code
+    130.
+    """
     from ringwise_bench.control_plane import ControlPlaneError
 
     module = import_module(f"ringwise_bench.{name}")
@@ -60,10 +80,15 @@ def bench(name: str, output: str, full: bool, beside: str | None, traces: Path |
         if name != "api":
             raise stop("--beside goes with the benchmark api only")
         chosen = module.run_beside_kube_scheduler
-    if traces is not None:
-        if name != "simulate":
-            raise stop("--traces goes with the benchmark simulate only")
-        chosen = partial(module.run, traces=traces)
+    if name == "simulate":
+        # With other outputs stdout has the document alone.
+        say = click.echo if output == "table" else complain
+        chosen = partial(module.run, traces=traces, only=only, days=days, say=say)
+    else:
+        for option, given in (("--traces", traces), ("--only", only), ("--days", days)):
+            if given:
+                raise stop(f"{option} goes with the benchmark simulate only")
+    code = ExitCode.OK
     try:
         if sys.stderr.isatty():
             # No spinner: its thread would be measured, too.
@@ -71,6 +96,10 @@ def bench(name: str, output: str, full: bool, beside: str | None, traces: Path |
         document = run_bench(name, chosen, full)
     except ControlPlaneError as error:
         raise stop(*str(error).splitlines()) from None
+    except NothingToMeasureError as error:
+        raise stop(str(error)) from None
+    except InterruptedBenchError as error:
+        document, code = error.document, ExitCode.INTERRUPTED
     if output == "table":
         from ringwise.cli.drawing.lines import print_lines
         from ringwise.cli.drawing.tables import Column, Table
@@ -85,5 +114,7 @@ def bench(name: str, output: str, full: bool, beside: str | None, traces: Path |
         table.print(console)
     else:
         print_document(document, output)
-    if any(row["holds"] is False for row in document["results"]):
-        raise click.exceptions.Exit(ExitCode.FAILED)
+    if code is ExitCode.OK and any(row["holds"] is False for row in document["results"]):
+        code = ExitCode.FAILED
+    if code is not ExitCode.OK:
+        raise click.exceptions.Exit(code)

@@ -58,12 +58,32 @@ def frozen() -> Iterator[None]:
         gc.unfreeze()
 
 
-Bench = Callable[[bool], list[Measured]]
+Bench = Callable[[bool], Iterable[Measured]]
+
+
+class NothingToMeasureError(Exception):
+    """What is to be measured is not there: one line."""
+
+
+class InterruptedBenchError(Exception):
+    """Ctrl-C ended the benchmark; `document` has the figures that were known."""
+
+    def __init__(self, document: BenchDocument) -> None:
+        super().__init__()
+        self.document = document
 
 
 def run_bench(name: str, bench: Bench, full: bool) -> BenchDocument:
+    """Raises InterruptedBenchError where Ctrl-C ends it after a first figure."""
     started = time.perf_counter()
-    results = bench(full)
+    results: list[Measured] = []
+    try:
+        results.extend(bench(full))
+    except KeyboardInterrupt:
+        if not results:
+            raise
+        known = bench_document(name, machine(), time.perf_counter() - started, results)
+        raise InterruptedBenchError(known) from None
     return bench_document(name, machine(), time.perf_counter() - started, results)
 
 

@@ -65,6 +65,8 @@ class Plan:
     tor_affinity: str | None = None
     #: Jobs say how long they run.
     known_durations: bool = False
+    #: Some jobs are asked about when they come: when does it start? Each answer plays the queue forward.
+    estimates: bool = True
     rates: Mapping[Hardware, FaultRates] = field(default_factory=dict, hash=False)
 
 
@@ -209,4 +211,5 @@ class Comparison:
             plugins=plugins,
             faults=changes,
             known_durations=plan.known_durations,
+            estimates=plan.estimates,
         )

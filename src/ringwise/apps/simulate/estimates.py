@@ -16,11 +16,12 @@ class Estimates:
     """Asks about jobs at equal distances, whichever of them wait."""
 
     jobs: int
+    asks: bool = True
     made: list[Estimate] = field(default_factory=list)
     _next: int = 0
 
     def is_due(self, number: int) -> bool:
-        return number >= self._next
+        return self.asks and number >= self._next
 
     def add(self, estimate: Estimate) -> None:
         self.made.append(estimate)

@@ -80,6 +80,7 @@ class Simulation:
         plugins: Sequence[PluginSpec] = (),
         faults: Iterator[Change] | None = None,
         known_durations: bool = False,
+        estimates: bool = True,
     ) -> None:
         self._fleet = fleet
         self._resource = resource
@@ -119,7 +120,7 @@ class Simulation:
         #: The job that came last.
         self._submitted = -1
         self._known_durations = known_durations
-        self._estimates = Estimates(len(jobs))
+        self._estimates = Estimates(len(jobs), asks=estimates)
         self.outcome = RunOutcome(name, jobs, len(self._first_chip), [None] * len(jobs))
         self.outcome.estimates = self._estimates.made
         self._meter = Meter(self.outcome)
