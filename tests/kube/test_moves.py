@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringwise.apps.aside import Aside, QuestionFailedError
-from ringwise.apps.auto_moves import INTERVAL, automatic_plan, keep_moving
+from ringwise.apps.auto_moves import INTERVAL, automatic_permit, automatic_plan, keep_moving
 from ringwise.apps.live_moves import (
     ACCEPT_SECONDS,
     NOT_TAKEN,
@@ -30,12 +30,14 @@ from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.defragment.heads import asked_by_heads
+from ringwise.scheduler.defragment.live_plan import MovedJob
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.defragment.moves import moved_as
 from ringwise.scheduler.defragment.reasons import PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, Planner
 from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
-from ringwise.wellknown import MOVABLE
+from ringwise.wellknown import MOVABLE, RESTART_COST
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import InstantClock, run
 from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of, submit
@@ -142,6 +144,30 @@ def test_a_plan_is_sent_and_followed_to_its_end() -> None:
 
 
 @pytest.mark.parametrize("forbidden", [False, True])
+def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bool) -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+    finish(rig)
+    rig.run()
+    rig.run()
+    texts = {"tenant": "{", "other": "{}", "ringwise": moves_of(rig).document()}
+
+    async def test() -> None:
+        async with FakeApiServer() as api, Client(direct(api.url)) as client:
+            if forbidden:
+                # Roles in a namespace that does not exist do not exist either.
+                api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
+            for namespace, text in texts.items():
+                meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
+                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
+            result = await follow(client, plan, clock=InstantClock())
+            assert (result["outcome"], result["job"]) == ("done", "default/big")
+
+    run(test())
+
+
+@pytest.mark.parametrize("forbidden", [False, True])
 def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> None:
     _, plan = fragmented()
 
@@ -150,6 +176,7 @@ def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> Non
             clock = InstantClock()
             if forbidden:
                 api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
+                api.fault(f"GET {CONFIG_MAPS}", status=403, times=99)
             with pytest.raises(NoSchedulerAnswersError) as problem:
                 await follow(client, plan, clock=clock)
             if forbidden:
@@ -321,3 +348,38 @@ def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
 
     run(test())
     assert len(put) == plans
+
+
+def test_a_job_was_moved_within_a_time_that_is_shorter_than_an_hour() -> None:
+    rig, _ = fragmented(defragment="auto", move_again_after=1800)
+    view = rig.machine.view
+    small = view.jobs["default/small"]
+    moves_of(rig).moved.append(MovedJob(moved_as(small), rig.now, 1))
+    reason = automatic_permit(view, rig.now)(small)
+    assert reason is not None
+    assert reason.message == "default/small was moved within the last 30 min"
+
+
+def test_the_hourly_limit_hides_no_plan_that_keeps_it() -> None:
+    """The cheapest plan moves two chips, and only one may still be moved: another job moves instead."""
+    rig = Rig(0, defragment="auto", move_chips_per_hour=1)
+    fillers = []
+    for number, (name, chips, cost) in enumerate(
+        (("cheap", 2, "1s"), ("costly", 1, "1h"), ("half", 4, "1s"))
+    ):
+        rig.node(f"n{number}")
+        notes = {MOVABLE: "false" if name == "half" else "true", RESTART_COST: cost}
+        submit(rig, name, chips=chips, annotations=notes, expected="10h")
+        rig.run()
+        # The next one gets a node of its own.
+        for size in {2: (4, 2), 1: (4, 2, 1)}.get(chips, ()):
+            fillers.append(f"fills-{number}-{size}")
+            submit(rig, fillers[-1], chips=size)
+            rig.run()
+    for filler in fillers:
+        rig.end(filler)
+    submit(rig, "big", chips=8)
+    rig.run()
+    plan = automatic_plan(rig.machine.view, rig.now)
+    assert plan is not None
+    assert plan.moved_jobs == ("default/costly",)

@@ -14,15 +14,22 @@ from typing import Any
 
 from ringwise.apps.aside import Aside, QuestionFailedError, TooManyQuestionsError
 from ringwise.apps.moves import with_saving
+from ringwise.durations import duration_text
 from ringwise.framework.job import Job
 from ringwise.log import Logger
 from ringwise.messages.events import MovePlanSeen
 from ringwise.messages.move_plan import MovePlan, plain_plan, read_plan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.heads import waits_for_room
-from ringwise.scheduler.defragment.movable import DisruptionBudget, only_willing
+from ringwise.scheduler.defragment.movable import (
+    DisruptionBudget,
+    Permit,
+    fewest_moved_chips,
+    name_of,
+    only_willing,
+)
 from ringwise.scheduler.defragment.moves import moved_as
-from ringwise.scheduler.defragment.reasons import MOVED_LATELY
+from ringwise.scheduler.defragment.reasons import MOVED_LATELY, OVER_HOURLY_LIMIT
 from ringwise.scheduler.defragment.search import planning
 from ringwise.scheduler.view import SchedulerView
 
@@ -57,6 +64,23 @@ def automatic_plan(
     return None
 
 
+def automatic_permit(view: SchedulerView, now: int) -> Permit:
+    """Who is moved without a question: jobs that say so, within the limits."""
+    left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
+    lately = {one.owner for one in view.moves.moved if one.at > now - again}
+
+    def permit(job: Job) -> Reason | None:
+        if moved_as(job) in lately:
+            return MOVED_LATELY(job=name_of(job), span=duration_text(again))
+        chips = fewest_moved_chips(view, job)
+        if chips > left:
+            # Else the cheapest plan is one that is not carried out, and hides another that would be.
+            return OVER_HOURLY_LIMIT(job=name_of(job), chips=chips, left=left)
+        return only_willing(job)
+
+    return permit
+
+
 def plans_for_heads(
     view: SchedulerView, now: int, budgets: Sequence[DisruptionBudget] = ()
 ) -> list[MovePlan]:
@@ -65,14 +89,7 @@ def plans_for_heads(
     All queues share the steps of a search, and one large gang may use them up: each time another queue is
     the first.
     """
-    left, again = chips_left(view, now), view.settings.move_again_after * _SECOND
-    lately = {one.owner for one in view.moves.moved if one.at > now - again}
-
-    def permit(job: Job) -> Reason | None:
-        if moved_as(job) in lately:
-            return MOVED_LATELY(job=f"{job.namespace}/{job.name}", hours=again // _HOUR)
-        return only_willing(job)
-
+    left, permit = chips_left(view, now), automatic_permit(view, now)
     found: list[MovePlan] = []
     with planning(view, now, permit, disruption_budgets=budgets) as planner:
         heads: dict[str, Job] = {}

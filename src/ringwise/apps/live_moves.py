@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ringwise.apps.moves import progress_of, result_of
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.config_maps.move_plan import move_plan_data
 from ringwise.manifests.text.wire import ConfigMapWire
@@ -34,6 +35,11 @@ POLL_SECONDS, ACCEPT_SECONDS = 2.0, 120.0
 NOT_TAKEN = "no scheduler has taken the plan: does one of this version run, with your time?"
 _RECORD = f"ConfigMap {VOLCANO_SYSTEM}/{RESCHEDULING_CONFIG_MAP}"
 NOT_KNOWN = f"what became of the plan does not stand in {_RECORD} any more; the events of the jobs say it"
+
+_FORBIDDEN = (
+    f"the plan is sent, and what becomes of it cannot be read without get on {_RECORD}, or, where the "
+    "scheduler has its record in a namespace of its own, list on ConfigMaps"
+)
 
 
 class NoSchedulerAnswersError(Exception):
@@ -95,14 +101,35 @@ async def _state_of(client: Client, plan: str) -> tuple[EndedPlan | None, LivePl
     try:
         found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
     except ApiError as error:
-        if error.status == 403:
-            raise NoSchedulerAnswersError(
-                f"the plan is sent, and what becomes of it cannot be read without get on {_RECORD}"
-            ) from None
-        if error.status != 404:
+        if error.status not in (403, 404):
             raise
-        return None, None
+        return await _state_elsewhere(client, plan, forbidden=error.status == 403)
     return state_in((found.data or {}).get(MOVES_KEY) or "", plan)
+
+
+async def _state_elsewhere(
+    client: Client, plan: str, *, forbidden: bool
+) -> tuple[EndedPlan | None, LivePlan | None]:
+    """A cluster without volcano-system has the record in the namespace of the scheduler, wherever that is.
+
+    Anybody may call a ConfigMap so. One that does not know the plan says nothing.
+    """
+    try:
+        params = {"fieldSelector": f"metadata.name={RESCHEDULING_CONFIG_MAP}"}
+        async for page in client.pages(CONFIG_MAPS.path(None), params, PAGE_SIZE, page_reader(ConfigMapWire)):
+            for one in page.items or ():
+                try:
+                    state = state_in((one.data or {}).get(MOVES_KEY) or "", plan)
+                except NoSchedulerAnswersError:
+                    continue
+                if any(state):
+                    return state
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        if forbidden:
+            raise NoSchedulerAnswersError(_FORBIDDEN) from None
+    return None, None
 
 
 def state_in(text: str, plan: str) -> tuple[EndedPlan | None, LivePlan | None]:

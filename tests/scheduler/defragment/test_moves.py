@@ -615,9 +615,29 @@ def test_M1_F1_a_moved_job_of_the_record_counts_from_now_on_at_the_latest() -> N
     assert moves_of(rig).moved == [MovedJob("a", rig.now, 3), MovedJob("b", 1, 0)]
 
 
-def test_M1_a_plan_that_was_sent_long_ago_has_no_effect() -> None:
+@pytest.mark.parametrize(
+    ("off", "why"),
+    [
+        (-601, "the plan was sent 10 min 1 s ago, and one that is more than 10 min off moves nobody"),
+        (3600, "the plan was sent 1 h ahead of the scheduler's clock, and one that is more than 10 min off"),
+    ],
+)
+def test_M1_a_plan_that_was_not_sent_just_now_moves_nobody_and_that_is_told(off: int, why: str) -> None:
     rig, plan = fragmented()
-    apply(rig, replace(plan, made=rig.now - 601 * SECOND))
+    commands = apply(rig, replace(plan, made=rig.now + off * SECOND))
+    assert rig.deletions() == []
+    assert ended(rig).outcome == REFUSED
+    assert ended(rig).why.startswith(why)
+    (told,) = [one for one in commands if isinstance(one, RecordJobEvent) and one.reason == "MoveFailed"]
+    assert why in told.message
+    # Once.
+    assert not any(isinstance(one, RecordJobEvent) for one in apply(rig, plan))
+
+
+def test_M1_a_plan_of_long_ago_is_not_told() -> None:
+    """It may have been carried out, and the record has forgotten it since."""
+    rig, plan = fragmented()
+    apply(rig, replace(plan, made=rig.now - 25 * 3600 * SECOND))
     assert rig.deletions() == []
     assert moves_of(rig).ended == {}
 

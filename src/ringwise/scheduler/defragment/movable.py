@@ -112,6 +112,16 @@ def moved_together(job: Job, placed: Sequence[Pod]) -> Sequence[Pod]:
     return placed[:1] if job.has_independent_pods else placed
 
 
+def fewest_moved_chips(view: SchedulerView, job: Job) -> int:
+    """Of the pods that a move of the job evicts at least."""
+    held = [
+        record.chips.bit_count()
+        for uid, pod in job.pods.items()
+        if (record := view.cluster.pods[uid]).node >= 0 and record.chips and pod.live
+    ]
+    return min(held, default=0) if job.has_independent_pods else sum(held)
+
+
 # -- causes ------------------------------------------------------------------------------------------------
 
 

@@ -68,6 +68,8 @@ LIMIT = 120 * _SECOND
 _HOUR = 3600 * _SECOND
 #: After this a plan that was sent has no effect.
 MAX_AGE = 600 * _SECOND
+#: After this nobody waits for an answer any more, and the record may have forgotten how it ended.
+FORGOTTEN = 24 * _HOUR
 #: Bytes: what the other documents of its ConfigMap leave of 1 MiB. A record that is too large is never
 #: written, and pods are deleted only after it is.
 MAX_DOCUMENT = 120 * 1024
@@ -212,10 +214,14 @@ class Moves(Component):
     def act(self, now: int) -> Sequence[Command]:
         asked, self._asked = self._asked, {}
         for plan in asked.values():
-            # Whoever reads the objects of a cluster finds plans that were carried out long ago.
-            known = plan.id in self.plans or plan.id in self.ended
-            if not known and abs(now - plan.made) <= MAX_AGE:
+            if plan.id in self.plans or plan.id in self.ended:
+                continue
+            age = now - plan.made
+            if abs(age) <= MAX_AGE:
                 self._consider(plan, now)
+            elif age < FORGOTTEN:
+                # Whoever reads the objects of a cluster finds plans that were carried out long ago.
+                self._refuse(plan, _why_not_in_time(age), now)
         told, self._told = self._told, []
         return [*told, *self._evictions()]
 
@@ -228,12 +234,7 @@ class Moves(Component):
             # Of an object or a resource that it names.
             live, why = None, f"nothing is known of {error.args[0]}"
         if live is None:
-            self._note(plan, REFUSED, why, now)
-            self.counts.failed += 1
-            waiting = self._book.jobs.get(plan.job)
-            if waiting is not None:
-                message = f"no job is moved for it: {why}"
-                self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
+            self._refuse(plan, why, now)
             return
         self.plans[plan.id] = live
         self.counts.accepted += 1
@@ -251,6 +252,14 @@ class Moves(Component):
         moved = _named(map(self._name, plan.moved_jobs))
         message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
         self._told.append(RecordJobEvent.about(waiting, MOVING, message))
+
+    def _refuse(self, plan: MovePlan, why: str, now: int) -> None:
+        self._note(plan, REFUSED, why, now)
+        self.counts.failed += 1
+        waiting = self._book.jobs.get(plan.job)
+        if waiting is not None:
+            message = f"no job is moved for it: {why}"
+            self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
 
     def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
         """The plan, if it still holds; else why it does not."""
@@ -699,6 +708,12 @@ def _named(names: Iterable[str]) -> str:
     every = list(names)
     more = len(every) - _NAMED
     return ", ".join(every[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _why_not_in_time(age: int) -> str:
+    off = duration_text(abs(age))
+    when = f"{off} ago" if age > 0 else f"{off} ahead of the scheduler's clock"
+    return f"the plan was sent {when}, and one that is more than {duration_text(MAX_AGE)} off moves nobody"
 
 
 def _moves_text(moving: MovingJob) -> str:

@@ -115,8 +115,16 @@ STARTS_WITHOUT_MOVES = ReasonKind(
 MOVED_LATELY = ReasonKind(
     "moved-lately",
     Stage.GANG,
-    "{job} was moved within the last {hours:hour}",
+    "{job} was moved within the last {span}",
     ("wait", "set `move-again-after` in the configuration to a shorter time"),
+    frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
+)
+OVER_HOURLY_LIMIT = ReasonKind(
+    "over-hourly-limit",
+    Stage.GANG,
+    "{job} is not moved without a question: it has {chips:chip}, and of `move-chips-per-hour` {left} "
+    "{left:=is|are} left",
+    ("wait", "raise `move-chips-per-hour` in the configuration", "run `ringwise defrag --apply`"),
     frozenset({Trigger.TIME_PASSED, Trigger.CONFIGURATION_CHANGED}),
 )
 MOVES_UNDER_WAY = ReasonKind(
