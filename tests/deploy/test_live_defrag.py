@@ -1,4 +1,4 @@
-"""`kubectl ringwise defrag --plan` on a stand-in for a cluster: disruption budgets are kept."""
+"""`kubectl ringwise defrag --plan` and `why` on a stand-in for a cluster: disruption budgets are kept."""
 
 from __future__ import annotations
 
@@ -58,3 +58,32 @@ def test_a_disruption_budget_forbids_the_move(tmp_path: Path) -> None:
 
 def test_a_disruption_budget_allows_the_move(tmp_path: Path) -> None:
     assert len(asked(tmp_path, lambda api: guarded(api, 1))["plans"]) == 1
+
+
+def why(tmp_path: Path, prepare: Any) -> Any:
+    tmp_path.mkdir(exist_ok=True)
+    (result,), _ = on_cluster(tmp_path, prepare, "why train -o json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def cures(document: Any) -> list[str]:
+    return [cure["kind"] for cure in document["cures"]]
+
+
+def test_why_names_only_moves_that_budgets_allow(tmp_path: Path) -> None:
+    assert "moves" in cures(why(tmp_path / "1", lambda api: guarded(api, 1)))
+    forbidden = why(tmp_path / "2", lambda api: guarded(api, 0))
+    assert "moves" not in cures(forbidden)
+    assert "left_out" not in forbidden
+
+
+def test_why_says_that_budgets_cannot_be_read(tmp_path: Path) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        guarded(api, 0)
+        api.fault(f"GET {BUDGETS}", status=403, times=9)
+
+    document = why(tmp_path, prepare)
+    assert "moves" in cures(document)
+    (line,) = document["left_out"]
+    assert line.startswith("disruption budgets: ")

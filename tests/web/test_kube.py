@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.live import NothingReadableError
 from ringwise.apps.web.job_documents import SchedulerAnswers
-from ringwise.apps.web.kube import MEMORY, KubeCore, serving_dashboard
+from ringwise.apps.web.kube import BUDGETS_KEPT, MEMORY, BudgetsOfCluster, KubeCore, serving_dashboard
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.standalone import serve_standalone
 from ringwise.kube.run.core_thread import CoreStoppedError, MachineAdapter, SchedulerAdapter
@@ -23,12 +23,14 @@ from ringwise.kube.run.leader_election import LeaseSettings
 from ringwise.kube.run.leader_term import RunnerSettings
 from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
+from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
 from ringwise.metrics.endpoints import AddressError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.reservations import Reservation
 from ringwise.topology.boards import shipped_catalog
 from ringwise.web.core import WatchedScheduler
 from ringwise_bench.control_plane import free_port
+from tests.deploy.test_live_defrag import guarded
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
 from tests.web.client import Mirror
@@ -103,6 +105,40 @@ def test_the_leader_shows_what_it_decides() -> None:
             assert (status, why["outcome"]) == (200, "running")
             status, story = await one.get("api/v1/jobs/default/train/story")
             assert (status, story["error"]["code"]) == (404, "no-journal")
+
+    run(story())
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_moves_are_a_cure_only_where_disruption_budgets_allow_them(allowed: int) -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            guarded(api, allowed)
+            async with replica(client) as one:
+                await one.runner.deciding.wait()
+                _, why = await one.get("api/v1/jobs/default/train/why")
+            assert ("moves" in [cure["kind"] for cure in why["cures"]]) is (allowed > 0)
+
+    run(story())
+
+
+def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> None:
+    async def story() -> None:
+        async with server() as (api, client):
+            guarded(api, 1)
+            now = 0.0
+            budgets = BudgetsOfCluster(client, lambda: now)
+
+            async def listed() -> int:
+                first, second = await asyncio.gather(budgets.read(), budgets.read())
+                assert first == second
+                assert len(first[0]) == 1
+                return api.count(DISRUPTION_BUDGETS.path())
+
+            assert await listed() == 1
+            assert await listed() == 1
+            now = BUDGETS_KEPT
+            assert await listed() == 2
 
     run(story())
 

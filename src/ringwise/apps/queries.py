@@ -11,7 +11,7 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.errors import ManifestError, one_line
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
-from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.defragment.reasons import NO_MOVES_HELP, PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
@@ -27,13 +27,15 @@ class UnknownQueueError(LookupError):
     """No queue has that name."""
 
 
-def explain_job(view: SchedulerView, now: int, name: str) -> Explanation:
+def explain_job(
+    view: SchedulerView, now: int, name: str, disruption_budgets: BudgetReader = no_budgets
+) -> Explanation:
     """Raises UnknownJobError."""
     job = find_job(view, name)
     if job.policy is None and view.serves(job):
         # An event about a running job clears its policy; its board and switches are part of the result.
         view.what_if.job_valid(job, now)
-    return explain(view, job, now)
+    return explain(view, job, now, disruption_budgets)
 
 
 def count_capacity(view: SchedulerView, now: int, queue: str | None = None) -> list[BoardCapacity]:

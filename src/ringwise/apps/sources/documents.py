@@ -248,7 +248,7 @@ class ClusterAnswers(ABC):
         """Raises UnknownJobError. A vcjob that is over or suspended has no gang that the scheduler knows."""
         decided, name = self.decided, qualified(job, namespace)
         try:
-            explanation = explain_job(decided.view, self.now, name)
+            explanation = explain_job(decided.view, self.now, name, self._disruption_budgets)
         except UnknownJobError:
             over = [
                 view

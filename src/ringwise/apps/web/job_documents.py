@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from ringwise.apps.queries import explain_job
 from ringwise.apps.story import UnknownStoryError, story_of
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle, read_text
+from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.explain import WhyDocument
@@ -27,6 +28,8 @@ from ringwise.web.guard import RequestRefusedError
 
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
+#: Disruption budgets, and what could not be read of them.
+BudgetsRead = tuple[Sequence[DisruptionBudget], Sequence[str]]
 
 
 class SchedulerAnswers:
@@ -37,14 +40,21 @@ class SchedulerAnswers:
         core: Core,
         journals: Callable[[], Sequence[Path]] | None = None,
         aside: Aside | None = None,
+        disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None,
     ) -> None:
-        """`journals` are the files with the story of the cluster, oldest first; None: there are none."""
+        """`journals` are the files with the story of the cluster, oldest first; None: there are none.
+
+        `disruption_budgets` reads those of the cluster; None: it has none.
+        """
         self._core = core
         self._journals = journals
         self._aside = aside or Aside()
+        self._disruption_budgets = disruption_budgets
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
-        return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name))
+        # A copy of the process talks to nobody.
+        read = no_budgets() if self._disruption_budgets is None else await self._disruption_budgets()
+        return await self._answer(lambda scheduler, now: _why(scheduler, now, namespace, name, lambda: read))
 
     async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         journals = [] if self._journals is None else [path for path in self._journals() if path.exists()]
@@ -104,10 +114,12 @@ def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, 
     return story_document(told.story, told.until)
 
 
-def _why(scheduler: WatchedScheduler, now: int, namespace: str, name: str) -> WhyDocument:
+def _why(
+    scheduler: WatchedScheduler, now: int, namespace: str, name: str, budgets: BudgetReader
+) -> WhyDocument:
     view = scheduler.view
     try:
-        return explanation_document(explain_job(view, now, f"{namespace}/{name}"), now)
+        return explanation_document(explain_job(view, now, f"{namespace}/{name}", budgets), now)
     except UnknownJobError as error:
         vcjob = view.vcjobs.get(f"{namespace}/{name}")
         if vcjob is None:

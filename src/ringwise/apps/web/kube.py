@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -9,13 +12,14 @@ from typing import Any
 from urllib.parse import quote
 
 from ringwise import __version__
-from ringwise.apps.web.job_documents import SchedulerAnswers
+from ringwise.apps.web.job_documents import BudgetsRead, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
 from ringwise.kube.run.core_thread import CoreStoppedError
 from ringwise.kube.run.runner import Runner
-from ringwise.kubeclient.client import Client
+from ringwise.kube.write.disruption_budgets import read_budgets
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
@@ -27,6 +31,9 @@ from ringwise.web.tokens import ApiServerTokens
 
 #: What the answer of a replica that does not lead, and was asked by itself, leaves out.
 MEMORY = "what only the leader remembers: reservations, waits after faults and failed bindings"
+
+#: Seconds.
+BUDGETS_KEPT = 5.0
 
 
 class KubeCore:
@@ -62,6 +69,27 @@ class KubeCore:
             return await self._runner.ask(lambda now: work(scheduler, now))
         except CoreStoppedError:
             raise NotLeadingError(self._runner.leader) from None
+
+
+class BudgetsOfCluster:
+    """The disruption budgets, listed at most every few seconds, however many ask."""
+
+    def __init__(self, client: Client, now: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._now = now
+        self._turn = asyncio.Lock()
+        self._read: BudgetsRead = ((), ())
+        self._until = -math.inf
+
+    async def read(self) -> BudgetsRead:
+        async with self._turn:
+            if self._now() >= self._until:
+                try:
+                    self._read = (await read_budgets(self._client), ())
+                except (ApiError, UnreachableError) as error:
+                    self._read = ((), (f"disruption budgets: {error}",))
+                self._until = self._now() + BUDGETS_KEPT
+            return self._read
 
 
 class KubeAnswers:
@@ -146,6 +174,7 @@ def serving_dashboard(
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
     hub = Hub(core, source, written=written)
     replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
-    answers = KubeAnswers(core, SchedulerAnswers(core, lambda: journals), replicas)
+    own = SchedulerAnswers(core, lambda: journals, disruption_budgets=BudgetsOfCluster(client).read)
+    answers = KubeAnswers(core, own, replicas)
     server = DashboardServer(hub, answers, guard)
     return listening_with_files(server, options, certificate_interval)

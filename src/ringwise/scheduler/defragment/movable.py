@@ -72,6 +72,15 @@ class DisruptionBudget:
         return pod.namespace == self.namespace and all_hold(self.selector, pod.labels)
 
 
+#: Reads the disruption budgets of the cluster, and says what could not be read of them, as sentences.
+BudgetReader = Callable[[], tuple[Sequence[DisruptionBudget], Sequence[str]]]
+
+
+def no_budgets() -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+    """Of a cluster that has none: a lab, files."""
+    return (), ()
+
+
 def name_of(job: Job) -> str:
     return f"{job.namespace}/{job.name}"
 

@@ -132,10 +132,16 @@ def find_plan(
         return planner.find(job)
 
 
-def find_plan_inside(view: SchedulerView, job: Job, now: int, budget: PlanBudget) -> MovePlan | NoPlan:
+def find_plan_inside(
+    view: SchedulerView,
+    job: Job,
+    now: int,
+    budget: PlanBudget,
+    disruption_budgets: Sequence[DisruptionBudget],
+) -> MovePlan | NoPlan:
     """The same inside a question that is open already."""
     with ExitStack() as supposed:
-        return Planner(view, now, Units(view, now, anyone, ()), budget, supposed).find(job)
+        return Planner(view, now, Units(view, now, anyone, disruption_budgets), budget, supposed).find(job)
 
 
 def find_plans(

@@ -117,10 +117,12 @@ def move_cures(search: CureSearch) -> Iterator[Cure]:
     if view.settings.defragment == "off" or not search.may_move:
         return
     budget = PlanBudget(_MOVE_STEPS)
-    plan = find_plan_inside(view, job, search.now, budget)
+    budgets, unread = search.disruption_budgets()
+    plan = find_plan_inside(view, job, search.now, budget, budgets)
     if isinstance(plan, NoPlan):
         search.cut_short = search.cut_short or plan.reason.code == PLAN_TOO_COSTLY.code
         return
+    search.left_out(unread)
     moved = plan.moved_jobs
     first = view.jobs[moved[0]]
     what = f"job {first.namespace}/{first.name}" if len(moved) == 1 else counted(moved, "job")

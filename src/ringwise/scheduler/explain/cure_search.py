@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
+from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.explain.near_misses import Refusals
 from ringwise.scheduler.view import SchedulerView
 
@@ -48,8 +49,14 @@ def cure_sentence(text: str, contested: int) -> str:
 class SearchBudget:
     """How much may still be tried, for one job or for all jobs of a command."""
 
-    def __init__(self, units: int = BUDGET, share: int = BUDGET) -> None:
+    def __init__(
+        self, units: int = BUDGET, share: int = BUDGET, disruption_budgets: BudgetReader = no_budgets
+    ) -> None:
         self.left = units
+        #: For moves; read only where some are looked for.
+        self.disruption_budgets = disruption_budgets
+        #: What was not looked at, as sentences.
+        self.left_out: list[str] = []
         #: What the search for one job may use.
         self.share = share
         #: Moves of running jobs are looked for only where one job is asked about.
@@ -102,6 +109,13 @@ class CureSearch:
     def may_move(self) -> bool:
         """Whether moves of running jobs are cures, too."""
         return self._budget.may_move
+
+    def disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+        """Those that moves have to keep, and what could not be read of them."""
+        return self._budget.disruption_budgets()
+
+    def left_out(self, what: Iterable[str]) -> None:
+        self._budget.left_out += what
 
     @property
     def is_over(self) -> bool:

@@ -16,6 +16,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.cluster_cures import (
     chip_cures,
@@ -120,9 +121,11 @@ def find_job(view: SchedulerView, name: str) -> Job:
     raise UnknownJobError(f"there is no job {name}; {hint}")
 
 
-def explain(view: SchedulerView, job: Job, now: int) -> Explanation:
+def explain(
+    view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader = no_budgets
+) -> Explanation:
     """Everything about the job. The state is the same before and after."""
-    answer = _explain(view, job, now)
+    answer = _explain(view, job, now, disruption_budgets)
     answer.notes = (*job.refused_classes.values(), *moves_of(view, job))
     return answer
 
@@ -148,7 +151,7 @@ def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
         yield f"the last moves that it was a part of came to nothing: {last[-1].why}"
 
 
-def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:
+def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     if job.reason is not None and _all_gated(view, job):
@@ -159,7 +162,7 @@ def _explain(view: SchedulerView, job: Job, now: int) -> Explanation:
         if not waiting and not _refused(job):
             answer = _of_running(view, job, now, placed)
         else:
-            answer = _of_waiting(view, job, now, placed)
+            answer = _of_waiting(view, job, now, placed, SearchBudget(disruption_budgets=disruption_budgets))
     answer.faults = fault_waits(view, job, now)
     return answer
 
@@ -289,8 +292,8 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     return _Present(reason, refusals, line, ahead, cures, cut_short)
 
 
-def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
-    present = _present(view, job, now, SearchBudget())
+def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool, budget: SearchBudget) -> Explanation:
+    present = _present(view, job, now, budget)
     reason, refusals, line, ahead = present.reason, present.refusals, present.line, present.ahead
     refused = reason is not None and reason.kind.stage is Stage.VALIDATE
     outcome = "refused" if refused else "starting" if placed else "pending"
@@ -307,6 +310,7 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
         reservation = view.reservation_of(job.key)
         answer.kept = reservation.chip_count if reservation is not None else 0
     answer.cures = present.cures
+    answer.left_out += budget.left_out
     if present.cut_short:
         answer.left_out.append("further cures: the search has used its steps")
     return answer
