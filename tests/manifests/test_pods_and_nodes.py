@@ -162,6 +162,12 @@ def test_pods_of_one_template_share_one_class() -> None:
     assert three.cls is not one.cls
 
 
+@pytest.mark.parametrize(("given", "grace"), [({}, 30), (0, 0), (90, 90), (-5, 0), (1 << 60, 315_360_000)])
+def test_how_long_a_pod_has_to_end(given: Any, grace: int) -> None:
+    spec = {"terminationGracePeriodSeconds": given} if given != {} else {}
+    assert the_pod({**pod(), "spec": {"containers": [{}], **spec}}).grace == grace
+
+
 def test_rules_for_nodes_and_pods() -> None:
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
     cls = spec_of(

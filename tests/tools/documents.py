@@ -123,6 +123,8 @@ _ADDED = frozenset(
     # Where the pods of a described job are.
     | {"class", "switch", "logical_superpod", "logical_rack"}
     | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations"}
+    # How long a pod has to end.
+    | {"grace"}
 )
 
 

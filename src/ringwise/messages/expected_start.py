@@ -30,7 +30,7 @@ class ExpectedStart:
     latest: int | None = None
     #: Jobs whose end it waits for, in the order in which they end: the last of them.
     after: tuple[str, ...] = ()
-    #: Why no time, or no latest time, is known; a part of a sentence.
+    #: Why no time, or no latest time, is known, or what a time rests on besides ends; a part of a sentence.
     why: str = ""
     #: Some of the jobs before it do not say how long they run: others of their size took so long lately.
     guess: bool = False
@@ -47,6 +47,8 @@ class ExpectedStart:
         if now is not None and self.latest <= now:
             return "in the next cycle"
         ends = f", after the end of {', '.join(self.after)}" if self.after and now is not None else ""
+        if self.why:
+            return f"at the latest {self._at(self.latest, now)}: {self.why}"
         if self.earliest == self.latest:
             return f"{self._at(self.earliest, now)}{ends}{self._mark}"
         if now is None or self.earliest > now:

@@ -264,6 +264,8 @@ class Pod:
     visible_devices: VisibleDevices | None = None
     #: Why it is never placed, found when it was read: a field exceeds a limit, and was dropped.
     problem: str = ""
+    #: Seconds that it has to end after its deletion (`terminationGracePeriodSeconds`).
+    grace: int = 30
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
@@ -295,6 +297,7 @@ class Pod:
             self.restarts,
             self.never_preempts,
             visible_devices=self.visible_devices,
+            grace=self.grace,
         )
 
     @property

@@ -10,6 +10,7 @@ import pytest
 
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
+from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.scheduler.defragment.live_plan import (
     DONE,
@@ -22,10 +23,12 @@ from ringwise.scheduler.defragment.live_plan import (
 )
 from ringwise.scheduler.defragment.moves import LIMIT, MAX_DOCUMENT, MAX_MOVED, MAX_PLANS, Moves
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
-from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.state.loads import load_of
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
+from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -655,6 +658,96 @@ def test_M1_why_names_the_moves() -> None:
     target_is_cordoned(rig)
     rig.run()
     assert "came to nothing: n2 takes no pods" in notes("big")
+
+
+def test_M1_a_job_for_which_others_move_starts_when_they_have_had_their_grace() -> None:
+    rig, plan = fragmented(small=None)
+    pod = rig.pods["small-0"]
+    rig.put(replace(pod, grace=45))
+    apply(rig, plan)
+    rig.run()
+    rig.now += 5 * SECOND
+    view = rig.machine.view
+
+    def start() -> ExpectedStart | None:
+        found = explain(view, view.jobs["default/big"], rig.now).start
+        assert estimates(view, rig.now)["default/big"] == found
+        return found
+
+    known = start()
+    why = "jobs are moved so that it can start"
+    assert known == ExpectedStart(StartKind.KNOWN, rig.now, plan.made + 45 * SECOND, why=why)
+    assert known.text(rig.now).endswith(f", in 40 s: {why}")
+    assert known.short(rig.now) == "<40s"
+    rig.now += 41 * SECOND
+    late = start()
+    assert late is not None
+    assert late.kind is StartKind.UNKNOWN
+    assert "do not end in their time" in late.why
+
+
+@pytest.mark.parametrize("deleting", [False, True])
+def test_M1_whoever_waits_behind_a_plan_starts_as_if_it_were_carried_out(deleting: bool) -> None:
+    """Small begins anew at its target, big has its room, and the next one starts when big ends."""
+    rig = Rig(2)
+    for name, chips, length in (("small", 1, 5000), ("other", 4, 5000), ("filler", 4, 9000)):
+        submit(rig, name, chips=chips, expected=f"{length}s")
+        rig.run()
+    rig.end("other")
+    submit(rig, "big", chips=8, expected="100s")
+    submit(rig, "next", chips=8, expected="100s")
+    rig.run()
+    (free, *_) = sorted(set(ALL) - set(rig.pods["filler-0"].holds))
+    room = {"big-0": ("n1", ALL)}
+    view = rig.machine.view
+    assert estimates(view, rig.now)["default/next"].latest == rig.now + 5100 * SECOND
+    apply(rig, plan_for(rig, "big", room, move(rig, ("small-0", "n2", (free,)))))
+    rig.run()
+    if not deleting:
+        rig.put(replace(rig.pods["small-0"], deleting=False))
+    before = fingerprint(state_of(view))
+    found = estimates(view, rig.now)["default/next"]
+    assert fingerprint(state_of(view)) == before
+    assert (found.earliest, found.latest) == (rig.now + 100 * SECOND, rig.now + 100 * SECOND)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_M1_why_a_moved_job_is_where_it_is(alone: bool) -> None:
+    owner = Owner("ReplicaSet", "web", "uid-of-web", "apps/v1")
+    pod = Pod("uid-web-1", "default", "web-1", PodClass(CHIP, 1), owner=owner, chip_containers=1)
+    rig, plan = fragmented(small=pod if alone else None)
+    view = rig.machine.view
+
+    def how(name: str) -> str:
+        return " ".join(explain(view, find_job(view, name), rig.now).plan)
+
+    name = "web-1" if alone else "small-0"
+    assert "score" in how(name)
+    apply(rig, plan)
+    rig.run()
+    if alone:
+        rig.tell(ev.PodGone(pod.uid))
+        del rig.pods["web-1"]
+        rig.put(replace(pod, uid="uid-web-2", name="web-2", created=rig.now))
+        name = "web-2"
+    else:
+        finish(rig)
+    expected = "a plan of moves put it there, so that default/big could start"
+    for _ in range(3):
+        # While the plan is carried out, and when it has ended.
+        rig.run()
+        assert how(name) == expected
+    assert ended(rig).outcome == DONE
+    assert ended(rig).moved == (find_job(view, name).key,)
+    # What its owner creates after that is placed as always.
+    (old,) = find_job(view, name).pods.values()
+    rig.now += SECOND
+    rig.tell(ev.PodGone(old.uid))
+    rig.pods.pop(name)
+    later = replace(old, uid="uid-later", name="later", phase="Pending", created=rig.now)
+    rig.put(replace(later, node=None, holds=(), annotations={}))
+    rig.run()
+    assert "score" in how("later")
 
 
 def test_M1_F2_R3_a_job_for_racks_moves_as_a_whole_and_its_clock_does_not_run() -> None:

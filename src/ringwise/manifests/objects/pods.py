@@ -39,6 +39,8 @@ _ENCODER = msgspec.msgpack.Encoder()
 _PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 _PRIORITIES = 2**31
 _NEVER = "Never"
+#: Seconds: without a field, and more than anybody waits for.
+_GRACE, _LONGEST_GRACE = 30, 10 * 365 * 86400
 _PREEMPTION_POLICIES = (_NEVER, "PreemptLowerPriority")
 
 
@@ -240,7 +242,13 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         nominated=name_of(nominated, "status.nominatedNodeName", found) if nominated and not node else "",
         queue_gated=_is_queue_gated(spec, annotations),
         visible_devices=visible_devices(spec, "spec"),
+        grace=_grace(spec),
     )
+
+
+def _grace(spec: PodSpecWire) -> int:
+    given = spec.termination_grace_period_seconds
+    return _GRACE if given is None else max(0, min(given, _LONGEST_GRACE))
 
 
 def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:

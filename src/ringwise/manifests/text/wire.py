@@ -191,6 +191,7 @@ class PodSpecWire(WireStruct):
     host_network: bool | None = None
     hostname: str | None = None
     subdomain: str | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class PodStatusWire(WireStruct):

@@ -498,7 +498,8 @@ class Moves(Component):
 
     def _end(self, live: LivePlan, outcome: str, why: str, now: int) -> None:
         plan = live.plan
-        self._note(plan, outcome, why, now)
+        # A pod without a PodGroup came back under another name.
+        self._note(plan, outcome, why, now, tuple(dict.fromkeys(job.job for job in live.jobs)))
         if outcome == DONE:
             self.counts.done += 1
             self.counts.saved += plan.saving or 0
@@ -529,10 +530,13 @@ class Moves(Component):
         job = self._book.jobs.get(key)
         return key if job is None else f"{job.namespace}/{job.name}"
 
-    def _note(self, plan: MovePlan, outcome: str, why: str, now: int) -> None:
-        names = tuple(map(self._name, plan.moved_jobs))
+    def _note(
+        self, plan: MovePlan, outcome: str, why: str, now: int, moved: tuple[str, ...] | None = None
+    ) -> None:
+        moved = plan.moved_jobs if moved is None else moved
+        names = tuple(map(self._name, moved))
         self.ended[plan.id] = EndedPlan(
-            plan.id, plan.job, plan.moved_jobs, outcome, why, now, self._name(plan.job), names
+            plan.id, plan.job, moved, outcome, why, now, self._name(plan.job), names
         )
         while len(self.ended) > MAX_ENDED:
             del self.ended[next(iter(self.ended))]

@@ -6,13 +6,14 @@ its own duration. Twice where durations are not known exactly: with all ends as 
 gives the latest start, and as early as they may be, which gives the earliest. A job that does not say how
 long it runs, and of which nothing can be guessed, may end at any moment and may never end.
 
-What is not played: jobs that come later, new reservations for jobs that wait long, evictions, faults.
+What is not played: jobs that come later, new reservations for jobs that wait long, evictions, faults. Plans
+of moves that are carried out (M1) are taken to have come to their end.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -26,15 +27,17 @@ from ringwise.framework.queue_heads import Line
 from ringwise.framework.reasons import INTERNAL_ERROR
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
-from ringwise.framework.statement import Eviction, Statement
+from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.grammar import agrees, counted
 from ringwise.messages.containment import describe
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.cluster_reader import ClusterReader
+from ringwise.scheduler.defragment.live_plan import LivePlan
 from ringwise.scheduler.explain.what_if import NO_JOB
 from ringwise.scheduler.view import SchedulerView
-from ringwise.topology.chips import chips_of
+from ringwise.topology.chips import chips_of, mask_of
 
 #: Pods that may be placed or released in one direction; an attempt counts like some of them. What starts
 #: later starts not before that moment.
@@ -46,6 +49,7 @@ _ATTEMPT = 10
 #: Ends that an answer names.
 _NAMED = 5
 _SECOND = 1_000_000_000
+_MOVED = "jobs are moved so that it can start"
 
 
 def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
@@ -72,7 +76,32 @@ def forecast(view: SchedulerView, now: int, until: Job | None = None) -> dict[st
             waiting.append(job)
     if waiting:
         found.update(_played(view, now, waiting, until))
+    for live in view.moves.plans.values():
+        if live.plan.job in found and not live.failed:
+            found[live.plan.job] = _start_by_plan(view, live, now)
     return found
+
+
+def planned_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
+    """M1: when it starts by the plan of moves that is carried out for it; None: there is none."""
+    for live in view.moves.plans.values():
+        if live.plan.job == job.key and not live.failed:
+            return _start_by_plan(view, live, now)
+    return None
+
+
+def _start_by_plan(view: SchedulerView, live: LivePlan, now: int) -> ExpectedStart:
+    """When the pods that are in the way have had the time that they have to end."""
+    pods, gone = view.cluster.pods, live.since
+    for _, uid, pod in live.moving_pods():
+        record = pods.get(uid)
+        if not pod.gone and record is not None:
+            gone = max(gone, live.since + record.pod.grace * _SECOND)
+    if not live.is_leaving:
+        return ExpectedStart(StartKind.KNOWN, now, now, why=_MOVED)
+    if gone <= now:
+        return unknown_start(f"{_MOVED}, and pods of them do not end in their time")
+    return ExpectedStart(StartKind.KNOWN, now, gone, why=_MOVED)
 
 
 def waits(view: SchedulerView, job: Job) -> bool:
@@ -135,19 +164,22 @@ def _length(view: SchedulerView, job: Job, elapsed: int = 0) -> _Length:
     return _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
 
 
-def _runs(view: SchedulerView, now: int) -> list[_Run]:
-    """Everything that holds chips, or belongs to a job. Other pods are taken not to end."""
+def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
+    """Everything that holds chips, or belongs to a job. Other pods are taken not to end.
+
+    `began`: jobs that begin anew at this moment.
+    """
     placements, found = view.cluster.pods, []
     for job in view.jobs.values():
         placed = [pod for uid, pod in job.pods.items() if placements[uid].node >= 0]
         if not placed:
             continue
         uids = tuple(job.pods)
-        if all(pod.deleting for pod in placed):
+        if all(pod.deleting for pod in placed) and job.key not in began:
             found.append(_Run(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
             continue
         # For a job that another scheduler placed: when it was created.
-        started = job.created if job.started is None else job.started
+        started = now if job.key in began else job.created if job.started is None else job.started
         length = _length(view, job, max(0, now - started))
         latest = None if length.most is None else max(now, started + length.most)
         found.append(_Run(job, uids, max(now, started + length.least), latest, length.guessed))
@@ -163,7 +195,42 @@ def _runs(view: SchedulerView, now: int) -> list[_Run]:
 def _played(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
 ) -> Mapping[str, ExpectedStart]:
-    runs = _runs(view, now)
+    with ExitStack() as supposed:
+        runs = _runs(view, now, _suppose_moves(view, now, supposed))
+        return _played_with(view, now, waiting, until, runs)
+
+
+def _suppose_moves(view: SchedulerView, now: int, supposed: ExitStack) -> Collection[str]:
+    """Plans of moves that are carried out have come to their end (M1). The jobs that begin anew.
+
+    Pods that are gone already wait, and get their places when the queues are played.
+    """
+    state, began = view.cluster, set()
+    for live in view.moves.plans.values():
+        leaving = {uid: pod for _, uid, pod in live.moving_pods() if not pod.gone and uid in state.pods}
+        if live.failed or not leaving:
+            continue
+        session = view.what_if.open_session(now)
+        supposed.enter_context(view.what_if.restarted(session, leaving))
+        targets = [
+            Allocation(job, job.pods[uid], state.node_id[pod.target.node], chips_of(pod.target.chips))
+            for uid, pod in leaving.items()
+            if (job := view.job_of(uid)) is not None and pod.target.node in state.node_id
+        ]
+        free = [one for one in targets if _is_free(state, one)]
+        supposed.enter_context(view.what_if.placed(session, free))
+        began |= {one.job.key for one in free if all(uid in leaving for uid in one.job.pods)}
+    return began
+
+
+def _is_free(state: ClusterReader, wanted: Allocation) -> bool:
+    fleet = state.fleets.get(wanted.pod.cls.resource or "")
+    return not wanted.chips or (fleet is not None and not fleet.held[wanted.node] & mask_of(wanted.chips))
+
+
+def _played_with(
+    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[_Run]
+) -> Mapping[str, ExpectedStart]:
     lengths = {job.key: _length(view, job) for job in waiting}
     known = sum(run.latest is not None for run in runs)
     exact = known == len(runs) and all(length.least == length.most for length in lengths.values())

@@ -16,6 +16,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
+from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.cluster_cures import (
@@ -28,7 +29,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import forecast, is_evicting, waits
+from ringwise.scheduler.explain.forecast import forecast, is_evicting, planned_start, waits
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     label_cures,
@@ -336,6 +337,9 @@ def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | N
 def _start(view: SchedulerView, job: Job, now: int, reason: Reason | None) -> ExpectedStart | None:
     if reason is None:
         return next_cycle(now)
+    planned = planned_start(view, job, now)
+    if planned is not None:
+        return planned
     known = view.expected_start(job.key)
     waiting = sum(1 for other in view.jobs.values() if other.reason is not None)
     if known is not None and (view.expected_starts is not None or waiting > _MANY_WAITING):
@@ -444,7 +448,27 @@ def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explan
     )
     plan = view.plan_of(job.key)
     lines = plan.lines if plan is not None else tuple(_groups(locations))
-    return Explanation(job, "running", text, locations=locations, plan=(*lines, *_choice(view, job, now)))
+    moved = _moved_for(view, job)
+    by_plan = (f"a plan of moves put it there, so that {moved} could start",)
+    how = by_plan if moved else _choice(view, job, now)
+    return Explanation(job, "running", text, locations=locations, plan=(*lines, *how))
+
+
+def _moved_for(view: SchedulerView, job: Job) -> str:
+    """M1: the job for which a plan of moves put this one where it is; empty: it was placed as any other."""
+    if job.has_independent_pods and len(job.pods) > 1:
+        # Single pods of it move, and the others stay.
+        return ""
+    for live in view.moves.plans.values():
+        for moving in live.jobs:
+            if moving.job == job.key and not live.failed and not any(uid in moving.pods for uid in job.pods):
+                return _name_of(view, live.plan.job)
+    for ended in reversed(view.moves.ended.values()):
+        # Pods that were created later were placed without the plan.
+        if ended.outcome == DONE and job.key in ended.moved:
+            lasting = all(pod.created <= ended.at for pod in job.pods.values())
+            return ended.name if lasting else ""
+    return ""
 
 
 def _choice(view: SchedulerView, job: Job, now: int) -> tuple[str, ...]:

@@ -45,7 +45,13 @@ class ExpectedStartFields(TypedDict):
         list[str],
         Meta(description="Jobs that end before on its chips: the last five, the first end first."),
     ]
-    why: Annotated[str, Meta(description="Why no time, or no latest time, is known; else empty.")]
+    why: Annotated[
+        str,
+        Meta(
+            description="Why no time, or no latest time, is known; of a known time: that jobs are moved so "
+            "that it can start; else empty."
+        ),
+    ]
     guess: Annotated[
         bool,
         Meta(
