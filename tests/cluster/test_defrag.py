@@ -71,11 +71,10 @@ def end(cluster: Cluster, name: str) -> None:
 
 
 def fill(cluster: Cluster, number: int, chips: int, name: str = "") -> None:
-    """A job that stays where it is: it never moves."""
+    """A job that stays where it is: it never moves, and runs for longer than any other."""
     name = name or f"fixed{number}"
-    cluster.apply(
-        [vcjob(name, 1, chips, annotations={"ringwise.io/movable": "false"}, selector=on_node(number))]
-    )
+    annotations = {"ringwise.io/movable": "false", "ringwise.io/expected-duration": "20h"}
+    cluster.apply([vcjob(name, 1, chips, annotations=annotations, selector=on_node(number))])
     cluster.wait_running(name, 1)
 
 
@@ -249,4 +248,94 @@ def test_M1_F1_the_leader_is_killed_in_the_middle(cluster: Cluster, operator: Pa
     assert node_of(gang) == node_of(train)
     (moved,) = cluster.wait_running("train", 1)
     assert moved["metadata"]["uid"] != train["metadata"]["uid"]
+    check_chips(cluster.pods())
+
+
+# -- without a question -------------------------------------------------------------------------------------
+
+#: What a move saves is known: whatever runs says how long.
+LASTS = {"ringwise.io/expected-duration": "10h"}
+WILLING = {**LASTS, "ringwise.io/movable": "true"}
+#: The scheduler looks for moves once a minute.
+LOOKED = 300.0
+
+
+def run_small(
+    cluster: Cluster, name: str, chips: int, on: int, refuge: int, annotations: Object, goes_after: str = "1s"
+) -> Object:
+    """The pod of a small job on a node, which may move to the refuge: a node that is not there yet."""
+    job = vcjob(name, 1, chips, annotations=annotations, pod_annotations={GOES_AFTER: goes_after})
+    allowed = {"key": "kubernetes.io/hostname", "operator": "In", "values": [f"node-{on}", f"node-{refuge}"]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [allowed]}]}
+    job["spec"]["tasks"][0]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    }
+    cluster.apply([job])
+    (pod,) = cluster.wait_running(name, 1)
+    found: Object = pod
+    return found
+
+
+def is_in_place(cluster: Cluster, name: str, before: Object) -> bool:
+    return [one["metadata"]["uid"] for one in cluster.pods(name)] == [before["metadata"]["uid"]]
+
+
+def outcomes(cluster: Cluster) -> list[str]:
+    """Of the plans that have ended, the first one first."""
+    data = cluster.api.get(RECORD).get("data", {})
+    return [one["outcome"] for one in json.loads(data.get("moves.json", "{}")).get("ended", ())]
+
+
+def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:
+    cluster.configure({"defragment": "auto", "move-chips-per-hour": "3"})
+    cluster.apply(nodes(4))
+    cluster.run()
+    # The cheapest is not marked. Of those that are, the second costs less than the third, and the limit
+    # leaves no room for it after the first.
+    unmarked = run_small(cluster, "unmarked", 1, 1, 5, {**LASTS, "ringwise.io/restart-cost": "1s"})
+    first = run_small(cluster, "first", 2, 2, 5, {**WILLING, "ringwise.io/restart-cost": "2s"})
+    second = run_small(cluster, "second", 2, 3, 5, {**WILLING, "ringwise.io/restart-cost": "1m"})
+    third = run_small(cluster, "third", 1, 4, 5, {**WILLING, "ringwise.io/restart-cost": "1h"})
+    cluster.apply(nodes(5)[4:])
+    fill(cluster, 5, 4)
+
+    cluster.apply([vcjob("gang", 1, 8, annotations=LASTS)])
+    (gang,) = cluster.wait_running("gang", 1, LOOKED)
+    assert node_of(gang) == "node-2"
+    cluster.wait(lambda: outcomes(cluster) == ["done"], "the plan has ended")
+    (moved,) = cluster.wait_running("first", 1)
+    assert (node_of(first), node_of(moved)) == ("node-2", "node-5")
+
+    cluster.apply([vcjob("next", 1, 8, annotations=LASTS)])
+    (following,) = cluster.wait_running("next", 1, LOOKED)
+    assert node_of(following) == "node-4"
+    cluster.wait(lambda: outcomes(cluster) == ["done", "done"], "the second plan has ended")
+    (moved,) = cluster.wait_running("third", 1)
+    assert (node_of(third), node_of(moved)) == ("node-4", "node-5")
+    assert is_in_place(cluster, "unmarked", unmarked)
+    assert is_in_place(cluster, "second", second)
+    check_chips(cluster.pods())
+
+
+def test_M1_F1_the_leader_is_killed_in_the_middle_of_a_plan_of_auto(cluster: Cluster) -> None:
+    cluster.configure({"defragment": "auto"})
+    cluster.apply(nodes(1))
+    leader = cluster.run()
+    train = run_small(cluster, "train", 1, 1, 2, WILLING, goes_after="8s")
+    cluster.apply(nodes(2)[1:])
+    fill(cluster, 2, 4)
+    cluster.apply([vcjob("gang", 1, 8, annotations=LASTS)])
+
+    def leaves() -> bool:
+        return any("deletionTimestamp" in one["metadata"] for one in cluster.pods("train"))
+
+    cluster.wait(leaves, "the pod is evicted", LOOKED)
+    leader.process.kill()
+    cluster.start("scheduler")
+    (gang,) = cluster.wait_running("gang", 1, LOOKED)
+    assert node_of(gang) == node_of(train) == "node-1"
+    (moved,) = cluster.wait_running("train", 1)
+    assert node_of(moved) == "node-2"
+    assert moved["metadata"]["uid"] != train["metadata"]["uid"]
+    cluster.wait(lambda: outcomes(cluster) == ["done"], "the plan has ended")
     check_chips(cluster.pods())
