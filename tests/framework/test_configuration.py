@@ -58,6 +58,8 @@ from tests.framework.settings_by_name import value_of
         ("move-again-after", 86_400),
         ("restart-cost", 600),
         ("owned-annotations", "open"),
+        ("user-annotation", "open"),
+        ("user-label", ""),
         ("visible-devices", "refused"),
         ("reservation-after", 600),
         ("pod-creation-timeout", 300),
@@ -77,7 +79,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 32
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 34
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,12 @@ def test_no_setting_is_left_out_of_the_table_above() -> None:
         ("score-combination", ["strict", "sum"], ["max"]),
         ("superpod-packing", ["whole-job", "per-block"], ["whole_job"]),
         ("defragment", ["off", "plan", "auto"], ["on", "true"]),
+        ("user-annotation", ["open", "guarded"], ["", "true", "Guarded"]),
+        (
+            "user-label",
+            ["", "owner", "example.com/owner", "x" * 63],
+            ["a b", "/", "x/", "x" * 64, "A.com/x", "a/b/c"],
+        ),
         ("restart-cost", ["0", "600", "86400"], ["86401", "10m"]),
         ("reservation-after", ["0", "600"], ["604801", "10m"]),
         ("pod-creation-timeout", ["0", "300"], ["604801", "-1", "5m"]),

@@ -22,6 +22,10 @@ C = TypeVar("C", str, int)
 
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,18}(\.[0-9]{1,18})?")
+_LABEL_KEY = re.compile(
+    r"(?:(?=.{1,253}/)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+)
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
 
 
@@ -200,6 +204,18 @@ def resource_list(name: str, meaning: str, *, has_effect: bool = True) -> Argume
 def any_text(name: str, meaning: str) -> Argument[str]:
     """Any text, without an effect: files written for Volcano carry it."""
     return Argument(name, "", "any text", meaning, str, default_text="none", has_effect=False)
+
+
+def label_key(name: str, meaning: str) -> Argument[str]:
+    """The key of a label, as the API server allows it; empty: none."""
+
+    def convert(text: str) -> str:
+        if text and not _LABEL_KEY.fullmatch(text):
+            raise ValueError
+        return text
+
+    allowed = "the key of a label, such as example.com/owner"
+    return Argument(name, "", allowed, meaning, convert, default_text="none")
 
 
 def resource_levels(name: str, meaning: str) -> Argument[str]:

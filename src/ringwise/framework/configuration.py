@@ -20,6 +20,7 @@ from ringwise.framework.arguments import (
     boolean,
     choice,
     integer,
+    label_key,
     resource_levels,
 )
 from ringwise.records import dataclass
@@ -210,6 +211,22 @@ class Settings:
             ("open", "guarded"),
             "who can write the annotations of scheduler and device plugin: every user (open), or an "
             "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
+        )
+    )
+    user_annotation: Literal["open", "guarded"] = _setting(
+        choice(
+            "user-annotation",
+            "open",
+            ("open", "guarded"),
+            "who can write the annotation `ringwise.io/user`: every user, and it is not believed (open), or "
+            "admission writes it and a policy guards it (guarded)",
+        )
+    )
+    user_label: str = _setting(
+        label_key(
+            "user-label",
+            "label of jobs that names their user in reports where `ringwise.io/user` does not; anybody can "
+            "write it, so such a user is unverified",
         )
     )
     visible_devices: Literal["allowed", "refused", "strict"] = _setting(

@@ -22,6 +22,7 @@ from ringwise.wellknown import (
     TASK_INDEX,
     TASK_SPEC,
     TEMPLATE_UID,
+    USER,
 )
 
 _TRUE = frozenset({"1", "t", "T", "true", "True", "TRUE"})
@@ -93,6 +94,8 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
     if PREEMPTABLE in job.annotations:
         # The live pod is read again, and it alone says whether it may be evicted.
         annotations.setdefault(PREEMPTABLE, job.annotations[PREEMPTABLE])
+    if USER in job.annotations:
+        annotations[USER] = job.annotations[USER]
     annotations.pop(RANK_INDEX, None)
     if rank is not None and ("hcclrank" in job.plugins or RANK_INDEX in template.annotations):
         annotations[RANK_INDEX] = str(rank)

@@ -33,6 +33,7 @@ from ringwise.wellknown import (
     SCHEDULING_QUEUE_NAME,
     SP_BLOCK,
     UB_MEMORY,
+    USER,
     VOLCANO_PREFIX,
 )
 
@@ -154,4 +155,8 @@ def _annotations(pod: Pod, told: Mapping[str, str]) -> dict[str, str]:
     for key in (*_OF_THE_POD, budget):
         if key in pod.annotations:
             found[key] = pod.annotations[key]
+    # The owner's: anybody who may create pods can create one that names this owner.
+    user = told.get(USER) if has_siblings(pod) else pod.annotations.get(USER)
+    if user:
+        found[USER] = user
     return found

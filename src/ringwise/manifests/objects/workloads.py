@@ -71,6 +71,7 @@ from ringwise.wellknown import (
     SUB_HEALTHY_STRATEGY,
     SUPER_POD_AFFINITY,
     TOR_AFFINITY,
+    USER,
     VOLCANO_PREFIX,
     VOLCANO_SCHEDULER,
 )
@@ -217,7 +218,7 @@ def _pod_owner(kind: str, who: Identity, replicas: int) -> PodOwner:
         {
             key: value
             for key, value in who.annotations.items()
-            if key == GROUP_MIN_MEMBER
+            if key in (GROUP_MIN_MEMBER, USER)
             or key.startswith(VOLCANO_PREFIX)
             or (kind == _REPLICA_SET and key in REPLICA_SET_ANNOTATIONS)
         },

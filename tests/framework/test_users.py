@@ -1,0 +1,72 @@
+"""Who a job belongs to, and whether anybody could have said so."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.framework.configuration import Settings
+from ringwise.framework.job import Job
+from ringwise.framework.users import NOBODY, JobUser, user_of, user_of_pod
+from ringwise.messages.job_expansion import pod_group_of, pods_of
+from ringwise.messages.ordinary_groups import group_for
+from ringwise.state.model import Owner, Pod, PodClass
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
+from ringwise.state.workload import PodOwner
+from ringwise.wellknown import DEPLOYMENT_API, USER
+
+GUARDED = Settings(user_annotation="guarded", user_label="team/owner")
+OPEN = Settings(user_label="team/owner")
+
+
+def job(annotation: str = "", label: str = "") -> Job:
+    found = Job("ml/a", "ml", "a")
+    found.annotations = {USER: annotation} if annotation else {}
+    found.labels = {"team/owner": label} if label else {}
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "annotation", "label", "expected"),
+    [
+        (GUARDED, "alice", "", JobUser("alice", True)),
+        (GUARDED, "alice", "bob", JobUser("alice", True)),
+        (GUARDED, "", "bob", JobUser("bob", False)),
+        (GUARDED, "", "", NOBODY),
+        # Anybody may write the annotation: it says nothing.
+        (OPEN, "alice", "", NOBODY),
+        (OPEN, "alice", "bob", JobUser("bob", False)),
+        (Settings(), "alice", "bob", NOBODY),
+        (Settings(user_annotation="guarded"), "", "bob", NOBODY),
+        (GUARDED, "system:serviceaccount:ml:alice", "", JobUser("system:serviceaccount:ml:alice", True)),
+    ],
+)
+def test_the_user_of_a_job(settings: Settings, annotation: str, label: str, expected: JobUser) -> None:
+    assert user_of(job(annotation, label), settings) == expected
+
+
+def test_a_verified_user_and_an_unverified_one_of_the_same_name_are_two() -> None:
+    assert user_of(job("alice"), GUARDED) != user_of(job("", "alice"), GUARDED)
+
+
+def test_a_pod_that_joins_the_job_of_another_is_of_who_created_it() -> None:
+    pod = Pod("1", "ml", "a-0", PodClass(), annotations={USER: "mallory"})
+    assert user_of_pod(pod, job("alice"), GUARDED) == JobUser("mallory", True)
+    assert user_of_pod(pod, job("alice", "bob"), OPEN) == JobUser("bob")
+    assert user_of_pod(Pod("1", "ml", "a-0", PodClass()), job("alice"), GUARDED) == JobUser("alice", True)
+
+
+def test_the_pod_group_of_replicated_pods_has_the_user_of_their_owner_and_not_of_a_pod() -> None:
+    reference = Owner("ReplicaSet", "web", "rs", DEPLOYMENT_API)
+    pod = Pod("1", "ml", "web-1", PodClass(), annotations={USER: "mallory"}, owner=reference)
+    owner = PodOwner(reference.kind, "ml", "web", "rs", annotations={USER: "alice"})
+    assert group_for(pod, owner).annotations[USER] == "alice"
+    assert USER not in group_for(pod, None).annotations
+    alone = Pod("1", "ml", "web-1", PodClass(), annotations={USER: "mallory"})
+    assert group_for(alone, None).annotations[USER] == "mallory"
+
+
+def test_pods_and_pod_group_of_a_vcjob_have_its_user() -> None:
+    task = Task("worker", 2, 2, PodTemplate(PodClass(), annotations={USER: "bob"}))
+    vcjob = VcJob("ml", "a", "u", (task,), 2, annotations={USER: "alice"})
+    assert {pod.annotations[USER] for pod in pods_of(vcjob)} == {"alice"}
+    assert pod_group_of(vcjob).annotations[USER] == "alice"
