@@ -196,8 +196,9 @@ def _is_record(command: Any) -> bool:
 
 #: Sentences of a command. They may be worded differently in another version.
 _SENTENCES = frozenset({"message", "cures", "why"})
-#: A pod's nomination follows from the evictions for it; older versions did not tell it.
-_FOLLOWING = frozenset({"nominated"})
+#: A pod's nomination follows from the evictions for it, and their cause from who evicts: older versions told
+#: neither.
+_FOLLOWING = frozenset({"by", "cause", "nominated"})
 
 
 def _decision(command: Any) -> Any:

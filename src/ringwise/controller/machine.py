@@ -59,6 +59,7 @@ from ringwise.messages.commands import (
     DeleteGroup,
     DeleteJob,
     DeletePod,
+    EvictionCause,
     RecordVcJobEvent,
 )
 from ringwise.messages.containment import Containment
@@ -553,7 +554,9 @@ def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:
     record.delete_requested[pod.uid] = now
-    deletes.append(DeletePod(pod.uid, pod.namespace, pod.name, why))
+    suspended = record.phase in ("Aborting", "Aborted")
+    cause = EvictionCause.SUSPEND if suspended else EvictionCause.OTHER
+    deletes.append(DeletePod(pod.uid, pod.namespace, pod.name, why, cause=cause))
 
 
 def _tasks_ready(record: JobRecord, job: VcJob) -> set[str]:

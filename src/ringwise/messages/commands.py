@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from enum import StrEnum
 
 from ringwise.framework.job import Job
 from ringwise.messages.events import QueueCommand
@@ -26,6 +27,28 @@ class Bind:
     remove: tuple[str, ...] = ()
 
 
+class EvictionCause(StrEnum):
+    """Why a pod does not run on: what its job loses is accounted by this. `why` says it in words."""
+
+    FAULT = "fault"
+    #: M1.
+    MOVE = "move"
+    #: F4.
+    DRAIN = "drain"
+    PREEMPT = "preempt"
+    RECLAIM = "reclaim"
+    #: A limit of its queue, namespace or user; or its longest run time is over.
+    LIMIT = "limit"
+    SUSPEND = "suspend"
+    #: The job's own affair: a policy of it, or its gang could not be completed. Or another package's action.
+    OTHER = "other"
+
+    @classmethod
+    def of_action(cls, name: str) -> EvictionCause:
+        """Actions evict in their own name."""
+        return cls(name) if name in (cls.PREEMPT, cls.RECLAIM) else cls.OTHER
+
+
 @dataclass(frozen=True, slots=True)
 class Evict:
     """Evict a running pod."""
@@ -34,6 +57,9 @@ class Evict:
     namespace: str
     pod: str
     why: str
+    cause: EvictionCause = EvictionCause.OTHER
+    #: Key of the job that it makes room for; empty: none.
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +278,9 @@ class DeletePod:
     together: str = ""
     #: Which budgets are the pod's follows from them.
     labels: Mapping[str, str] = field(default=EMPTY, hash=False)
+    cause: EvictionCause = EvictionCause.OTHER
+    #: Key of the job that it makes room for; empty: none.
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

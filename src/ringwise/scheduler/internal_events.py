@@ -7,6 +7,7 @@ such an object would take twice as long.
 from __future__ import annotations
 
 from ringwise.framework.job import Job
+from ringwise.messages.commands import EvictionCause
 from ringwise.records import dataclass
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
@@ -176,6 +177,9 @@ class PodEvicted:
     """It has to make room for another job."""
 
     uid: str
+    cause: EvictionCause
+    #: Key of that job.
+    by: str
 
 
 # -- the cluster --------------------------------------------------------------------------------

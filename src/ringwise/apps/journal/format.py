@@ -228,7 +228,7 @@ class JournalWriter:
 _RENAMED = {former: name for name, former in FORMER_NAMES.items()}
 
 #: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
-_ABSENT_WHEN_EMPTY = frozenset({"mounted", "nominated", "remove", "start", "stray"})
+_ABSENT_WHEN_EMPTY = frozenset({"by", "mounted", "nominated", "remove", "start", "stray"})
 
 
 def plain_command(command: Command) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ringwise.framework.job import Job
-from ringwise.messages.commands import DeletePod, Evict
+from ringwise.messages.commands import DeletePod, Evict, EvictionCause
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 
@@ -30,21 +30,29 @@ class AssumedPods:
         if before is not None:
             self._replace(job, before)
 
-    def evict(self, job: Job, uid: str, why: str) -> Evict:
+    def evict(self, job: Job, uid: str, why: str, cause: EvictionCause, by: str = "") -> Evict:
         """The pod holds its chips until it is gone (N6), but counts as terminating from now on."""
         pod = self._terminating(job, uid)
-        return Evict(uid, pod.namespace, pod.name, why)
+        return Evict(uid, pod.namespace, pod.name, why, cause, by)
 
     def delete(self, job: Job, uid: str, why: str, grace: int | None) -> DeletePod:
         """The same for a pod that is deleted because of a fault; `grace` 0 is by force."""
         pod = self._terminating(job, uid)
-        return DeletePod(uid, pod.namespace, pod.name, why, grace, fault=True)
+        return DeletePod(uid, pod.namespace, pod.name, why, grace, fault=True, cause=EvictionCause.FAULT)
 
-    def evict_together(self, job: Job, uid: str, why: str) -> DeletePod:
+    def evict_together(self, job: Job, uid: str, why: str, cause: EvictionCause, by: str = "") -> DeletePod:
         """F4: with the others of the job. Budgets may forbid it, so the pod does not count as terminating."""
         pod = job.pods[uid]
         return DeletePod(
-            uid, pod.namespace, pod.name, why, fault=True, together=job.key, labels=dict(pod.labels)
+            uid,
+            pod.namespace,
+            pod.name,
+            why,
+            fault=True,
+            together=job.key,
+            labels=dict(pod.labels),
+            cause=cause,
+            by=by,
         )
 
     def _terminating(self, job: Job, uid: str) -> Pod:

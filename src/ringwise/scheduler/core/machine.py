@@ -19,7 +19,7 @@ from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
-from ringwise.messages.commands import Bind, Command
+from ringwise.messages.commands import Bind, Command, EvictionCause
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
@@ -377,9 +377,11 @@ class Scheduler:
         self._history.plans = session.plans
         commands: list[Command] = [*binds]
         for gone in session.evicted:
-            if gone.beneficiary is not None:
-                self._notify(ie.PodEvicted(gone.pod.uid), now)
-            commands.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why))
+            cause = EvictionCause.of_action(gone.why)
+            by = "" if gone.beneficiary is None else gone.beneficiary.key
+            if by:
+                self._notify(ie.PodEvicted(gone.pod.uid, cause, by), now)
+            commands.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by))
         for job in pending:
             try:
                 self._settle(job, now)

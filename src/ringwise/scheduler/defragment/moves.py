@@ -23,7 +23,7 @@ from ringwise.framework.affinity.placed_pods import is_placed, needed_pods
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, RecordJobEvent
+from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.move_plan import MovePlan, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
@@ -371,9 +371,8 @@ class Moves(Component):
                 if record is None or job is None or record.pod.deleting or uid in live.sent:
                     continue
                 live.sent.add(uid)
-                yield self._assumed.evict_together(
-                    job, uid, f"moved so that {self._name(live.plan.job)} can start"
-                )
+                why = f"moved so that {self._name(live.plan.job)} can start"
+                yield self._assumed.evict_together(job, uid, why, EvictionCause.MOVE, live.plan.job)
 
     # -- a plan goes on --------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from functools import partial
 from ringwise.framework.affinity.placed_pods import is_placed, needed_pods, placed_pods
 from ringwise.framework.job import BrokenChip, Job
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, RecordJobEvent
+from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.containment import Containment
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler import internal_events as ie
@@ -608,7 +608,7 @@ class FaultHandler(Component):
                     if not pod.deleting:
                         why = handled.why(uid, self._level(job))
                         self._notify(ie.DeletingPod(uid), now)
-                        commands.append(self._assumed.evict_together(job, uid, why))
+                        commands.append(self._assumed.evict_together(job, uid, why, EvictionCause.DRAIN))
                 continue
             force = by_force or over or one.unreachable
             if one.forced or (one.sent and not force) or now < one.not_before:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ringwise.framework.job import Job
-from ringwise.messages.commands import Evict
+from ringwise.messages.commands import Evict, EvictionCause
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
@@ -104,7 +104,7 @@ class PartialGangs(Component):
             elif self._due(job, partial) <= now:
                 del self._partial[key]
                 ours = [uid for uid in self._bound(job) if self._book.is_ours(job.pods[uid])]
-                commands += [self._assumed.evict(job, uid, WHY) for uid in ours]
+                commands += [self._assumed.evict(job, uid, WHY, EvictionCause.OTHER) for uid in ours]
         return commands
 
     def _due(self, job: Job, partial: PartialGang) -> int:

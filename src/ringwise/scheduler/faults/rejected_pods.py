@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
-from ringwise.messages.commands import Command, DeletePod, RecordJobEvent
+from ringwise.messages.commands import Command, DeletePod, EvictionCause, RecordJobEvent
 from ringwise.scheduler.faults.successors import owner_of_pod
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
@@ -72,7 +72,9 @@ class RejectedPods:
             pod = None if job is None else job.pods.get(uid)
             if pod is not None and not pod.deleting:
                 why = f"kubelet rejected it ({pod.rejected}) before it ran, so that its owner makes it again"
-                commands.append(DeletePod(uid, pod.namespace, pod.name, why, fault=True))
+                commands.append(
+                    DeletePod(uid, pod.namespace, pod.name, why, fault=True, cause=EvictionCause.FAULT)
+                )
         return commands
 
     def _found(self, job: Job, pod: Pod, now: int) -> Iterable[Command]:
