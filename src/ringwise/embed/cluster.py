@@ -249,6 +249,7 @@ class EmbeddedCluster:
             mounted=(),
             stray=(),
             rank=int(rank) if rank.isdigit() else pod.rank,
+            bound=self.now,
         )
         self._put_timeline(bound, PodTimeline(self.now))
         twice = self._claim(bound)

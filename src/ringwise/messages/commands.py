@@ -7,6 +7,7 @@ from dataclasses import field
 from enum import StrEnum
 
 from ringwise.framework.job import Job
+from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.events import QueueCommand
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -382,6 +383,7 @@ Command = (
     | UpdateQueue
     | RecordQueueEvent
     | DeleteJob
+    | AccountCommand
 )
 
 #: Commands that journals and documents of earlier versions call otherwise.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 
 from ringwise.framework.configuration import Configuration
+from ringwise.messages.accounting import JobWaits, PodHeld
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
@@ -213,6 +214,25 @@ class ReschedulingRead(Event):
     fault_nodes: str = ""
     #: M1: plans of moves.
     moves: str = ""
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class AccountsRead(Event):
+    """What the previous leader accounted for. Read once, at the start; without it there is no accounting."""
+
+    #: Pods that held chips, and jobs that waited, when it was written.
+    held: tuple[PodHeld, ...] = ()
+    waits: tuple[JobWaits, ...] = ()
+    #: Uids of pods that ended shortly before, and are counted.
+    ended: tuple[str, ...] = ()
+    #: Uids of jobs that had started before, and were not gone.
+    ran: tuple[str, ...] = ()
+    #: When it was written, in nanoseconds; 0: nothing was written before.
+    written: int = 0
 
     @property
     def about(self) -> tuple[str, str]:

@@ -241,8 +241,8 @@ class Pod:
     holds: tuple[int, ...] = ()
     #: Where the object came from ("pods.yaml: document 3"), for messages.
     origin: str = ""
-    #: Exit code of the first container that ended, when it ended (ns), and how often containers were
-    #: restarted: read by the policies of a vcjob.
+    #: Exit code of the first container that ended, when the last one that ended did (ns), and how often
+    #: containers were restarted: read by the policies of a vcjob.
     exit_code: int | None = None
     ended: int = 0
     restarts: int = 0
@@ -266,6 +266,8 @@ class Pod:
     problem: str = ""
     #: Seconds that it has to end after its deletion (`terminationGracePeriodSeconds`).
     grace: int = 30
+    #: When it got its node, as its status says, in nanoseconds; 0: not known.
+    bound: int = 0
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""

@@ -29,6 +29,7 @@ from ringwise.manifests.objects.resources import amount
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import drop_labels, drop_oversized
 from ringwise.manifests.text.wire import (
+    ConditionWire,
     ConfigMapWire,
     JobStatusWire,
     JobWire,
@@ -164,8 +165,8 @@ class WatchedPod(PodWire):
 
 
 class PodReader(BatchObjectReader[WatchedPod]):
-    def __init__(self, classes: PodClassCache, shape: type[WatchedPod] = WatchedPod) -> None:
-        super().__init__(shape)
+    def __init__(self, classes: PodClassCache) -> None:
+        super().__init__(WatchedPod)
         self._classes = classes
 
     def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
@@ -227,8 +228,10 @@ def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings)
     pod.restarts = min(sum(max(status.restart_count or 0, 0) for status in statuses), INT32)
     ended = [one.state.terminated for one in statuses if one.state is not None and one.state.terminated]
     if ended:
-        finished = ended[0].finished_at
-        pod.ended = time_of(finished, "status.containerStatuses.finishedAt", Findings(found.origin))
+        quiet = Findings(found.origin)
+        pod.ended = max(
+            time_of(one.finished_at, "status.containerStatuses.finishedAt", quiet) for one in ended
+        )
     # Any container: one that failed now, else one that failed before it was started again.
     before = [one.last_state.terminated for one in statuses if one.last_state and one.last_state.terminated]
     failed = [one for one in (*ended, *before) if one.exit_code]
@@ -241,18 +244,11 @@ def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings)
 # -- groups, queues, priorities
 
 
-class Condition(WireStruct):
-    type: str = ""
-    status: str = ""
-    reason: str | None = None
-    message: str | None = None
-
-
 class GroupStatus(PhaseStatusWire):
     running: int | None = None
     succeeded: int | None = None
     failed: int | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[ConditionWire] | None = None
 
 
 @dataclass(frozen=True, slots=True)

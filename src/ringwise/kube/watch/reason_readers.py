@@ -8,16 +8,15 @@ from __future__ import annotations
 from ringwise.framework.job import job_key
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
-    Condition,
     GroupReader,
     ObservedGroup,
     PodReader,
-    PodStatus,
     WatchedGroup,
     WatchedPod,
 )
 from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import ConditionWire
 from ringwise.state.model import Pod
 from ringwise.views.written_reasons import WrittenReason, WrittenReasons
 
@@ -46,24 +45,16 @@ class ReasonGroupReader(GroupReader):
         self._written.forget(f"PodGroup {key}")
 
 
-class _ReasonPodStatus(PodStatus):
-    conditions: list[Condition] | None = None
-
-
-class _ReasonPod(WatchedPod):
-    status: _ReasonPodStatus | None = None
-
-
 class ReasonPodReader(PodReader):
     """Pods: the condition `PodScheduled`, while it says that the pod could not be scheduled."""
 
     def __init__(self, classes: PodClassCache, written: WrittenReasons) -> None:
-        super().__init__(classes, _ReasonPod)
+        super().__init__(classes)
         self._written = written
 
     def objects(self, wire: WatchedPod, found: Findings) -> KeyedObjects | None:
         objects = super().objects(wire, found)
-        if objects is not None and isinstance(wire.status, _ReasonPodStatus):
+        if objects is not None and wire.status is not None:
             pod = objects[0][1]
             assert isinstance(pod, Pod)
             waits = pod.node is None and pod.live
@@ -77,7 +68,7 @@ class ReasonPodReader(PodReader):
         self._written.forget(f"Pod {key}")
 
 
-def _written(kind: str, type_: str, status: str, conditions: list[Condition]) -> WrittenReason | None:
+def _written(kind: str, type_: str, status: str, conditions: list[ConditionWire]) -> WrittenReason | None:
     for one in reversed(conditions):
         if one.type == type_ and one.status == status and one.reason:
             return WrittenReason(kind, one.reason[:MAX_MESSAGE], (one.message or "")[:MAX_MESSAGE])

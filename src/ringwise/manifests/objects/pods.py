@@ -9,7 +9,15 @@ import msgspec
 
 from ringwise.manifests.objects.affinity import label_keys, node_rules, pod_rules, spread_rules, tolerations
 from ringwise.manifests.objects.chips import chips_in
-from ringwise.manifests.objects.metadata import Identity, boolean_in, identity, name_of, number_in, texts
+from ringwise.manifests.objects.metadata import (
+    Identity,
+    boolean_in,
+    identity,
+    name_of,
+    number_in,
+    texts,
+    time_of,
+)
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.text.checking import keyed
@@ -243,12 +251,22 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         queue_gated=_is_queue_gated(spec, annotations),
         visible_devices=visible_devices(spec, "spec"),
         grace=_grace(spec),
+        bound=_bound(wire.status or _NO_STATUS) if node else 0,
     )
 
 
 def _grace(spec: PodSpecWire) -> int:
     given = spec.termination_grace_period_seconds
     return _GRACE if given is None else max(0, min(given, _LONGEST_GRACE))
+
+
+def _bound(status: PodStatusWire) -> int:
+    """When it got its node: the API server writes that with the binding, kubelet a moment later."""
+    for condition in status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
+            return time_of(condition.last_transition_time, "", Findings(""))
+    # Nothing is decided by it: what cannot be read is not known.
+    return time_of(status.start_time, "", Findings(""))
 
 
 def _is_queue_gated(spec: PodSpecWire, annotations: Mapping[str, str]) -> bool:

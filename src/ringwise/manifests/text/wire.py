@@ -194,9 +194,19 @@ class PodSpecWire(WireStruct):
     termination_grace_period_seconds: int | None = None
 
 
+class ConditionWire(WireStruct):
+    type: str = ""
+    status: str = ""
+    reason: str | None = None
+    message: str | None = None
+    last_transition_time: str | None = None
+
+
 class PodStatusWire(WireStruct):
     phase: str | None = None
     nominated_node_name: str | None = None
+    start_time: str | None = None
+    conditions: list[ConditionWire] | None = None
 
 
 class PodWire(WireStruct):
@@ -435,11 +445,6 @@ class JobWire(WireStruct):
 
 class OrdinalsWire(WireStruct):
     start: int | None = None
-
-
-class ConditionWire(WireStruct):
-    type: str = ""
-    status: str = ""
 
 
 class ConditionsWire(WireStruct):
