@@ -25,6 +25,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.accounting.totals import QueueTotal, QueueTotals
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
@@ -67,6 +68,7 @@ class History:
     plans: dict[str, JobPlan] = field(default_factory=dict)
     #: M1.
     moves: MoveRecords = field(default_factory=MoveRecords)
+    accounts: QueueTotals = field(default_factory=QueueTotals)
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -322,6 +324,11 @@ class SchedulerView:
     def incidents(self) -> Sequence[Incident]:
         """Failures inside plugins and actions."""
         return self._history.incidents
+
+    @property
+    def accounts(self) -> Mapping[str, QueueTotal]:
+        """What was accounted for since this process leads, by queue."""
+        return self._history.accounts.queues
 
     @property
     def moves(self) -> MoveRecords:

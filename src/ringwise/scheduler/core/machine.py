@@ -9,6 +9,7 @@ turn in which nothing changed costs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from ringwise.framework.budget import NamespaceSteps, StepBudget
 from ringwise.framework.configuration import Configuration
@@ -24,6 +25,7 @@ from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.accounting.component import Accounting
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
@@ -159,6 +161,7 @@ class Scheduler:
             self._awaited,
             starts,
         )
+        self._accounting = Accounting(state, self._book, topology)
         inventory = Inventory(state)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
@@ -224,9 +227,12 @@ class Scheduler:
                 gangs,
                 TorSharePublisher(state, self._book.jobs, topology, self._configuration),
                 self._rescheduling,
+                self._accounting,
             )
         )
-        self._history = History(set_aside=self._backoff.set_aside, moves=self._moves.records)
+        self._history = History(
+            set_aside=self._backoff.set_aside, moves=self._moves.records, accounts=self._accounting.totals
+        )
         self.view = SchedulerView(
             state=state,
             book=self._book,
@@ -295,9 +301,10 @@ class Scheduler:
             self._wake()
         for part in self._components.publishing:
             commands += self._contained(part.name, part.publish, now)
+        told = self._contained(self._accounting.name, partial(self._accounting.tell, commands), now)
         # F1: first, so that what is deleted is known to the next leader.
         records = self._contained(self._rescheduling.name, self._rescheduling.changes, now)
-        return [*records, *commands, *self._containment.commands()]
+        return [*records, *commands, *told, *self._containment.commands()]
 
     def _contained(
         self, step: str, run: Callable[[int], Sequence[Command] | None], now: int

@@ -9,6 +9,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from ringwise.views.documents import (
+    accounting,
     changes,
     cluster,
     dashboard,
@@ -102,6 +103,7 @@ DOCUMENTS = (
     DocumentKind(cluster.QueueDocument, "ringwise describe queue"),
     DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
+    DocumentKind(accounting.ReportDocument, "ringwise report"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(

@@ -1,0 +1,1 @@
+"""Accounting documents: their format, and adding up what the scheduler tells."""

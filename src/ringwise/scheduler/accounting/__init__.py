@@ -1,0 +1,1 @@
+"""Who held which chips from when to when, who waited and what was lost, told as commands."""

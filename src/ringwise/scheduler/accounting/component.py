@@ -1,0 +1,380 @@
+"""Accounting: turns what happens to pods and jobs into intervals, each told once.
+
+It begins with what the previous leader wrote (`AccountsRead`); without that it tells nothing. Documents are
+not made here: whoever carries out the commands adds the intervals up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ringwise.framework.job import Job
+from ringwise.framework.topology_cache import TopologyCache
+from ringwise.messages import events as ev
+from ringwise.messages.accounting import (
+    AccountClosed,
+    AccountCommand,
+    AccountedJob,
+    FailureExcused,
+    HoldEnded,
+    JobWaits,
+    PodHeld,
+    WaitEnded,
+)
+from ringwise.messages.commands import Command, DeletePod, Evict, EvictionCause
+from ringwise.reasons import Reason
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.accounting.totals import QueueTotals
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.cluster import ClusterState, PodRecord
+from ringwise.state.model import Pod
+from ringwise.topology.policy import PolicyFacts, select_board
+from ringwise.wellknown import ACCELERATOR_TYPE
+
+_SECOND = 1_000_000_000
+#: A leader knows all that ended so long before it wrote, however late or wrong the clocks of nodes are.
+SURELY_COUNTED = 600 * _SECOND
+#: So far a node's clock may be ahead without being marked.
+_AHEAD = 60 * _SECOND
+#: Ends of pods that a standby replica remembers: it may be the next leader.
+_KEPT_ENDS = 10_000
+#: Causes by which a job loses work that is not its own affair.
+LOSSES = frozenset(EvictionCause) - {EvictionCause.OTHER, EvictionCause.SUSPEND}
+
+
+class Accounting(Component):
+    name = "accounting"
+
+    def __init__(self, state: ClusterState, book: JobBook, topology: TopologyCache) -> None:
+        self._state = state
+        self._book = book
+        self._topology = topology
+        #: What the previous leader wrote, until it is compared with what there is; and whether it was.
+        self._read: ev.AccountsRead | None = None
+        self._active = False
+        #: Pods that hold chips, as they were told, by uid; and how many of each job, by its uid.
+        self._open: dict[str, PodHeld] = {}
+        self._runs: dict[str, int] = {}
+        #: Uids of pods that ended, are counted and still exist.
+        self._counted: set[str] = set()
+        #: Jobs that wait, as they were told; those that started before; those that failed since. By uid.
+        self._waits: dict[str, JobWaits] = {}
+        self._ran: set[str] = set()
+        self._failed: set[str] = set()
+        #: To look at, and to tell, in this turn. Dictionaries keep the order.
+        self._pods: dict[str, None] = {}
+        self._jobs: dict[str, None] = {}
+        self._started: dict[str, tuple[str, PodHeld]] = {}
+        self._excused: dict[str, None] = {}
+        self._told: list[AccountCommand] = []
+        #: While this replica does not lead: when pods ended.
+        self._ends: dict[str, int] = {}
+        self._boards: dict[tuple[str, str, int], str] = {}
+        self.totals = QueueTotals()
+
+    def hears(self) -> Handlers:
+        return {
+            ev.AccountsRead: self._accounts_read,
+            ev.EvictFailed: self._evict_failed,
+            ie.PodChanged: self._pod_changed,
+            ie.PodEnding: self._pod_ending,
+            ie.JobSettled: self._job_settled,
+            ie.JobGone: self._job_gone,
+            ie.HardwareBroke: self._hardware_broke,
+        }
+
+    # -- what is heard -------------------------------------------------------------------------------
+
+    def _accounts_read(self, event: ev.AccountsRead, now: int) -> None:
+        self._read = event
+
+    def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
+        # The job is read before anything is told: its queue may not be known yet.
+        if self._active and event.pod.cls.chips:
+            self._pods[event.pod.uid] = None
+
+    def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
+        pod = event.pod
+        if not self._active:
+            if pod is None or not pod.live:
+                until = min(pod.ended, now) if pod is not None and pod.ended else now
+                self._ends.setdefault(event.uid, until)
+                if len(self._ends) > _KEPT_ENDS:
+                    del self._ends[next(iter(self._ends))]
+        elif pod is None:
+            if event.uid in self._pods:
+                self._look(event.uid, now)
+            if event.uid in self._open:
+                self._end(event.uid, None, now, now)
+            self._counted.discard(event.uid)
+            self._pods.pop(event.uid, None)
+
+    def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
+        held = self._open.get(event.uid)
+        if held is not None and held.cause:
+            self._tell_held(replace(held, cause="", lost_since=0))
+
+    def _job_settled(self, event: ie.JobSettled, now: int) -> None:
+        if self._active:
+            self._jobs[event.job.key] = None
+
+    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+        if not self._active:
+            return
+        self._jobs.pop(event.job.key, None)
+        uid = _uid(event.job)
+        if uid in self._runs or not (uid in self._waits or uid in self._ran):
+            # Its pods go on under another PodGroup; or nothing was told of it.
+            return
+        self._stop_waiting(uid, now, now)
+        self._ran.discard(uid)
+        self._failed.discard(uid)
+        self._told.append(AccountClosed(uid))
+
+    def _hardware_broke(self, event: ie.HardwareBroke, now: int) -> None:
+        if self._active:
+            self._excused[_uid(event.job)] = None
+
+    def _evicting(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if isinstance(command, (Evict, DeletePod)) and command.cause in LOSSES:
+                held = self._open.get(command.uid)
+                if held is not None and held.cause != command.cause:
+                    since = self._lost_since(command.uid, held)
+                    self._tell_held(replace(held, cause=str(command.cause), lost_since=since))
+
+    def _lost_since(self, uid: str, held: PodHeld) -> int:
+        return held.since
+
+    # -- what is told --------------------------------------------------------------------------------
+
+    def tell(self, commands: Sequence[Command], now: int) -> Sequence[Command]:
+        """At the end of a turn. Its other commands say who is evicted, and why."""
+        if self._read is not None:
+            read, self._read = self._read, None
+            self._active = True
+            self._compare(read, now)
+        if not self._active:
+            return ()
+        for uid in self._pods:
+            self._look(uid, now)
+        self._pods.clear()
+        self._evicting(commands)
+        for key, first in self._started.values():
+            self._start(key, first)
+        self._started.clear()
+        for key in self._jobs:
+            self._look_at_job(key, now)
+        self._jobs.clear()
+        for uid in self._excused:
+            if uid in self._failed:
+                self._failed.discard(uid)
+                self._told.append(FailureExcused(uid))
+        self._excused.clear()
+        told, self._told = self._told, []
+        return told
+
+    def _compare(self, read: ev.AccountsRead, now: int) -> None:
+        """What was open when the previous leader wrote, with what there is."""
+        self._ran.update(read.ran)
+        self._counted.update(uid for uid in read.ended if uid in self._state.pods)
+        for held in read.held:
+            self._open[held.pod] = held
+            self._runs[held.job.uid] = self._runs.get(held.job.uid, 0) + 1
+            self.totals.holds(held.queue, held.chips, now)
+        for wait in read.waits:
+            self._waits[wait.job.uid] = wait
+        for held in read.held:
+            if held.pod not in self._state.pods:
+                until = self._ends.get(held.pod)
+                if until is not None:
+                    self._end(held.pod, None, until, now)
+                else:
+                    self._end(held.pod, None, now, now, sure=read.written)
+        for uid, record in self._state.pods.items():
+            pod = record.pod
+            if not pod.cls.chips:
+                continue
+            if pod.live or uid in self._open:
+                self._look(uid, now, read.written)
+            elif not read.written or (pod.ended and pod.ended <= read.written - SURELY_COUNTED):
+                self._counted.add(uid)
+            else:
+                self._look(uid, now, read.written)
+        there = {_uid(job): key for key, job in self._book.jobs.items()}
+        for uid in [*self._waits, *sorted(self._ran)]:
+            if uid in there:
+                self._jobs[there[uid]] = None
+            elif uid not in self._runs:
+                self._stop_waiting(uid, now, read.written)
+                if uid in self._ran:
+                    self._ran.discard(uid)
+                self._told.append(AccountClosed(uid))
+        self._jobs.update(dict.fromkeys(self._book.jobs))
+        self._ends.clear()
+
+    def _look(self, uid: str, now: int, unseen_since: int = 0) -> None:
+        """Whether a pod holds chips. `unseen_since`: nobody saw what happened to it since then."""
+        record = self._state.pods.get(uid)
+        if record is None:
+            return
+        pod = record.pod
+        if pod.node is None or record.assumed:
+            return
+        if pod.live:
+            if uid not in self._open:
+                self._begin(record, now)
+        elif uid not in self._counted:
+            if uid not in self._open and not (pod.ended and self._begin(record, now)):
+                # It ended before anybody saw it, and does not say when.
+                self._counted.add(uid)
+                return
+            until = pod.ended or self._ends.get(uid, now)
+            unseen = not pod.ended and uid not in self._ends and unseen_since
+            self._end(uid, pod, until, now, sure=unseen_since if unseen else None)
+            self._counted.add(uid)
+
+    def _begin(self, record: PodRecord, now: int) -> bool:
+        pod = record.pod
+        job = self._book.job_of(pod.uid)
+        if job is None:
+            return False
+        since = pod.bound or now
+        allowed = min(max(since, pod.created), now)
+        held = PodHeld(
+            self._account(job),
+            job.queue,
+            self._board(record),
+            pod.cls.chips,
+            pod.uid,
+            allowed,
+            clamped=since < pod.created or since > now + _AHEAD,
+        )
+        self._tell_held(held)
+        uid = held.job.uid
+        count = self._runs[uid] = self._runs.get(uid, 0) + 1
+        self.totals.holds(held.queue, held.chips, now)
+        if count == 1 or (uid in self._started and held.since < self._started[uid][1].since):
+            self._started[uid] = (job.key, held)
+        return True
+
+    def _tell_held(self, held: PodHeld) -> None:
+        self._open[held.pod] = held
+        self._told.append(held)
+
+    def _end(self, uid: str, pod: Pod | None, until: int, now: int, *, sure: int | None = None) -> None:
+        held = self._open.pop(uid)
+        allowed = min(max(until, held.since), now)
+        surely = allowed if sure is None else min(max(sure, held.since), allowed)
+        succeeded = pod is not None and pod.phase == "Succeeded"
+        lost = held.cause and not succeeded
+        failed = pod is not None and pod.phase == "Failed" and not pod.deleting and not held.cause
+        self._told.append(
+            HoldEnded(
+                uid,
+                allowed,
+                surely,
+                pod.ended if pod is not None else 0,
+                held.cause if lost else "",
+                held.lost_since if lost else 0,
+                failed,
+                clamped=until < held.since or until > now + _AHEAD,
+            )
+        )
+        job = held.job.uid
+        self._runs[job] -= 1
+        if not self._runs[job]:
+            del self._runs[job]
+        if failed:
+            self._failed.add(job)
+        self.totals.ended(held, allowed if lost else None, now, failed=failed)
+
+    def _start(self, key: str, first: PodHeld) -> None:
+        """The job had no node and got some."""
+        uid = first.job.uid
+        wait = self._waits.pop(uid, None)
+        job = self._book.jobs.get(key)
+        since = wait.since if wait is not None else self._waits_since(job, uid, first.since)
+        since = min(since, first.since)
+        self._ran.add(uid)
+        self._failed.discard(uid)
+        self._told.append(
+            WaitEnded(first.job, first.queue, first.board, since, first.since, first.since, started=True)
+        )
+        self.totals.started(first.queue, first.since - since)
+
+    def _look_at_job(self, key: str, now: int) -> None:
+        job = self._book.jobs.get(key)
+        if job is None:
+            return
+        uid = _uid(job)
+        waits = job.waiting_since is not None and uid not in self._runs
+        if waits == (uid in self._waits):
+            return
+        if not waits:
+            if not any(self._state.pods[one].node >= 0 for one in job.pods):
+                # Otherwise it starts: its bindings are not confirmed yet.
+                self._stop_waiting(uid, now, now)
+        elif any(pod.cls.chips for pod in job.in_order):
+            wait = JobWaits(self._account(job), job.queue, min(self._waits_since(job, uid, now), now))
+            self._waits[uid] = wait
+            self._told.append(wait)
+
+    def _waits_since(self, job: Job | None, uid: str, otherwise: int) -> int:
+        """Since it was created; once it has run, since the oldest of its new pods was created."""
+        if job is None:
+            return otherwise
+        if uid not in self._ran:
+            return job.created or otherwise
+        times = [pod.created for pod in job.pods.values() if pod.live and not pod.deleting and pod.cls.chips]
+        return min(times, default=otherwise) or otherwise
+
+    def _stop_waiting(self, uid: str, until: int, sure: int) -> None:
+        wait = self._waits.pop(uid, None)
+        if wait is not None:
+            until = max(until, wait.since)
+            surely = min(max(sure, wait.since), until)
+            self._told.append(WaitEnded(wait.job, wait.queue, "", wait.since, until, surely, started=False))
+
+    # -- names ---------------------------------------------------------------------------------------
+
+    def _account(self, job: Job) -> AccountedJob:
+        return AccountedJob(job.namespace, job.name, _uid(job))
+
+    def _board(self, record: PodRecord) -> str:
+        """The board of its node, by the node's label or size; its resource where no board has that."""
+        resource = record.pod.cls.resource or ""
+        node = self._state.nodes[record.node] if record.node >= 0 else None
+        if node is None:
+            return resource
+        label = node.labels.get(ACCELERATOR_TYPE, "")
+        size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
+        name = self._boards.get((resource, label, size))
+        if name is None:
+            if len(self._boards) > 1_000:
+                self._boards.clear()
+            name = self._boards[resource, label, size] = self._find_board(resource, label, size)
+        return name
+
+    def _find_board(self, resource: str, label: str, size: int) -> str:
+        catalog = self._topology.catalog
+        serving = catalog.serving(resource)
+        if label:
+            board = select_board(catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
+            if not isinstance(board, Reason) and board.chips_per_node >= size:
+                return board.name
+        found = next((one for one in serving if one.chips_per_node == size), None)
+        return found.name if found is not None else serving[0].name if serving else resource
+
+
+def _uid(job: Job) -> str:
+    """Of its vcjob or other owner, else of its PodGroup, else of its pod: the same for all its pods."""
+    group = job.group
+    if group is not None:
+        return group.owner.uid if group.owner is not None else group.uid or job.key
+    pod = next(iter(job.pods.values()), None)
+    if pod is None:
+        return job.key
+    return pod.owner.uid if pod.owner is not None else pod.uid

@@ -1,0 +1,52 @@
+"""What metrics tell of accounting: by queue, since this process leads."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from ringwise.messages.accounting import PodHeld
+from ringwise.records import dataclass
+
+
+@dataclass(slots=True)
+class QueueTotal:
+    #: Chip-nanoseconds until `at`, and the chips that are held from then on.
+    held: int = 0
+    chips: int = 0
+    at: int = 0
+    #: Chip-nanoseconds, by cause.
+    lost: dict[str, int] = field(default_factory=dict)
+    #: Nanoseconds that jobs waited that started.
+    waited: int = 0
+    starts: int = 0
+    failures: int = 0
+
+    def held_until(self, now: int) -> int:
+        return self.held + self.chips * max(now - self.at, 0)
+
+
+class QueueTotals:
+    def __init__(self) -> None:
+        self.queues: dict[str, QueueTotal] = {}
+
+    def _of(self, queue: str) -> QueueTotal:
+        return self.queues.setdefault(queue, QueueTotal())
+
+    def holds(self, queue: str, chips: int, now: int) -> None:
+        total = self._of(queue)
+        total.held, total.at = total.held_until(now), now
+        total.chips += chips
+
+    def ended(self, pod: PodHeld, lost_until: int | None, now: int, *, failed: bool) -> None:
+        """`lost_until`: when it ended, where its work is lost."""
+        self.holds(pod.queue, -pod.chips, now)
+        total = self._of(pod.queue)
+        total.failures += failed
+        if lost_until is not None:
+            work = pod.chips * (lost_until - pod.lost_since)
+            total.lost[pod.cause] = total.lost.get(pod.cause, 0) + work
+
+    def started(self, queue: str, waited: int) -> None:
+        total = self._of(queue)
+        total.starts += 1
+        total.waited += waited

@@ -1,0 +1,72 @@
+"""The document of accounting: `ringwise report`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from ringwise.views.documents.common import Nanoseconds
+
+GroupBy = Literal["queue", "namespace", "user", "job", "board"]
+
+
+class AmountFields(TypedDict):
+    """What was held, lost and waited for."""
+
+    held_chip_hours: Annotated[
+        float, Meta(description="Chips times hours, from when pods got their nodes until their ends.")
+    ]
+    uncertain_chip_hours: Annotated[
+        float,
+        Meta(description="Of held_chip_hours: nobody saw when these pods ended."),
+    ]
+    lost_chip_hours: Annotated[
+        dict[str, float], Meta(description="Work that was lost, by cause: fault, move, drain, preempt, ...")
+    ]
+    waited_hours: Annotated[float, Meta(description="Hours in which jobs had no node and waited for one.")]
+    uncertain_waited_hours: Annotated[float, Meta(description="Of waited_hours: nobody saw when they ended.")]
+    starts: Annotated[int, Meta(description="How often a job without a node got some.")]
+    failures: Annotated[int, Meta(description="How often a job failed by itself after a start.")]
+    clamped: Annotated[int, Meta(description="Intervals whose times could not be right.")]
+
+
+class ReportRowFields(AmountFields):
+    """The sum of one queue, namespace, user, job or board."""
+
+    queue: Annotated[str | None, Meta(description="null where rows are not by queue.")]
+    namespace: Annotated[str | None, Meta(description="Of rows by namespace or job.")]
+    user: Annotated[str | None, Meta(description="Of rows by user or job; empty: not known.")]
+    verified: Annotated[
+        bool | None, Meta(description="Whether admission wrote the user; else a label says so.")
+    ]
+    job: Annotated[
+        str | None, Meta(description="Of rows by job; empty: jobs of the namespace that were merged.")
+    ]
+    uid: Annotated[str | None, Meta(description="Of the job's object, of rows by job.")]
+    board: Annotated[str | None, Meta(description="Of rows by board; empty: jobs that had no node.")]
+    held_by_day: Annotated[list[float], Meta(description="held_chip_hours of each day of `days`.")]
+
+
+class GapFields(TypedDict):
+    """A span in which no scheduler wrote: pods that came and went in it are not known."""
+
+    since: Nanoseconds
+    until: Nanoseconds
+
+
+class ReportDocument(TypedDict):
+    """Chip-hours, waiting time, starts and failures, for whole UTC days."""
+
+    schema: Literal["ringwise.io/report/v1"]
+    now: Annotated[Nanoseconds, Meta(description="Until when the documents tell.")]
+    by: GroupBy
+    days: Annotated[list[str], Meta(description="The UTC days that it is about, in order.")]
+    rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
+    total: AmountFields
+    gaps: list[GapFields]
+    merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
+    given_up_before: Annotated[
+        str | None, Meta(description="Documents of days before this one were given up for want of room.")
+    ]
+    unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
