@@ -142,8 +142,8 @@ GROUP_REPLICAS = "ringwise.io/replicas"
 GROUP_SUSPENDED = "ringwise.io/suspended"
 #: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
-#: Annotation of whoever creates a job (vcjob, Job, Deployment, AscendJob, pod ...), of its pod templates, pods
-#: and PodGroup: the user name of who created it. Admission; owners copy it.
+#: Annotation of whoever creates a job (vcjob, Job, Deployment, AscendJob, pod ...), of its pod templates,
+#: pods and PodGroup: the user name of who created it. Admission; owners copy it.
 USER = "ringwise.io/user"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"

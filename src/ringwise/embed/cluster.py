@@ -37,11 +37,13 @@ from ringwise.embed.records import (
     key_of,
     merged,
 )
+from ringwise.manifests.accounts.ledger import Ledger
 from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.manifests.objects.chips import chips_in
 from ringwise.manifests.objects.pods import group_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import commands as want
+from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.events import BindFailed, Event
 from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
@@ -73,6 +75,8 @@ class EmbeddedCluster:
         self.job_command_events: dict[str, want.RecordVcJobEvent] = {}
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
+        #: Adds up what is accounted for, where anything is.
+        self.accounts: Ledger | None = None
         self._pod_keys: dict[str, str] = {}
         self._owners = OwnerIndex()
         self._timers = PodTimers()
@@ -222,6 +226,9 @@ class EmbeddedCluster:
                 self.queue_events[command.name] = command
             case want.RecordVcJobEvent() if command.reason == COMMAND_ISSUED:
                 self.job_command_events[command.key] = command
+            case _ if isinstance(command, AccountCommand):
+                if self.accounts is not None:
+                    self.accounts.apply(command, self.now)
         return []
 
     def _bind(self, command: want.Bind) -> str | None:

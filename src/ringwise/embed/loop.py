@@ -56,7 +56,7 @@ class EmbeddedLoop:
         self._for_controller = cluster.watch()
         self._for_scheduler = cluster.watch()
         #: For the scheduler alone: what it wrote before it started, and commands that failed.
-        self._for_scheduler_only: list[Event] = _rescheduling(cluster)
+        self._for_scheduler_only: list[Event] = _written(cluster)
         self._injected: list[Event] = []
         #: What is computed beside the scheduler when nothing happens any more at a time, as events.
         self.aside: Callable[[int], Sequence[Event]] | None = None
@@ -73,7 +73,7 @@ class EmbeddedLoop:
     def replace_scheduler(self, scheduler: Decider) -> None:
         self.scheduler = scheduler
         self._for_scheduler = self.cluster.watch()
-        self._for_scheduler_only = _rescheduling(self.cluster)
+        self._for_scheduler_only = _written(self.cluster)
 
     def step(self) -> int:
         """Run until there are no commands at the current time. Returns the number of commands executed."""
@@ -140,6 +140,12 @@ class EmbeddedLoop:
             name = type(command).__name__
             self.done[name] = self.done.get(name, 0) + 1
             self._for_scheduler_only += self.cluster.apply(command)
+
+
+def _written(cluster: EmbeddedCluster) -> list[Event]:
+    """What the scheduler before it wrote."""
+    accounts = [] if cluster.accounts is None else [cluster.accounts.known()]
+    return [*_rescheduling(cluster), *accounts]
 
 
 def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:

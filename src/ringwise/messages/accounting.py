@@ -86,16 +86,14 @@ class WaitEnded:
 class FailureExcused:
     """Hardware, not the job, is why its pods failed: what they did counts as lost to the fault."""
 
-    #: Its uid.
-    job: str
+    job: AccountedJob
 
 
 @dataclass(frozen=True, slots=True)
 class AccountClosed:
     """The job is gone: nothing more will be told of it."""
 
-    #: Its uid.
-    job: str
+    job: AccountedJob
 
 
 AccountCommand = PodHeld | HoldEnded | JobWaits | WaitEnded | FailureExcused | AccountClosed

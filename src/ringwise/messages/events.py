@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 
 from ringwise.framework.configuration import Configuration
-from ringwise.messages.accounting import JobWaits, PodHeld
+from ringwise.messages.accounting import AccountedJob, JobWaits, PodHeld
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
@@ -229,8 +229,8 @@ class AccountsRead(Event):
     waits: tuple[JobWaits, ...] = ()
     #: Uids of pods that ended shortly before, and are counted.
     ended: tuple[str, ...] = ()
-    #: Uids of jobs that had started before, and were not gone.
-    ran: tuple[str, ...] = ()
+    #: Jobs that had started before, and were not gone.
+    ran: tuple[AccountedJob, ...] = ()
     #: When it was written, in nanoseconds; 0: nothing was written before.
     written: int = 0
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ringwise.apps.accounting import AccountFolder
+
 #: Longest address of a unix socket that every system takes.
 _MAX_ADDRESS = 100
 _FILES = ("lab.db", "lab.db-wal", "lab.db-shm", "journal.jsonl", "journal.1.jsonl")
@@ -34,6 +36,7 @@ class LabFolder:
         self.journal = self.path / "journal.jsonl"
         self.older_journal = self.path / "journal.1.jsonl"
         self.socket = self.path / "lab.sock"
+        self.accounts = self.path / "accounting"
         self._lock: int | None = None
 
     def take(self) -> None:
@@ -65,6 +68,7 @@ class LabFolder:
         """Delete the lab of this folder."""
         for name in _FILES:
             (self.path / name).unlink(missing_ok=True)
+        AccountFolder(self.accounts).clear()
 
     def listen(self) -> socket.socket:
         """A socket that only this user can reach. An existing one is stale: we have the lock."""

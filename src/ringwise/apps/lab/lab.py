@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from ringwise.apps.accounting import AccountFolder
 from ringwise.apps.auto_moves import INTERVAL, automatic_plan, is_wanted
 from ringwise.apps.extensions import new_scheduler, read_user_configuration
 from ringwise.apps.lab import faults
@@ -38,6 +39,7 @@ from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
+from ringwise.manifests.accounts.ledger import Ledger
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen
 from ringwise.messages.move_plan import MovePlan
@@ -145,6 +147,11 @@ class LiveLab:
         #: The device plugins of the nodes, where they run.
         self.plugins = self._start_plugins(settings.mount_by)
         self.journal = LabJournal(folder, settings.journal_bytes)
+        self.accounts = AccountFolder(folder.accounts)
+        self._ledger = self.cluster.accounts = Ledger(limited=False)
+        self._ledger.read(self.accounts.read(), self.cluster.now)
+        for name, why in self._ledger.foreign.items():
+            _LOG.warning("accounting document is left alone", file=name, why=why)
         self.scheduler = self._new_scheduler()
         self.lab = EmbeddedLoop(self.cluster, self.scheduler, Controller(), self.clock)
         self.lab.aside = self._automatic_moves
@@ -189,6 +196,15 @@ class LiveLab:
             self.restart_scheduler()
         self.lab.step()
         self.store.save(self.cluster.table, self.cluster.now)
+        self._write_accounts()
+
+    def _write_accounts(self) -> None:
+        for name, text in self._ledger.due(self.cluster.now):
+            try:
+                self.accounts.write(name, text)
+            except OSError as problem:
+                self._ledger.failed([name])
+                _LOG.warning("accounting document is not written", file=name, why=str(problem))
 
     def _make_folder_anew(self) -> None:
         """Somebody deleted files of the running lab: what would be written to them would be lost."""

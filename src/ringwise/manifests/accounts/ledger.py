@@ -92,7 +92,7 @@ class _Job:
 class _Part:
     name: str
     number: int
-    jobs: dict[str, _Job] = field(default_factory=dict)
+    jobs: dict[AccountedJob, _Job] = field(default_factory=dict)
     #: Merged jobs, by namespace, user and whether that is verified.
     spaces: dict[tuple[str, str, bool], dict[tuple[str, str], Line]] = field(default_factory=dict)
     merged: int = 0
@@ -106,7 +106,7 @@ class _Day:
     #: Seconds.
     start: int
     parts: list[_Part] = field(default_factory=list)
-    jobs: dict[str, tuple[_Part, _Job]] = field(default_factory=dict)
+    jobs: dict[AccountedJob, tuple[_Part, _Job]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -195,7 +195,7 @@ class Ledger:
             tuple(held for job in jobs for held in job.holds.values()),
             tuple(job.waits for job in jobs if job.waits is not None),
             tuple(uid for job in jobs for uid in job.ended),
-            tuple(job.who.uid for job in jobs if job.ran),
+            tuple(job.who for job in jobs if job.ran),
             self._written * _SECOND,
         )
 
@@ -226,8 +226,8 @@ class Ledger:
                             held.cause,
                             held.lost_since * _SECOND,
                         )
-                part.jobs[one.uid] = job
-                day.jobs[one.uid] = (part, job)
+                part.jobs[who] = job
+                day.jobs[who] = (part, job)
             part.bytes = sum(_JOB_BYTES + 40 * len(job.holds) for job in part.jobs.values())
         return day
 
@@ -242,7 +242,7 @@ class Ledger:
                 if not job.is_open:
                     continue
                 part.changed = True
-                following = after.jobs.get(job.who.uid)
+                following = after.jobs.get(job.who)
                 for uid, held in job.holds.items():
                     begin = max(held.since // _SECOND, day.start)
                     goes_on = following is not None and uid in following[1].holds
@@ -343,9 +343,9 @@ class Ledger:
             if span:
                 yield day, span
 
-    def _excuse(self, uid: str) -> None:
+    def _excuse(self, who: AccountedJob) -> None:
         """The work of pods that failed is lost to the fault, and the job did not fail."""
-        found = self._days[-1].jobs.get(uid)
+        found = self._days[-1].jobs.get(who)
         if found is None or not found[1].failed:
             return
         part, job = found
@@ -360,11 +360,11 @@ class Ledger:
         return self._on(self._days[-1], who)
 
     def _on(self, day: _Day, who: AccountedJob) -> _Job:
-        found = day.jobs.get(who.uid)
+        found = day.jobs.get(who)
         if found is None:
             part = self._part_with_room(day)
-            found = day.jobs[who.uid] = (part, _Job(who))
-            part.jobs[who.uid] = found[1]
+            found = day.jobs[who] = (part, _Job(who))
+            part.jobs[who] = found[1]
             part.bytes += _JOB_BYTES
         part, job = found
         part.changed = True
@@ -502,29 +502,29 @@ class Ledger:
         """Jobs that are over become lines of their namespaces; then those that have no node now."""
         for with_those_that_exist in (False, True):
             size = sum(len(job.text) for job in part.jobs.values())
-            for uid, job in list(part.jobs.items()):
+            for who, job in list(part.jobs.items()):
                 if size < MAX_BYTES // 2:
                     break
                 if not (job.is_open if with_those_that_exist else job.goes_on):
                     size -= len(job.text)
-                    key = (job.who.namespace, job.who.user, job.who.verified)
+                    key = (who.namespace, who.user, who.verified)
                     _add(part.spaces.setdefault(key, {}), job.lines.values())
                     part.merged += 1
-                    del part.jobs[uid], day.jobs[uid]
+                    del part.jobs[who], day.jobs[who]
 
     def _without_pods(self, part: _Part, document: AccountDocument) -> str:
         """The largest jobs do not name their pods: what becomes of those while nobody looks is not known."""
         size = sum(len(job.text) for job in part.jobs.values())
-        texts = {uid: job.text for uid, job in part.jobs.items()}
-        for uid, job in sorted(part.jobs.items(), key=lambda item: -len(item[1].text)):
+        texts = {who: job.text for who, job in part.jobs.items()}
+        for who, job in sorted(part.jobs.items(), key=lambda item: -len(item[1].text)):
             if size < MAX_BYTES * 9 // 10:
                 break
             account = _account(job)
             document.unnamed += len(job.holds)
             account.holds, account.ended = [], []
-            size -= len(texts[uid])
-            texts[uid] = account_text(account)
-            size += len(texts[uid])
+            size -= len(texts[who])
+            texts[who] = account_text(account)
+            size += len(texts[who])
         document.merged = part.merged
         return document_text(document, [*_spaces(part.spaces), *texts.values()])
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ringwise.framework.job import Job
 from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.users import user_of, user_of_pod
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import (
     AccountClosed,
@@ -27,6 +28,7 @@ from ringwise.reasons import Reason
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.accounting.totals import QueueTotals
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState, PodRecord
 from ringwise.state.model import Pod
@@ -40,6 +42,8 @@ SURELY_COUNTED = 600 * _SECOND
 _AHEAD = 60 * _SECOND
 #: Ends of pods that a standby replica remembers: it may be the next leader.
 _KEPT_ENDS = 10_000
+#: Characters of a user's name that are kept.
+_LONGEST = 253
 #: Causes by which a job loses work that is not its own affair.
 LOSSES = frozenset(EvictionCause) - {EvictionCause.OTHER, EvictionCause.SUSPEND}
 
@@ -47,10 +51,17 @@ LOSSES = frozenset(EvictionCause) - {EvictionCause.OTHER, EvictionCause.SUSPEND}
 class Accounting(Component):
     name = "accounting"
 
-    def __init__(self, state: ClusterState, book: JobBook, topology: TopologyCache) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        topology: TopologyCache,
+        configuration: ActiveConfiguration,
+    ) -> None:
         self._state = state
         self._book = book
         self._topology = topology
+        self._configuration = configuration
         #: What the previous leader wrote, until it is compared with what there is; and whether it was.
         self._read: ev.AccountsRead | None = None
         self._active = False
@@ -59,10 +70,10 @@ class Accounting(Component):
         self._runs: dict[str, int] = {}
         #: Uids of pods that ended, are counted and still exist.
         self._counted: set[str] = set()
-        #: Jobs that wait, as they were told; those that started before; those that failed since. By uid.
+        #: Jobs that wait, as they were told; those that started before, both by uid; those that failed since.
         self._waits: dict[str, JobWaits] = {}
-        self._ran: set[str] = set()
-        self._failed: set[str] = set()
+        self._ran: dict[str, AccountedJob] = {}
+        self._failed: dict[AccountedJob, None] = {}
         #: To look at, and to tell, in this turn. Dictionaries keep the order.
         self._pods: dict[str, None] = {}
         self._jobs: dict[str, None] = {}
@@ -129,9 +140,7 @@ class Accounting(Component):
             # Its pods go on under another PodGroup; or nothing was told of it.
             return
         self._stop_waiting(uid, now, now)
-        self._ran.discard(uid)
-        self._failed.discard(uid)
-        self._told.append(AccountClosed(uid))
+        self._close(uid)
 
     def _hardware_broke(self, event: ie.HardwareBroke, now: int) -> None:
         if self._active:
@@ -168,17 +177,17 @@ class Accounting(Component):
         for key in self._jobs:
             self._look_at_job(key, now)
         self._jobs.clear()
-        for uid in self._excused:
-            if uid in self._failed:
-                self._failed.discard(uid)
-                self._told.append(FailureExcused(uid))
-        self._excused.clear()
+        if self._excused:
+            for failed in [job for job in self._failed if job.uid in self._excused]:
+                del self._failed[failed]
+                self._told.append(FailureExcused(failed))
+            self._excused.clear()
         told, self._told = self._told, []
         return told
 
     def _compare(self, read: ev.AccountsRead, now: int) -> None:
         """What was open when the previous leader wrote, with what there is."""
-        self._ran.update(read.ran)
+        self._ran.update((job.uid, job) for job in read.ran)
         self._counted.update(uid for uid in read.ended if uid in self._state.pods)
         for held in read.held:
             self._open[held.pod] = held
@@ -204,14 +213,10 @@ class Accounting(Component):
             else:
                 self._look(uid, now, read.written)
         there = {_uid(job): key for key, job in self._book.jobs.items()}
-        for uid in [*self._waits, *sorted(self._ran)]:
-            if uid in there:
-                self._jobs[there[uid]] = None
-            elif uid not in self._runs:
+        for uid in [*self._waits, *self._ran]:
+            if uid not in there and uid not in self._runs:
                 self._stop_waiting(uid, now, read.written)
-                if uid in self._ran:
-                    self._ran.discard(uid)
-                self._told.append(AccountClosed(uid))
+                self._close(uid)
         self._jobs.update(dict.fromkeys(self._book.jobs))
         self._ends.clear()
 
@@ -244,7 +249,7 @@ class Accounting(Component):
         since = pod.bound or now
         allowed = min(max(since, pod.created), now)
         held = PodHeld(
-            self._account(job),
+            self._account(job, pod),
             job.queue,
             self._board(record),
             pod.cls.chips,
@@ -288,20 +293,21 @@ class Accounting(Component):
         if not self._runs[job]:
             del self._runs[job]
         if failed:
-            self._failed.add(job)
+            self._failed[held.job] = None
         self.totals.ended(held, allowed if lost else None, now, failed=failed)
 
     def _start(self, key: str, first: PodHeld) -> None:
         """The job had no node and got some."""
         uid = first.job.uid
         wait = self._waits.pop(uid, None)
-        job = self._book.jobs.get(key)
+        job, who = self._book.jobs.get(key), first.job if wait is None else wait.job
         since = wait.since if wait is not None else self._waits_since(job, uid, first.since)
         since = min(since, first.since)
-        self._ran.add(uid)
-        self._failed.discard(uid)
+        self._ran[uid] = who
+        for failed in [one for one in self._failed if one.uid == uid] if self._failed else ():
+            del self._failed[failed]
         self._told.append(
-            WaitEnded(first.job, first.queue, first.board, since, first.since, first.since, started=True)
+            WaitEnded(who, first.queue, first.board, since, first.since, first.since, started=True)
         )
         self.totals.started(first.queue, first.since - since)
 
@@ -338,10 +344,20 @@ class Accounting(Component):
             surely = min(max(sure, wait.since), until)
             self._told.append(WaitEnded(wait.job, wait.queue, "", wait.since, until, surely, started=False))
 
+    def _close(self, uid: str) -> None:
+        """The job is gone."""
+        for failed in [one for one in self._failed if one.uid == uid] if self._failed else ():
+            del self._failed[failed]
+        ran = self._ran.pop(uid, None)
+        if ran is not None:
+            self._told.append(AccountClosed(ran))
+
     # -- names ---------------------------------------------------------------------------------------
 
-    def _account(self, job: Job) -> AccountedJob:
-        return AccountedJob(job.namespace, job.name, _uid(job))
+    def _account(self, job: Job, pod: Pod | None = None) -> AccountedJob:
+        settings = self._configuration.settings
+        user = user_of(job, settings) if pod is None else user_of_pod(pod, job, settings)
+        return AccountedJob(job.namespace, job.name, _uid(job), user.name[:_LONGEST], user.verified)
 
     def _board(self, record: PodRecord) -> str:
         """The board of its node, by the node's label or size; its resource where no board has that."""

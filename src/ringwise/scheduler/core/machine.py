@@ -161,7 +161,7 @@ class Scheduler:
             self._awaited,
             starts,
         )
-        self._accounting = Accounting(state, self._book, topology)
+        self._accounting = Accounting(state, self._book, topology, self._configuration)
         inventory = Inventory(state)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(

@@ -1,0 +1,141 @@
+"""The report of accounting: the lines of documents added up by queue, namespace, user, job or board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import cast
+
+from ringwise.manifests.accounts.document import (
+    AccountDocument,
+    JobAccount,
+    Line,
+    NotAnAccountError,
+    read_document,
+)
+from ringwise.manifests.accounts.ledger import current_parts, next_day, start_of
+from ringwise.topology.natural import natural_key
+from ringwise.views.documents.accounting import AmountFields, GroupBy, ReportDocument, ReportRowFields
+
+_SECOND = 1_000_000_000
+_DAY = 86_400
+_HOUR = 3600
+#: Queue, namespace, user, verified, job, uid, board: None where rows are not by it.
+_Key = tuple[str | None, str | None, str | None, bool | None, str | None, str | None, str | None]
+
+
+def days_between(first: str, last: str) -> list[str]:
+    days = [first]
+    while days[-1] < last:
+        days.append(next_day(days[-1]))
+    return days
+
+
+def report_document(
+    documents: Iterable[tuple[str, str]], first: str, last: str, by: GroupBy, now: int | None = None
+) -> ReportDocument:
+    """Of names and texts of documents, for the days from `first` to `last`.
+
+    What is open counts until `now`; None: until the documents were written.
+    """
+    unreadable: list[str] = []
+    by_day: dict[str, list[tuple[str, AccountDocument]]] = {}
+    for name, text in documents:
+        try:
+            document = read_document(text)
+            start_of(document.day)
+        except (NotAnAccountError, ValueError) as problem:
+            unreadable.append(f"{name}: {problem}")
+            continue
+        by_day.setdefault(document.day, []).append((name, document))
+    chosen = [one for day in sorted(by_day) for _, one in current_parts(by_day[day])]
+    written = max((one.written for one in chosen), default=0)
+    until = written if now is None else now // _SECOND
+    days = days_between(first, last)
+    number = {day: position for position, day in enumerate(days)}
+    sums: dict[_Key, Line] = {}
+    held_by_day: dict[_Key, list[int]] = {}
+    total = Line()
+    shown = [one for one in chosen if one.day in number]
+    latest = max(by_day, default="")
+    for one in shown:
+        end = until if one.day == latest else start_of(one.day) + _DAY
+        for job in one.jobs:
+            for line in (
+                *job.lines,
+                *_open(job, one, until if one.day == latest else start_of(one.day) + _DAY),
+            ):
+                key = _key(job, line, by)
+                if key not in sums:
+                    sums[key], held_by_day[key] = Line(), [0] * len(days)
+                sums[key].add(line)
+                held_by_day[key][number[one.day]] += line.held
+                total.add(line)
+    ordered = sorted(sums, key=lambda key: (-sums[key].held, [natural_key(str(part)) for part in key]))
+    gaps = sorted({gap for one in shown for gap in one.gaps})
+    return {
+        "schema": "ringwise.io/report/v1",
+        "now": until * _SECOND,
+        "by": by,
+        "days": days,
+        "rows": [_row(key, sums[key], held_by_day[key]) for key in ordered],
+        "total": _amounts(total),
+        "gaps": [{"since": since * _SECOND, "until": end * _SECOND} for since, end in gaps],
+        "merged_jobs": sum(one.merged for one in shown),
+        "given_up_before": max((one.given_up for one in chosen), default="") or None,
+        "unreadable": unreadable,
+    }
+
+
+def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[Line]:
+    """What has not ended, as if it ended now."""
+    start = start_of(document.day)
+    for held in job.holds:
+        span = max(until - max(held.since, start), 0)
+        yield Line(held.queue, held.board, held=held.chips * len(held.pods) * span)
+    if job.waits is not None:
+        yield Line(job.waits.queue, waited=max(until - max(job.waits.since, start), 0))
+
+
+def _key(job: JobAccount, line: Line, by: GroupBy) -> _Key:
+    match by:
+        case "queue":
+            return (line.queue, None, None, None, None, None, None)
+        case "namespace":
+            return (None, job.namespace, None, None, None, None, None)
+        case "user":
+            return (None, None, job.user, job.verified, None, None, None)
+        case "board":
+            return (None, None, None, None, None, None, line.board)
+    return (None, job.namespace, job.user, job.verified, job.name, job.uid, None)
+
+
+def _row(key: _Key, line: Line, by_day: list[int]) -> ReportRowFields:
+    queue, namespace, user, verified, job, uid, board = key
+    names = {
+        "queue": queue,
+        "namespace": namespace,
+        "user": user,
+        "verified": verified,
+        "job": job,
+        "uid": uid,
+        "board": board,
+    }
+    amounts = _amounts(line)
+    return cast("ReportRowFields", {**names, **amounts, "held_by_day": [_hours(one) for one in by_day]})
+
+
+def _amounts(line: Line) -> AmountFields:
+    return {
+        "held_chip_hours": _hours(line.held),
+        "uncertain_chip_hours": _hours(line.uncertain),
+        "lost_chip_hours": {cause: _hours(work) for cause, work in sorted(line.lost.items())},
+        "waited_hours": _hours(line.waited),
+        "uncertain_waited_hours": _hours(line.waited_uncertain),
+        "starts": line.starts,
+        "failures": line.failures,
+        "clamped": line.clamped,
+    }
+
+
+def _hours(seconds: int) -> float:
+    return round(seconds / _HOUR, 4)
