@@ -60,10 +60,7 @@ def report_document(
     for one in shown:
         end = until if one.day == latest else start_of(one.day) + _DAY
         for job in one.jobs:
-            for line in (
-                *job.lines,
-                *_open(job, one, until if one.day == latest else start_of(one.day) + _DAY),
-            ):
+            for line in (*job.lines, *_open(job, one, end)):
                 key = _key(job, line, by)
                 if key not in sums:
                     sums[key], held_by_day[key] = Line(), [0] * len(days)
