@@ -337,8 +337,7 @@ class _BundleReader:
         if kind is not None and kind.read_data is not None:
             data = {key: value or "" for key, value in (wire.data or {}).items()}
             identity(wire.metadata, "ConfigMap", found)
-            # What is wrong in the data is the reason of the jobs that need it.
-            value = kind.read_data(data, Findings(found.origin))
+            value = kind.read_data(data, found if kind.checks_data else Findings(found.origin))
             self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
             return
         read = config_map_from_wire(wire, found)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.isolation import isolations_from_data
+from ringwise.manifests.config_maps.limits import limits_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
@@ -41,6 +42,7 @@ from ringwise.manifests.text.wire import (
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
+from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
     Isolations,
@@ -63,6 +65,7 @@ from ringwise.wellknown import (
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
+    LIMITS_CONFIG_MAP,
     MINDX_DL,
     MOVE_PLAN_CONFIG_MAP,
     NODE_REPORT_LABEL,
@@ -132,6 +135,8 @@ class Kind(Generic[Value]):
     check_new: Callable[[Any, Value, Findings], None] | None = None
     #: For one that is all of a ConfigMap: the reader of its data.
     read_data: Callable[[Mapping[str, str], Findings], Value] | None = None
+    #: What is wrong in its data is an error of the file; else it is the reason of the jobs that need it.
+    checks_data: bool = False
     watches: tuple[Watch, ...] = (Watch(),)
     #: The API server may not know the kind, where its CRD is not installed.
     optional: bool = False
@@ -264,6 +269,17 @@ KINDS: tuple[Kind[Any], ...] = (
         read_data=move_plan_from_data,
         watches=(Watch("move-plan", KUBE_SYSTEM, object=MOVE_PLAN_CONFIG_MAP),),
         key=lambda plan: MOVE_PLAN_CONFIG_MAP,
+    ),
+    Kind(
+        NamespaceLimits,
+        CONFIG_MAPS,
+        ev.LimitsSeen,
+        ev.LimitsSeen,
+        lambda limits: (NamespaceLimits(),),
+        read_data=limits_from_data,
+        checks_data=True,
+        watches=(Watch("limits", KUBE_SYSTEM, object=LIMITS_CONFIG_MAP),),
+        key=lambda limits: LIMITS_CONFIG_MAP,
     ),
     Kind(
         Queue,

@@ -13,6 +13,7 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
     Isolations,
@@ -285,6 +286,13 @@ class MovePlanSeen(Event):
     @property
     def about(self) -> tuple[str, str]:
         return self.kind, self.plan.id
+
+
+@dataclass(frozen=True, slots=True)
+class LimitsSeen(Event):
+    """The limits of namespaces; none when the ConfigMap is absent."""
+
+    limits: NamespaceLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ _WORDS = {
     "SwitchTopology": "leaf switches",
     "Isolations": "isolations",
     "MovePlan": "plan of moves",
+    "NamespaceLimits": "limits of namespaces",
 }
 
 

@@ -61,6 +61,14 @@ def open_configuration(text: bytes | str, origin: str) -> Document:
     return _from_config_map(manifests, origin)
 
 
+def open_text(text: bytes | str, origin: str, what: str, keys: str) -> Document | None:
+    """A text that holds one map and nothing else; None where it is empty."""
+    roots = _compose(_decoded(text, origin), origin, first_line=1)
+    if len(roots) > 1:
+        raise _error(origin, None, f"holds {counted(roots, 'document')}; allowed: one, with {what}")
+    return Document(origin, _mapping(roots[0], origin, 1, keys)) if roots else None
+
+
 def _decoded(text: bytes | str, origin: str) -> str:
     if len(text) > MAX_BYTES:
         raise _error(origin, None, f"is larger than a configuration can be; allowed: up to {MAX_BYTES} bytes")
@@ -150,11 +158,16 @@ def _is_null(node: yaml.Node) -> bool:
     return isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
 
 
-def _mapping(root: yaml.Node, origin: str, first_line: int) -> yaml.MappingNode:
+def _mapping(
+    root: yaml.Node,
+    origin: str,
+    first_line: int,
+    keys: str = "the keys actions, tiers, configurations and metrics",
+) -> yaml.MappingNode:
     if isinstance(root, yaml.MappingNode):
         return root
     line = first_line + int(root.start_mark.line)
-    raise _error(origin, line, "is not a map; allowed: the keys actions, tiers, configurations and metrics")
+    raise _error(origin, line, f"is not a map; allowed: {keys}")
 
 
 def _entry(node: yaml.Node, key: str) -> yaml.Node | None:
