@@ -47,6 +47,7 @@ class Trigger(enum.Enum):
     QUEUE_CHANGED = "queue changed"
     QUEUE_MOVED = "a job ahead in the queue started, changed or is gone"
     QUOTA_CHANGED = "ResourceQuota changed"
+    LIMIT_FREED = "a job that counts for the same limit ended, or the limit changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"
     CONFIGURATION_CHANGED = "configuration changed"
     TIME_PASSED = "time passed"

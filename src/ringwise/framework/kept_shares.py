@@ -55,6 +55,8 @@ class KeptShares:
         #: Jobs of which a pod came or went since.
         self._stale: dict[str, None] = {}
         self._ignored = False
+        #: Changes when what is kept does.
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._shares)
@@ -144,6 +146,13 @@ class KeptShares:
             add(total.setdefault(share.queue, {}), self._kept(share))
         return {queue: amounts for queue, amounts in total.items() if amounts}
 
+    def by_job(self) -> dict[str, tuple[str, Amounts]]:
+        """Queue and what is kept, of every job for which something is."""
+        if self._ignored:
+            return {}
+        self._count_stale()
+        return self._counted
+
     def by_queue(self) -> dict[str, Amounts]:
         self._count_stale()
         return {queue: amounts for queue, amounts in self._by_queue.items() if amounts}
@@ -172,6 +181,7 @@ class KeptShares:
         before = self._counted.pop(job, None)
         if before != ((queue, kept) if kept else None):
             self._jobs_in.clear()
+            self.version += 1
         if before is not None:
             total = self._by_queue[before[0]]
             add(total, before[1], -1)

@@ -248,3 +248,39 @@ QUEUE_SHARE_KEPT = ReasonKind(
     ),
     QUEUE_ROOM,
 )
+
+#: What helps a job that waits for a limit: somebody it counts with ends, or the limit is changed. Chips that
+#: become free elsewhere do not.
+LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
+
+CHIP_LIMIT_REACHED = ReasonKind(
+    "chip-limit-reached",
+    Stage.ENQUEUE,
+    "{scope} uses {held} of at most {most} {most:=chip|chips} and the job asks for {chips} more; it waits for "
+    "this limit ({setting}) and keeps nobody else waiting",
+    ("raise {setting} to {needed}",),
+    LIMIT_FREED,
+)
+LARGER_THAN_LIMIT = ReasonKind(
+    "larger-than-limit",
+    Stage.ENQUEUE,
+    "the job needs {chips} chips at once and {scope} may use {most} in all ({setting})",
+    ("ask for at most {most} {most:=chip|chips}", "raise {setting} to {chips} or more"),
+    LIMIT_FREED,
+)
+RUNNING_LIMIT_REACHED = ReasonKind(
+    "running-jobs-limit-reached",
+    Stage.ENQUEUE,
+    "{jobs:job of|jobs of} {scope} {jobs:=runs|run} and at most {most} may ({setting}); the job waits for this "
+    "limit and keeps nobody else waiting",
+    ("raise {setting}",),
+    LIMIT_FREED,
+)
+WAITING_LIMIT_REACHED = ReasonKind(
+    "waiting-jobs-limit-reached",
+    Stage.ENQUEUE,
+    "{jobs:job of|jobs of} {scope} {jobs:=was|were} admitted and {jobs:=waits|wait}, and at most {most} may "
+    "({setting}); the job is admitted when one of them starts or is gone",
+    ("raise {setting}",),
+    LIMIT_FREED,
+)

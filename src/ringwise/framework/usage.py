@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from weakref import WeakKeyDictionary
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.holdings import Holdings
 from ringwise.framework.kept_shares import KeptShares
 from ringwise.state.model import PodClass
 
 
 class ResourceUsage:
-    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "kept", "pods_by_queue")
+    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "holdings", "kept", "pods_by_queue")
 
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
@@ -23,6 +24,8 @@ class ResourceUsage:
         self.pods_by_queue: dict[str, int] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
+        #: What limits count.
+        self.holdings = Holdings()
         #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
         self.kept = KeptShares()
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
@@ -38,6 +41,7 @@ class ResourceUsage:
         add(self.by_job.setdefault(job, {}), asked, times)
         add(self.by_queue.setdefault(queue, {}), asked, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
+        self.holdings.add(job, queue, pod_class.chips, times)
         self.kept.touch(job)
 
     def remove_pod(self, job: str, queue: str, pod_class: PodClass) -> None:
@@ -51,6 +55,7 @@ class ResourceUsage:
         tables = (self.by_job, self.by_queue)
         before = [{name: dict(amounts) for name, amounts in table.items()} for table in tables]
         capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
+        holdings = self.holdings.copy()
         try:
             yield
         finally:
@@ -60,6 +65,7 @@ class ResourceUsage:
             for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
                 counts.clear()
                 counts.update(kept)
+            self.holdings.restore(holdings)
             self.kept.touch_all()
 
     def used_by_job(self, job: str) -> Amounts:

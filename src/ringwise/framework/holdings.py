@@ -1,0 +1,114 @@
+"""Chips in use and jobs that run, by what limits are set for: namespaces, queues, and users of a queue.
+
+Kept as pods come and go, like all of `ResourceUsage`, also inside statements: no cycle counts again. The user
+of a job is empty where nobody vouches for it; then it is counted for no user.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+NAMESPACE, QUEUE, USER = "namespace", "queue", "user"
+
+
+class Scope(NamedTuple):
+    """What a limit holds for."""
+
+    kind: str
+    #: Of the namespace, or of the queue.
+    name: str
+    user: str = ""
+
+    def __str__(self) -> str:
+        return f"user {self.user} in queue {self.name}" if self.kind == USER else f"{self.kind} {self.name}"
+
+
+def namespace_of(job: str) -> str:
+    """From the key of a job."""
+    return job.partition("/")[0]
+
+
+class Holdings:
+    __slots__ = ("_pods", "chips", "held", "jobs", "users")
+
+    def __init__(self) -> None:
+        #: Verified users of jobs, by the jobs' keys.
+        self.users: dict[str, str] = {}
+        #: By job and queue: pods with a node, and their chips. A job is in two queues while it is moved.
+        self.held: dict[tuple[str, str], tuple[int, int]] = {}
+        #: By job: pods with a node.
+        self._pods: dict[str, int] = {}
+        self.chips: dict[Scope, int] = {}
+        #: Jobs with a pod that has a node.
+        self.jobs: dict[Scope, int] = {}
+
+    def add(self, job: str, queue: str, chips: int, times: int) -> None:
+        if not job:
+            return
+        before = self.held.get((job, queue), (0, 0))
+        after = before[0] + times, before[1] + chips * times
+        if after[0]:
+            self.held[job, queue] = after
+        else:
+            self.held.pop((job, queue), None)
+        pods = self._pods.get(job, 0)
+        _change(self._pods, job, times)
+        space, queue_scope = Scope(NAMESPACE, namespace_of(job)), Scope(QUEUE, queue)
+        user = self.users.get(job)
+        begins = bool(after[0]) - bool(before[0])
+        _change(self.chips, space, chips * times)
+        _change(self.jobs, space, bool(pods + times) - bool(pods))
+        _change(self.chips, queue_scope, chips * times)
+        _change(self.jobs, queue_scope, begins)
+        if user:
+            scope = Scope(USER, queue, user)
+            _change(self.chips, scope, chips * times)
+            _change(self.jobs, scope, begins)
+
+    def set_user(self, job: str, queue: str, user: str) -> None:
+        """Who the job belongs to; empty: nobody vouches for it."""
+        before = self.users.get(job, "")
+        if before == user:
+            return
+        pods, chips = self.held.get((job, queue), (0, 0))
+        for one, sign in ((before, -1), (user, 1)):
+            if one and pods:
+                _change(self.chips, Scope(USER, queue, one), sign * chips)
+                _change(self.jobs, Scope(USER, queue, one), sign)
+        if user:
+            self.users[job] = user
+        else:
+            self.users.pop(job, None)
+
+    def runs(self, job: str) -> bool:
+        """Whether one of its pods has a node."""
+        return job in self._pods
+
+    def chips_of(self, job: str, queue: str) -> int:
+        return self.held.get((job, queue), (0, 0))[1]
+
+    def copy(self) -> tuple[dict[Any, Any], ...]:
+        return tuple(dict(table) for table in self._tables)
+
+    def restore(self, copies: tuple[dict[Any, Any], ...]) -> None:
+        for table, kept in zip(self._tables, copies, strict=True):
+            table.clear()
+            table.update(kept)
+
+    def clear(self) -> None:
+        """What pods hold; users stay."""
+        for table in self._tables:
+            table.clear()
+
+    @property
+    def _tables(self) -> tuple[dict[Any, Any], ...]:
+        return self.held, self._pods, self.chips, self.jobs
+
+
+def _change(table: dict[Any, int], key: object, by: int) -> None:
+    if by:
+        value = table.get(key, 0) + by
+        if value:
+            table[key] = value
+        else:
+            del table[key]

@@ -1,0 +1,296 @@
+"""Limits: chips in use, jobs that run and jobs that wait, of a namespace, a queue and a user of a queue.
+
+One function says whether pods of a job may be placed now. It is asked before nodes are looked at, so a job
+that waits for a limit costs little, reserves nothing and keeps nobody waiting. A limit never hurts a job that
+is being rescheduled: what was kept for it (F6) it may have again, whatever the limit is now.
+
+A burst is what a limit of chips allows beyond itself. It is lent in a cycle of its own after all other jobs
+were tried, to jobs that can be made to give it back; where the action `reclaim` is missing, nothing is lent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope, namespace_of
+from ringwise.framework.job import Job
+from ringwise.framework.reasons import (
+    CHIP_LIMIT_REACHED,
+    LARGER_THAN_LIMIT,
+    RUNNING_LIMIT_REACHED,
+    WAITING_LIMIT_REACHED,
+)
+from ringwise.framework.usage import ResourceUsage
+from ringwise.reasons import Reason
+from ringwise.state.limits import (
+    BURST,
+    CHIPS,
+    NO_QUEUE_LIMITS,
+    RUNNING,
+    WAITING,
+    Limits,
+    NamespaceLimits,
+    QueueLimits,
+    annotation_of,
+    queue_limits,
+)
+from ringwise.state.model import Pod, Queue
+from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, KUBE_SYSTEM, LIMITS_CONFIG_MAP
+
+#: The action that makes jobs give a burst back.
+RECLAIM = "reclaim"
+#: The reasons of jobs that wait for a limit.
+CODES = frozenset(
+    kind.code
+    for kind in (CHIP_LIMIT_REACHED, LARGER_THAN_LIMIT, RUNNING_LIMIT_REACHED, WAITING_LIMIT_REACHED)
+)
+
+
+def waits_for_limit(reason: Reason | None) -> bool:
+    return reason is not None and reason.code in CODES
+
+
+def setting_of(scope: Scope, name: str) -> str:
+    """Where the limit is set, for people."""
+    if scope.kind == NAMESPACE:
+        return f"{name} of namespace {scope.name} in the ConfigMap {LIMITS_CONFIG_MAP}"
+    return f"{annotation_of(name, per_user=scope.kind == USER)} of queue {scope.name}"
+
+
+def chips_in(amounts: Mapping[str, int]) -> int:
+    return sum(amount for name, amount in amounts.items() if name.startswith(CHIP_RESOURCE_FAMILIES))
+
+
+class LimitTable:
+    """What is set, and who waits for it. All parts of the scheduler share it."""
+
+    def __init__(self, usage: ResourceUsage) -> None:
+        self._usage = usage
+        #: Queues with limits or problems.
+        self.queues: dict[str, QueueLimits] = {}
+        self.namespaces = NamespaceLimits()
+        #: The jobs that may use bursts in this cycle.
+        self.may_burst: frozenset[str] = frozenset()
+        #: Jobs that a burst would let in: it is lent when all others were tried.
+        self.for_burst: dict[str, None] = {}
+        #: By what they wait for: jobs in the order in which they began to wait.
+        self.waiting: dict[Scope, dict[str, None]] = {}
+        self._kept: tuple[int, dict[Scope, tuple[int, int]]] = -1, {}
+
+    # -- what is set ------------------------------------------------------------------------
+
+    def put_queue(self, queue: Queue) -> bool:
+        """Returns whether its limits changed."""
+        before = self.queues.get(queue.name, NO_QUEUE_LIMITS)
+        after = queue_limits(queue.annotations, before)
+        if after == NO_QUEUE_LIMITS:
+            self.queues.pop(queue.name, None)
+        else:
+            self.queues[queue.name] = after
+        return after != before
+
+    def drop_queue(self, name: str) -> bool:
+        return self.queues.pop(name, None) is not None
+
+    def of_queue(self, name: str) -> QueueLimits:
+        return self.queues.get(name, NO_QUEUE_LIMITS)
+
+    def __bool__(self) -> bool:
+        return bool(self.queues or self.namespaces.by_namespace)
+
+    def user_of(self, job: Job) -> str:
+        return self._usage.holdings.users.get(job.key, "")
+
+    def on(self, job: Job) -> list[tuple[Scope, Limits]]:
+        """The limits that hold for the job."""
+        found: list[tuple[Scope, Limits]] = []
+        if not self:
+            return found
+        if limits := self.namespaces.of(job.namespace):
+            found.append((Scope(NAMESPACE, job.namespace), limits))
+        queue = self.queues.get(job.queue)
+        if queue is not None:
+            if queue.all_jobs:
+                found.append((Scope(QUEUE, job.queue), queue.all_jobs))
+            if queue.per_user and (user := self.user_of(job)):
+                found.append((Scope(USER, job.queue, user), queue.per_user))
+        return found
+
+    def limits_of(self, scope: Scope) -> Limits:
+        if scope.kind == NAMESPACE:
+            return self.namespaces.of(scope.name)
+        queue = self.of_queue(scope.name)
+        return queue.per_user if scope.kind == USER else queue.all_jobs
+
+    def has_bursts(self) -> bool:
+        return any(queue.all_jobs.burst or queue.per_user.burst for queue in self.queues.values()) or any(
+            limits.burst for limits in self.namespaces.by_namespace.values()
+        )
+
+    # -- use --------------------------------------------------------------------------------
+
+    def used(self, scope: Scope, but: Job | None = None) -> tuple[int, int]:
+        """Chips and running jobs, with what is kept for jobs that are being rescheduled; without one job."""
+        holdings = self._usage.holdings
+        chips, jobs = holdings.chips.get(scope, 0), holdings.jobs.get(scope, 0)
+        if len(self._usage.kept):
+            kept = self._kept_in().get(scope, (0, 0))
+            chips, jobs = chips + kept[0], jobs + kept[1]
+        if but is not None:
+            chips -= holdings.chips_of(but.key, but.queue)
+            jobs -= holdings.runs(but.key)
+            own = self._usage.kept.by_job().get(but.key) if len(self._usage.kept) else None
+            if own is not None:
+                chips -= chips_in(own[1])
+                jobs -= not holdings.runs(but.key)
+        return chips, jobs
+
+    def _kept_in(self) -> dict[Scope, tuple[int, int]]:
+        """F6, by scope. Counted again when what is kept changes."""
+        shares, holdings = self._usage.kept, self._usage.holdings
+        by_job = shares.by_job()
+        if shares.is_ignored:
+            return {}
+        if self._kept[0] != shares.version:
+            found: dict[Scope, tuple[int, int]] = {}
+            for job, (queue, amounts) in by_job.items():
+                user = holdings.users.get(job)
+                scopes = [Scope(NAMESPACE, namespace_of(job)), Scope(QUEUE, queue)]
+                for scope in [*scopes, Scope(USER, queue, user)] if user else scopes:
+                    chips, jobs = found.get(scope, (0, 0))
+                    found[scope] = chips + chips_in(amounts), jobs + (not holdings.runs(job))
+            self._kept = shares.version, found
+        return self._kept[1]
+
+    # -- who waits --------------------------------------------------------------------------
+
+    def forget(self, key: str) -> None:
+        self.for_burst.pop(key, None)
+        for scope in [scope for scope, keys in self.waiting.items() if key in keys]:
+            del self.waiting[scope][key]
+            if not self.waiting[scope]:
+                del self.waiting[scope]
+
+    def refusal(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
+        """Why these pods of the job may not be placed now; None: they may."""
+        limits = self.on(job)
+        if not limits or not pods or self._returns(job, pods):
+            return None
+        asked = sum(pod.cls.chips for pod in pods)
+        holdings = self._usage.holdings
+        own, runs = holdings.chips_of(job.key, job.queue), holdings.runs(job.key)
+        for scope, limit in limits:
+            chips, jobs = self.used(scope, job)
+            if limit.chips is not None and asked and chips + own + asked > limit.chips:
+                if job.key in self.may_burst and chips + own + asked <= limit.chips + limit.burst:
+                    continue
+                return self._too_many_chips(job, scope, limit, chips + own, asked, actions)
+            if limit.running is not None and not runs and jobs >= limit.running:
+                return RUNNING_LIMIT_REACHED(
+                    scope=str(scope),
+                    jobs=jobs,
+                    most=limit.running,
+                    setting=setting_of(scope, RUNNING),
+                    **_scope(scope),
+                )
+        return None
+
+    def _too_many_chips(
+        self, job: Job, scope: Scope, limit: Limits, used: int, asked: int, actions: Sequence[str]
+    ) -> Reason:
+        most = limit.chips or 0
+        own = self._usage.holdings.chips_of(job.key, job.queue)
+        details = {
+            "scope": str(scope),
+            "chips": asked,
+            "most": most,
+            "needed": used + asked,
+            "setting": setting_of(scope, CHIPS),
+            **_scope(scope),
+        }
+        if own + asked > most + limit.burst:
+            return LARGER_THAN_LIMIT(**details)
+        reason = CHIP_LIMIT_REACHED(held=used, burst=limit.burst, **details)
+        if not limit.burst or used + asked > most + limit.burst:
+            return reason
+        if RECLAIM not in actions:
+            return reason.with_hints(
+                [f"{setting_of(scope, BURST)} lends nothing, because the action {RECLAIM} is not configured"]
+            )
+        if not can_give_back(job):
+            return reason.with_hints(
+                [f"{setting_of(scope, BURST)} is lent only to jobs whose pods are all preemptable"]
+            )
+        self.for_burst[job.key] = None
+        return reason
+
+    def _returns(self, job: Job, pods: Sequence[Pod]) -> bool:
+        """Whether the pods replace some that the job lost, so that they are no new start."""
+        if job.places:
+            return True
+        kept = self._usage.kept
+        if len(kept):
+            # Not ignored here: also a what-if without shares of others lets the job have its own.
+            share = kept.of(job.key)
+            if share and sum(pod.cls.chips for pod in pods) <= chips_in(share):
+                return True
+        if job.clock is None:
+            return False
+        placed = self._usage.holdings.held.get((job.key, job.queue), (0, 0))[0]
+        return placed + len(pods) <= max(job.min_available, 1)
+
+
+def can_give_back(job: Job) -> bool:
+    """Whether the action reclaim may evict it."""
+    pods = job.in_order
+    return bool(pods) and job.namespace != KUBE_SYSTEM and all(pod.preemptable for pod in pods)
+
+
+def waiting_refusal(
+    table: LimitTable, job: Job, limits: Iterable[tuple[Scope, Limits]], counts: Mapping[Scope, int]
+) -> Reason | None:
+    """Why the job may not be admitted, by how many were admitted and wait."""
+    for scope, limit in limits:
+        if limit.waiting is not None and counts.get(scope, 0) >= limit.waiting:
+            return WAITING_LIMIT_REACHED(
+                scope=str(scope),
+                jobs=counts.get(scope, 0),
+                most=limit.waiting,
+                setting=setting_of(scope, WAITING),
+                **_scope(scope),
+            )
+    return None
+
+
+def scope_of(reason: Reason) -> Scope:
+    """What the limit of a reason holds for."""
+    details = reason.details
+    return Scope(str(details["limit_of"]), str(details["of_name"]), str(details.get("of_user", "")))
+
+
+def _scope(scope: Scope) -> dict[str, str]:
+    found = {"limit_of": scope.kind, "of_name": scope.name}
+    return {**found, "of_user": scope.user} if scope.user else found
+
+
+def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) -> Iterator[Job]:
+    """Jobs that hold a burst: the last that started, until the rest is within the limit.
+
+    Only those of limits that are exceeded are looked at.
+    """
+    holdings = usage.holdings
+    over = {
+        scope: chips - limit.chips
+        for scope, chips in holdings.chips.items()
+        if (limit := table.limits_of(scope)).burst and limit.chips is not None and chips > limit.chips
+    }
+    if not over:
+        return
+    running = [job for key, _ in holdings.held if (job := jobs.get(key)) is not None]
+    running.sort(key=lambda job: (job.started or 0, job.created, job.key), reverse=True)
+    for job in running:
+        scopes = [scope for scope, _ in table.on(job) if over.get(scope, 0) > 0]
+        if scopes and can_give_back(job):
+            for scope in scopes:
+                over[scope] -= holdings.chips_of(job.key, job.queue)
+            yield job
