@@ -110,8 +110,8 @@ RESTART_COST = "ringwise.io/restart-cost"
 #: Whether the job may be moved so that another one can start: `true` by the scheduler itself, absent only
 #: by `ringwise defrag --apply`, `false` never. User.
 MOVABLE = "ringwise.io/movable"
-#: Limits of a Queue: chips in use, jobs that run and jobs that are admitted and wait; for all its jobs, and
-#: for those of each user. Administrator.
+#: Limits of a Queue: chips in use, jobs that run and jobs that wait; for all its jobs, and for those of each
+#: user. Administrator.
 MAX_CHIPS = "ringwise.io/max-chips"
 MAX_RUNNING_JOBS = "ringwise.io/max-running-jobs"
 MAX_WAITING_JOBS = "ringwise.io/max-waiting-jobs"

@@ -11,6 +11,7 @@ from ringwise.framework.evictions.eviction import (
 )
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
+from ringwise.framework.limits import lent_jobs
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 from ringwise.state.model import Queue
@@ -20,7 +21,12 @@ NAME = "reclaim"
 
 def reclaim(session: Session) -> None:
     for queue, job in starving_jobs(session):
-        if session.overused(queue) or not _may_reclaim(session, queue, job):
+        if session.overused(queue):
+            continue
+        lent = _lent(session, job)
+        if lent and evict_for(session, job, lent, lambda job, pod, uids: uids, NAME):
+            continue
+        if not _may_reclaim(session, queue, job):
             continue
         evict_for(session, job, _candidates(session, queue), session.reclaimable, NAME)
 
@@ -32,6 +38,16 @@ def _candidates(session: Session, queue: Queue) -> list[JobPod]:
         for job, pod in evictable_pods(session, lambda pod: pod.preemptable and pod.phase == "Running")
         if job.queue != queue.name and job.queue in session.queues and session.queues[job.queue].reclaimable
     ]
+
+
+def _lent(session: Session, taker: Job) -> list[JobPod]:
+    """Pods of jobs that use more than a limit of theirs allows: a burst is given back in any case."""
+    if not session.limits:
+        return []
+    lent = {job.key for job in lent_jobs(session.limits, session.usage, session.jobs) if job is not taker}
+    if not lent:
+        return []
+    return [(job, pod) for job, pod in evictable_pods(session, lambda pod: True) if job.key in lent]
 
 
 def _may_reclaim(session: Session, queue: Queue, job: Job) -> bool:

@@ -10,7 +10,7 @@ were tried, to jobs that can be made to give it back; where the action `reclaim`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
@@ -69,28 +69,31 @@ class LimitTable:
         #: Queues with limits or problems.
         self.queues: dict[str, QueueLimits] = {}
         self.namespaces = NamespaceLimits()
+        #: A limit changed since this was last set to False.
+        self.changed = False
         #: The jobs that may use bursts in this cycle.
         self.may_burst: frozenset[str] = frozenset()
-        #: Jobs that a burst would let in: it is lent when all others were tried.
-        self.for_burst: dict[str, None] = {}
-        #: By what they wait for: jobs in the order in which they began to wait.
-        self.waiting: dict[Scope, dict[str, None]] = {}
+        #: Whether a job was tried and waits to start. Set by who knows the jobs.
+        self.is_waiting: Callable[[Job], bool] = lambda job: False
         self._kept: tuple[int, dict[Scope, tuple[int, int]]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------
 
-    def put_queue(self, queue: Queue) -> bool:
-        """Returns whether its limits changed."""
+    def put_namespaces(self, limits: NamespaceLimits) -> None:
+        self.changed = self.changed or limits != self.namespaces
+        self.namespaces = limits
+
+    def put_queue(self, queue: Queue) -> None:
         before = self.queues.get(queue.name, NO_QUEUE_LIMITS)
         after = queue_limits(queue.annotations, before)
         if after == NO_QUEUE_LIMITS:
             self.queues.pop(queue.name, None)
         else:
             self.queues[queue.name] = after
-        return after != before
+        self.changed = self.changed or after != before
 
-    def drop_queue(self, name: str) -> bool:
-        return self.queues.pop(name, None) is not None
+    def drop_queue(self, name: str) -> None:
+        self.changed = self.queues.pop(name, None) is not None or self.changed
 
     def of_queue(self, name: str) -> QueueLimits:
         return self.queues.get(name, NO_QUEUE_LIMITS)
@@ -162,14 +165,7 @@ class LimitTable:
             self._kept = shares.version, found
         return self._kept[1]
 
-    # -- who waits --------------------------------------------------------------------------
-
-    def forget(self, key: str) -> None:
-        self.for_burst.pop(key, None)
-        for scope in [scope for scope, keys in self.waiting.items() if key in keys]:
-            del self.waiting[scope][key]
-            if not self.waiting[scope]:
-                del self.waiting[scope]
+    # -- judging ----------------------------------------------------------------------------
 
     def refusal(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
         """Why these pods of the job may not be placed now; None: they may."""
@@ -208,20 +204,14 @@ class LimitTable:
             "setting": setting_of(scope, CHIPS),
             **_scope(scope),
         }
-        if own + asked > most + limit.burst:
+        if not own and asked > most + limit.burst:
             return LARGER_THAN_LIMIT(**details)
         reason = CHIP_LIMIT_REACHED(held=used, burst=limit.burst, **details)
-        if not limit.burst or used + asked > most + limit.burst:
-            return reason
-        if RECLAIM not in actions:
-            return reason.with_hints(
-                [f"{setting_of(scope, BURST)} lends nothing, because the action {RECLAIM} is not configured"]
-            )
-        if not can_give_back(job):
-            return reason.with_hints(
-                [f"{setting_of(scope, BURST)} is lent only to jobs whose pods are all preemptable"]
-            )
-        self.for_burst[job.key] = None
+        if limit.burst and used + asked <= most + limit.burst and not lends(reason, job, actions):
+            why = "is lent only to jobs whose pods are all preemptable"
+            if RECLAIM not in actions:
+                why = f"lends nothing, because the action {RECLAIM} is not configured"
+            return reason.with_hints([f"{setting_of(scope, BURST)} {why}"])
         return reason
 
     def _returns(self, job: Job, pods: Sequence[Pod]) -> bool:
@@ -246,20 +236,67 @@ def can_give_back(job: Job) -> bool:
     return bool(pods) and job.namespace != KUBE_SYSTEM and all(pod.preemptable for pod in pods)
 
 
-def waiting_refusal(
-    table: LimitTable, job: Job, limits: Iterable[tuple[Scope, Limits]], counts: Mapping[Scope, int]
-) -> Reason | None:
-    """Why the job may not be admitted, by how many were admitted and wait."""
-    for scope, limit in limits:
-        if limit.waiting is not None and counts.get(scope, 0) >= limit.waiting:
-            return WAITING_LIMIT_REACHED(
-                scope=str(scope),
-                jobs=counts.get(scope, 0),
-                most=limit.waiting,
-                setting=setting_of(scope, WAITING),
-                **_scope(scope),
-            )
-    return None
+def lends(reason: Reason | None, job: Job, actions: Sequence[str]) -> bool:
+    """Whether a burst would let in the job that waits with this reason."""
+    if reason is None or reason.code != CHIP_LIMIT_REACHED.code:
+        return False
+    details = reason.details
+    return bool(
+        details["burst"]
+        and details["needed"] <= details["most"] + details["burst"]
+        and RECLAIM in actions
+        and can_give_back(job)
+    )
+
+
+class WaitingCounts:
+    """How many jobs were tried and wait, by scope: counted when first needed in a cycle.
+
+    Beyond a limit jobs are not tried. One that was tried keeps its place until it starts or is gone.
+    """
+
+    def __init__(self, table: LimitTable, jobs: Mapping[str, Job]) -> None:
+        self._table = table
+        self._jobs = jobs
+        self._counts: dict[Scope, int] | None = None
+        #: Those that are counted.
+        self._known: set[str] = set()
+
+    def refusal(self, job: Job) -> Reason | None:
+        """Why the job may not be tried."""
+        for scope, limit in self._table.on(job):
+            if limit.waiting is None:
+                continue
+            counts = self.by_scope()
+            if job.key in self._known:
+                return None
+            jobs = counts.get(scope, 0)
+            if jobs >= limit.waiting:
+                return WAITING_LIMIT_REACHED(
+                    scope=str(scope),
+                    jobs=jobs,
+                    most=limit.waiting,
+                    setting=setting_of(scope, WAITING),
+                    **_scope(scope),
+                )
+        return None
+
+    def tried(self, job: Job) -> None:
+        if self._counts is not None and job.key not in self._known:
+            self._add(job, self._counts)
+
+    def by_scope(self) -> Mapping[Scope, int]:
+        if self._counts is None:
+            self._counts = {}
+            for job in self._jobs.values():
+                if self._table.is_waiting(job):
+                    self._add(job, self._counts)
+        return self._counts
+
+    def _add(self, job: Job, counts: dict[Scope, int]) -> None:
+        self._known.add(job.key)
+        for scope, _ in self._table.on(job):
+            counts[scope] = counts.get(scope, 0) + 1
 
 
 def scope_of(reason: Reason) -> Scope:

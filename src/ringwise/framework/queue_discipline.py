@@ -72,7 +72,8 @@ def note_attempt(session: Session, job: Job) -> None:
     """The job was tried, and its reason says how that ended: others wait behind it from now on, or not."""
     if not session.is_strict:
         return
-    if job.places or not _waits_for_room(session, job):
+    # One that was offered a burst takes nobody's turn either.
+    if job.places or job.key in session.limits.may_burst or not _waits_for_room(session, job):
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):

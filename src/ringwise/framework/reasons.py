@@ -256,8 +256,8 @@ LIMIT_FREED = frozenset({Trigger.LIMIT_FREED})
 CHIP_LIMIT_REACHED = ReasonKind(
     "chip-limit-reached",
     Stage.ENQUEUE,
-    "{scope} uses {held} of at most {most} {most:=chip|chips} and the job asks for {chips} more; it waits for "
-    "this limit ({setting}) and keeps nobody else waiting",
+    "{scope} uses {held} of at most {most} {most:=chip|chips} and the job asks for {chips} more; it waits "
+    "for this limit ({setting}) and keeps nobody else waiting",
     ("raise {setting} to {needed}",),
     LIMIT_FREED,
 )
@@ -271,16 +271,16 @@ LARGER_THAN_LIMIT = ReasonKind(
 RUNNING_LIMIT_REACHED = ReasonKind(
     "running-jobs-limit-reached",
     Stage.ENQUEUE,
-    "{jobs:job of|jobs of} {scope} {jobs:=runs|run} and at most {most} may ({setting}); the job waits for this "
-    "limit and keeps nobody else waiting",
+    "{jobs:job of|jobs of} {scope} {jobs:=runs|run} and at most {most} may ({setting}); the job waits for "
+    "this limit and keeps nobody else waiting",
     ("raise {setting}",),
     LIMIT_FREED,
 )
 WAITING_LIMIT_REACHED = ReasonKind(
     "waiting-jobs-limit-reached",
     Stage.ENQUEUE,
-    "{jobs:job of|jobs of} {scope} {jobs:=was|were} admitted and {jobs:=waits|wait}, and at most {most} may "
-    "({setting}); the job is admitted when one of them starts or is gone",
+    "{jobs:job of|jobs of} {scope} {jobs:=waits|wait} and at most {most} may ({setting}); the job is not "
+    "tried before one of them starts or is gone",
     ("raise {setting}",),
     LIMIT_FREED,
 )

@@ -43,6 +43,7 @@ from ringwise.framework.extension_points import (
     starving,
 )
 from ringwise.framework.job import Job, job_key
+from ringwise.framework.limits import LimitTable, WaitingCounts
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_heads import QueueHeads
 from ringwise.framework.reach import Reach
@@ -93,8 +94,12 @@ class Session:
         ours: Callable[[Pod], bool] = lambda pod: True,
         observer: Callable[[Session, Job], None] | None = None,
         heads: QueueHeads | None = None,
+        limits: LimitTable | None = None,
     ) -> None:
         self.state = state
+        #: Limits of namespaces, queues and users.
+        self.limits = LimitTable(usage) if limits is None else limits
+        self.waiting_counts = WaitingCounts(self.limits, jobs)
         #: The jobs that others of their queue wait behind, where the queue discipline is strict.
         self.heads = QueueHeads() if heads is None else heads
         self.reservations = reservations
@@ -250,7 +255,18 @@ class Session:
         """Whether the job could start with what it has in the open statement once its victims are gone."""
         return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_PIPELINED))[0]
 
+    def limited(self, job: Job, pods: Sequence[Pod]) -> Reason | None:
+        """The limit that keeps these pods of the job waiting, whatever is free."""
+        return self.limits.refusal(job, pods, self.configuration.actions) if self.limits else None
+
     def job_enqueueable(self, job: Job) -> tuple[bool, Reason | None]:
+        if self.limits:
+            reason = self.waiting_counts.refusal(job)
+            if reason is None:
+                self.waiting_counts.tried(job)
+                reason = self.limited(job, job.in_order[: max(1, job.min_available)])
+            if reason is not None:
+                return False, reason
         return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_ENQUEUEABLE))
 
     def job_enqueued(self, job: Job) -> None:

@@ -16,7 +16,9 @@ from ringwise.framework.configuration import Configuration, Settings
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.extension_points import JobPlan
 from ringwise.framework.gangs.switch_use import states_now, switch_class, writes_marks
+from ringwise.framework.holdings import Holdings
 from ringwise.framework.job import Job, job_key
+from ringwise.framework.limits import LimitTable
 from ringwise.framework.session import Incident
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages import events as ev
@@ -165,6 +167,16 @@ class SchedulerView:
     def refusal(self, job: Job) -> Reason | None:
         """What is wrong with a job before any plugin is asked."""
         return self._book.refusal(job)
+
+    @property
+    def limits(self) -> LimitTable:
+        """Limits of namespaces, queues and users."""
+        return self._book.limits
+
+    @property
+    def holdings(self) -> Holdings:
+        """What counts for them."""
+        return self._usage.holdings
 
     def used_by_queue(self, name: str) -> Mapping[str, int]:
         return self._usage.used_by_queue(name)

@@ -11,7 +11,6 @@ from dataclasses import field
 
 from ringwise.durations import plain_duration
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -92,7 +91,7 @@ _MEANT = tuple(f"{RINGWISE_PREFIX}{start}" for start in ("max-", "burst-", "long
 class NamespaceLimits:
     """The ConfigMap."""
 
-    by_namespace: Mapping[str, Limits] = field(default=EMPTY, hash=False)
+    by_namespace: Mapping[str, Limits] = field(default_factory=dict, hash=False)
 
     def of(self, namespace: str) -> Limits:
         found = self.by_namespace.get(namespace)

@@ -60,6 +60,9 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     for job in session.pending:
         if _never_preempts(session, job) or _waits_for_release(session, job):
             continue
+        if job.key in session.limits.may_burst:
+            # Nobody has to give way to what is only lent.
+            continue
         if job.reason is not None and job.reason.code == WAITS_BEHIND.code:
             continue
         if job.queue in session.queues:

@@ -97,6 +97,9 @@ def place_gang(
     if awaited is not None:
         return awaited
     missing = missing_pods(session, job)
+    limited = session.limited(job, pods[: max(1, missing)]) if not beyond_gang else None
+    if limited is not None:
+        return limited
     if beyond_gang:
         missing = 1
         if job.policy is None or job.policy.block_nodes is None:
@@ -104,7 +107,22 @@ def place_gang(
         # Jobs with blocks go on with whole blocks (P8).
     if len(pods) < missing:
         return too_few_pods(job, job.min_available - missing + len(pods))
+    if session.limits and job.policy is not None and len(pods) > missing:
+        pods = _within_limits(session, job, job.policy.block_nodes, pods, missing)
+        limited = session.limited(job, pods) if beyond_gang else None
+        if limited is not None:
+            return limited
     return _place_pods(session, job, statement, pods, missing)
+
+
+def _within_limits(session: Session, job: Job, block: int | None, pods: list[Pod], missing: int) -> list[Pod]:
+    """A plan places all pods it is given. Where limits do not allow all, it is given as few as may start."""
+    if job.policy is None or (job.policy.switch_class is None and block is None):
+        return pods
+    if session.limited(job, pods) is None:
+        return pods
+    size = block or 1
+    return pods[: -(-max(1, missing) // size) * size]
 
 
 def _place_as_planned(
@@ -150,7 +168,7 @@ def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequ
         selection = session.node_selection(job, pod)
         if selection not in tried:
             tried.add(selection)
-            reason = _place_pods(session, job, statement, [pod], 1)
+            reason = session.limited(job, [pod]) or _place_pods(session, job, statement, [pod], 1)
             if reason is None:
                 return None
             failed = failed or reason
@@ -171,6 +189,9 @@ def _place_pods(
 
 def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
     """Place as many pods that request nothing as find a node."""
+    limited = session.limited(job, pending_pods(session, job, best_effort=True))
+    if limited is not None:
+        return limited
     return _place_one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ringwise.framework.amounts import Amounts, add, amounts_of
+from ringwise.framework.holdings import Holdings
 from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
@@ -24,6 +25,7 @@ def inconsistencies(
         *_nodes(state),
         *_jobs(state, book),
         *_usage(state, book, usage),
+        *_holdings(state, book, usage),
         *_kept(usage),
     ]
 
@@ -144,6 +146,25 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
         )
         for key in sorted({*counted, *kept})
         if counted.get(key, {}) != kept.get(key, {})
+    ]
+
+
+def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str]:
+    """What limits count, from the pods."""
+    counted = Holdings()
+    counted.users = usage.holdings.users
+    for uid, placement in state.pods.items():
+        job = book.job_of(uid)
+        if placement.node >= 0 and job is not None:
+            counted.add(job.key, job.queue, placement.pod.cls.chips, 1)
+    return [
+        f"{what} of {scope}: {right.get(scope, 0)}, recorded are {kept.get(scope, 0)}"
+        for what, right, kept in (
+            ("chips", counted.chips, usage.holdings.chips),
+            ("jobs", counted.jobs, usage.holdings.jobs),
+        )
+        for scope in sorted({*right, *kept})
+        if right.get(scope, 0) != kept.get(scope, 0)
     ]
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from ringwise.durations import plain_duration
 from ringwise.framework.gangs.visible_devices import refused_choice
-from ringwise.framework.job import Job, differs_for_job, job_key, pod_order
+from ringwise.framework.job import Job, differs_for_job, is_awaiting_pods, job_key, pod_order
+from ringwise.framework.limits import LimitTable
 from ringwise.framework.queue_heads import QueueHeads
-from ringwise.framework.reasons import MALFORMED_JOB, OTHER_SCHEDULER, UNKNOWN_QUEUE
+from ringwise.framework.reasons import (
+    MALFORMED_JOB,
+    OTHER_SCHEDULER,
+    UNKNOWN_QUEUE,
+    WAITING_LIMIT_REACHED,
+)
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
 from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.cache.priority_rights import PriorityRights
 from ringwise.scheduler.cache.queue_children import QueueChildren
 from ringwise.scheduler.reasons import POD_GROUP_AWAITED, POD_GROUP_MISSING
@@ -50,6 +56,11 @@ class JobBook:
         self.usage = ResourceUsage()
         #: The jobs that others of their queue wait behind.
         self.heads = QueueHeads()
+        #: What is set, and what counts for it.
+        self.limits = LimitTable(self.usage)
+        self.limits.is_waiting = self._is_waiting
+        #: Who a job belongs to; empty: nobody vouches for it.
+        self.user_of: Callable[[Job], str] = lambda job: ""
         self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
@@ -235,6 +246,7 @@ class JobBook:
         if job.pods or job.group is not None or job.key in self._invalid:
             return False
         del self.jobs[job.key]
+        self.usage.holdings.users.pop(job.key, None)
         self._rights.forget(job)
         self._state.changes.job(job.key)
         return True
@@ -476,8 +488,28 @@ class JobBook:
         self._rights.put(job, over=self.is_over(job))
         self._weigh(job)
         job.expected = _expected(job, vcjob)
+        self.usage.holdings.set_user(job.key, queue, self.user_of(job))
         if job.queue != queue:
             self._move_usage(job, queue)
+
+    def _is_waiting(self, job: Job) -> bool:
+        """Whether it was tried, or is admitted, and no pod of it has a node."""
+        reason = job.reason
+        if self.usage.holdings.runs(job.key) or not self.serves(job):
+            return False
+        if reason is None or reason.code == WAITING_LIMIT_REACHED.code or reason.kind.stage is Stage.VALIDATE:
+            return is_awaiting_pods(job) and self._is_wanted(job)
+        return self.has_pending(job) if job.pods or not job.inqueue else self._is_wanted(job)
+
+    def _is_wanted(self, job: Job) -> bool:
+        """Whether its owner, which creates its pods, has not ended."""
+        vcjob = self.vcjob_of(job)
+        return vcjob is None or not vcjob.over
+
+    def read_users(self) -> None:
+        """Of all jobs: another setting says who is believed."""
+        for job in self.jobs.values():
+            self.usage.holdings.set_user(job.key, job.queue, self.user_of(job))
 
     def _move_usage(self, job: Job, old_queue: str) -> None:
         """The usage of its running pods counts for its new queue."""

@@ -75,6 +75,7 @@ class SessionFactory:
             ours=self._book.is_ours,
             observer=observer,
             heads=self._book.heads,
+            limits=self._book.limits,
         )
         return self.registry.open_plugins(session)
 

@@ -20,6 +20,7 @@ from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
+from ringwise.framework.users import user_of
 from ringwise.messages.commands import Bind, Command, EvictionCause
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
@@ -41,6 +42,7 @@ from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
+from ringwise.scheduler.core.limit_waits import LimitWaits
 from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
@@ -111,6 +113,8 @@ class Scheduler:
         self._backoff = JobBackoff(self._pending)
         self._guard = StarvationGuard(state, self._book, self._configuration, self._pending, self._triggers)
         self._discipline = QueueDiscipline(self._book, self._pending, self._triggers)
+        self._book.user_of = self._verified_user
+        self._limit_waits = LimitWaits(self._book, self._configuration, self._pending)
         gangs = PartialGangs(state, self._book, self._configuration, self._assumed)
         fault_jobs = FaultJobs(self._book, gangs)
         self._previous = PreviousPlacements(
@@ -211,6 +215,7 @@ class Scheduler:
                 self._shares,
                 self._backoff,
                 self._limits,
+                self._limit_waits,
                 self._claims,
                 self._reporter,
                 self._guard,
@@ -292,6 +297,9 @@ class Scheduler:
         self._wake()
         if decide is Decide.ONE_CYCLE:
             commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+            self._limit_waits.wake()
+            if self._limit_waits.lends:
+                commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
             commands += self._contained(self._reporter.name, self._reporter.publish, now)
             return [*commands, *self._containment.commands()]
         self._contained("admissions", self._limits.end_admissions, now)
@@ -323,6 +331,10 @@ class Scheduler:
         moves = job.clock is not None or job.key in self._faults.jobs
         return moves or self._reservations.of(job.key) is not None
 
+    def _verified_user(self, job: Job) -> str:
+        user = user_of(job, self._configuration.settings)
+        return user.name if user.verified else ""
+
     def _note_claim(self, job: Job) -> None:
         try:
             self._claims.note(job)
@@ -333,6 +345,7 @@ class Scheduler:
         self._discipline.wake()
         self._pending.wake(self._triggers)
         self._triggers.clear()
+        self._limit_waits.wake()
 
     def record_changes(self, changes: Changes | None) -> None:
         """Name what changes from now on in this record; None: nothing reads it any more."""

@@ -17,6 +17,7 @@ from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
@@ -188,6 +189,8 @@ class StarvationGuard(Component):
         if job_ahead(session, job) is not None:
             # In strict order it starts after that one, which would wait for what is kept for it.
             return False
+        if waits_for_limit(job.reason) or job.key in session.limits.may_burst:
+            return False
         return job.reason is None or job.reason.kind.stage is not Stage.VALIDATE
 
     def _lift_unneeded(self, session: Session) -> bool:
@@ -207,7 +210,7 @@ class StarvationGuard(Component):
             return False
         if not pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
             return False
-        if job_ahead(session, job) is not None:
+        if job_ahead(session, job) is not None or waits_for_limit(job.reason):
             return False
         return not self._missed(session, job, reservation)
 

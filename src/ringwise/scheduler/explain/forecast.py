@@ -327,7 +327,9 @@ def _alike(session: Session, job: Job) -> Hashable:
         return job.key
     affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
     lends = job.expected if len(session.reservations) else None
-    return job.key if affine else (job.namespace, job.inqueue, lends, shape_of(job))
+    return (
+        job.key if affine else (job.namespace, session.limits.user_of(job), job.inqueue, lends, shape_of(job))
+    )
 
 
 class _Play:

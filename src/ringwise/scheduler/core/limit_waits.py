@@ -1,0 +1,122 @@
+"""Jobs that wait for a limit: who wakes when somebody who counts for it ends, and to whom a burst is lent.
+
+Only the jobs that wait for a limit are tried when it has room again, or is changed. A burst is lent when no
+other job is to be tried: in a cycle of its own, to the jobs that it would let in.
+"""
+
+from __future__ import annotations
+
+from ringwise.framework.holdings import Scope
+from ringwise.framework.job import Job
+from ringwise.framework.limits import lends, scope_of, waits_for_limit
+from ringwise.framework.queue_discipline import lacks_room
+from ringwise.framework.reasons import WAITING_LIMIT_REACHED
+from ringwise.reasons import Reason
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+
+
+class LimitWaits(Component):
+    name = "limits"
+
+    def __init__(self, book: JobBook, configuration: ActiveConfiguration, pending: PendingQueue) -> None:
+        self._book = book
+        self._table = book.limits
+        self._configuration = configuration
+        self._pending = pending
+        #: What each job waits for, and the jobs that wait for it.
+        self._scope: dict[str, Scope] = {}
+        self._waiting: dict[Scope, dict[str, None]] = {}
+        #: Chips and running jobs when a job was last refused.
+        self._seen: dict[Scope, tuple[int, int]] = {}
+        #: Scopes of jobs that no longer wait, where some wait to be admitted.
+        self._left: dict[Scope, None] = {}
+        #: Jobs that a burst would let in.
+        self._for_burst: dict[str, None] = {}
+
+    def hears(self) -> Handlers:
+        return {
+            ie.JobSettled: lambda event, now: self._settled(event.job),
+            ie.JobGone: lambda event, now: self._gone(event.job),
+            **dict.fromkeys((ie.JobChanged, ie.AdmissionEnded), lambda event, now: self._leave(event.job)),
+        }
+
+    def _settled(self, job: Job) -> None:
+        self._forget(job.key)
+        reason = job.reason
+        if job.key in self._table.may_burst and lacks_room(reason):
+            # It is not what it waits for in the first place; and it must take nobody's turn.
+            reason = job.reason = self._without_burst(job) or reason
+        if not waits_for_limit(reason) or reason is None or job.key not in self._book.jobs:
+            self._leave(job)
+            return
+        scope = scope_of(reason)
+        self._scope[job.key] = scope
+        self._waiting.setdefault(scope, {})[job.key] = None
+        self._seen[scope] = self._table.used(scope)
+        if job.key not in self._table.may_burst and lends(reason, job, self._configuration.current.actions):
+            self._for_burst[job.key] = None
+
+    def _without_burst(self, job: Job) -> Reason | None:
+        offered, self._table.may_burst = self._table.may_burst, frozenset()
+        pods = [pod for pod in job.in_order if not job.pods or self._book.is_pending(pod)]
+        try:
+            reason = self._table.refusal(
+                job, pods[: max(1, job.min_available)], self._configuration.current.actions
+            )
+        finally:
+            self._table.may_burst = offered
+        return None if reason is None else reason.with_hints(["a burst is lent, but there is no room for it"])
+
+    def _leave(self, job: Job) -> None:
+        """It may have started, or is admitted no more: another one may be admitted instead."""
+        if self._waiting and not self._table.is_waiting(job):
+            self._left.update((scope, None) for scope, _ in self._table.on(job))
+
+    def _gone(self, job: Job) -> None:
+        self._forget(job.key)
+        self._leave(job)
+
+    def _forget(self, key: str) -> None:
+        self._for_burst.pop(key, None)
+        scope = self._scope.pop(key, None)
+        if scope is not None:
+            self._waiting[scope].pop(key, None)
+            if not self._waiting[scope]:
+                del self._waiting[scope]
+                self._seen.pop(scope, None)
+
+    def wake(self) -> None:
+        """The jobs that wait for a limit which has room, or was changed, are tried in the next cycle."""
+        changed, self._table.changed = self._table.changed, False
+        for scope in list(self._waiting):
+            before, now = self._seen[scope], self._table.used(scope)
+            if changed or now[0] < before[0] or now[1] < before[1]:
+                self._activate(self._waiting[scope])
+            elif scope in self._left:
+                jobs = [self._book.jobs[key] for key in self._waiting[scope] if key in self._book.jobs]
+                self._activate(
+                    {
+                        job.key: None
+                        for job in jobs
+                        if job.reason is not None and job.reason.code == WAITING_LIMIT_REACHED.code
+                    }
+                )
+            self._seen[scope] = now
+        self._left.clear()
+        self._table.may_burst = frozenset()
+        if self._for_burst and not self._pending.active:
+            self._table.may_burst = frozenset(self._for_burst)
+            self._activate(self._for_burst)
+            self._for_burst = {}
+
+    @property
+    def lends(self) -> bool:
+        return bool(self._table.may_burst)
+
+    def _activate(self, keys: dict[str, None]) -> None:
+        for key in list(keys):
+            self._pending.activate(key)

@@ -1,0 +1,414 @@
+"""Limits of namespaces, queues and users of a queue: who may start, who waits, who wakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Evict, EvictionCause
+from ringwise.state.limits import Limits, NamespaceLimits
+from ringwise.state.model import Queue
+from tests.scheduler.rig import Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
+GUARDED: dict[str, Any] = {"user_annotation": "guarded"}
+
+
+def rig(nodes: int = 4, actions: Sequence[str] = PLAIN, **settings: Any) -> Rig:
+    return Rig(nodes, actions=actions, **settings)
+
+
+def limit_queue(made: Rig, name: str = "default", **limits: object) -> None:
+    made.tell(
+        ev.QueueSeen(
+            Queue(
+                name,
+                created=1,
+                annotations={f"ringwise.io/{key.replace('_', '-')}": str(v) for key, v in limits.items()},
+            )
+        )
+    )
+
+
+def limit_namespace(made: Rig, limits: Mapping[str, Limits]) -> None:
+    made.tell(ev.LimitsSeen(NamespaceLimits(limits)))
+
+
+def started(made: Rig, *names: str) -> list[str]:
+    return [name for name in names if made.nodes_of(name)]
+
+
+def user(name: str) -> dict[str, str]:
+    return {"ringwise.io/user": name}
+
+
+def test_chips_of_a_queue() -> None:
+    made = rig()
+    limit_queue(made, max_chips=12)
+    made.submit("a", chips=8)
+    made.submit("b", chips=8)
+    made.submit("c", chips=4)
+    made.run()
+    assert started(made, "a", "b", "c") == ["a", "c"]
+    assert made.reason("b") == "chip-limit-reached"
+    found = made.machine.view.jobs["default/b"].reason
+    assert found is not None
+    assert found.message.startswith(
+        "queue default uses 8 of at most 12 chips and the job asks for 8 more"
+    ) or found.message.startswith("queue default uses 12 of at most 12 chips and the job asks for 8 more")
+    made.end("a")
+    made.run()
+    assert started(made, "b", "c") == ["b", "c"]
+
+
+def test_running_jobs_of_a_queue() -> None:
+    made = rig()
+    limit_queue(made, max_running_jobs=2)
+    for name in ("a", "b", "c"):
+        made.submit(name)
+    made.run()
+    assert started(made, "a", "b", "c") == ["a", "b"]
+    assert made.reason("c") == "running-jobs-limit-reached"
+    made.end("a")
+    made.run()
+    assert started(made, "b", "c") == ["b", "c"]
+
+
+def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
+    made = rig()
+    limit_namespace(made, {"*": Limits(chips=8)})
+    made.submit("a", chips=8)
+    made.submit("b")
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+    assert made.reason("b") == "chip-limit-reached"
+    limit_namespace(made, {"*": Limits(chips=8), "default": Limits(chips=9)})
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+
+
+def test_a_user_of_a_queue() -> None:
+    made = rig(**GUARDED)
+    limit_queue(made, max_chips_per_user=8)
+    made.submit("a", chips=8, annotations=user("ann"))
+    made.submit("b", chips=1, annotations=user("ann"))
+    made.submit("c", chips=8, annotations=user("bob"))
+    # Named to collide with another scope.
+    made.submit("d", chips=8, annotations=user("queue default"))
+    made.run()
+    assert started(made, "a", "b", "c", "d") == ["a", "c", "d"]
+    assert made.reason("b") == "chip-limit-reached"
+
+
+def test_who_only_says_who_he_is_counts_for_nobody() -> None:
+    made = rig()
+    limit_queue(made, max_chips_per_user=8)
+    made.submit("a", chips=8, annotations=user("ann"))
+    made.submit("b", chips=8, annotations=user("ann"))
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+
+
+def test_a_job_without_chips_is_a_running_job() -> None:
+    made = rig()
+    limit_queue(made, max_running_jobs=1)
+    made.submit("a", chips=0, cpu_milli=100)
+    made.submit("b")
+    made.run()
+    assert len(started(made, "a", "b")) == 1
+
+
+def test_a_gang_starts_with_its_minimum_and_elastic_pods_follow_one_by_one() -> None:
+    made = rig(8)
+    limit_queue(made, max_chips=24)
+    made.submit("a", pods=5, chips=8, min_available=2)
+    made.run()
+    assert len(made.nodes_of("a")) == 3
+    assert made.reason("a") == "chip-limit-reached"
+    limit_queue(made, max_chips=32)
+    made.run()
+    assert len(made.nodes_of("a")) == 4
+
+
+def test_a_gang_that_is_larger_than_the_limit_starts_with_no_pod() -> None:
+    made = rig(4)
+    limit_queue(made, max_chips=23)
+    made.submit("a", pods=3, chips=8)
+    made.run()
+    assert made.nodes_of("a") == []
+    assert made.reason("a") == "larger-than-limit"
+
+
+def test_jobs_that_wait() -> None:
+    made = rig(1)
+    limit_queue(made, max_waiting_jobs=2)
+    made.submit("runs", chips=8)
+    made.run()
+    for name in ("a", "b", "c"):
+        made.submit(name, chips=8)
+    made.run()
+    assert made.reason("c") == "waiting-jobs-limit-reached"
+    assert made.groups["default/c"].phase == "Pending"
+    made.end("runs")
+    made.run()
+    assert started(made, "a") == ["a"]
+    assert made.reason("c") == "too-few-free-chips"
+
+
+def test_a_job_that_waits_for_a_limit_keeps_nobody_waiting_in_strict_order() -> None:
+    made = Rig(2, actions=PLAIN, queue_discipline="strict")
+    limit_queue(made, max_chips_per_user=4)
+    made.tell(ev.ConfigurationSeen(_strict()))
+    made.submit("a", chips=4, annotations=user("ann"))
+    made.run()
+    made.submit("b", chips=4, annotations=user("ann"))
+    made.submit("c", chips=4, annotations=user("bob"))
+    made.run()
+    assert started(made, "a", "b", "c") == ["a", "c"]
+
+
+def _strict() -> Any:
+    from tests.scheduler.rig import configuration
+
+    return configuration(PLAIN, queue_discipline="strict", **GUARDED)
+
+
+def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -> None:
+    made = Rig(1, actions=PLAIN, queue_discipline="strict")
+    limit_queue(made, max_chips=4)
+    limit_queue(made, "other")
+    made.submit("other", chips=4, queue="other")
+    made.submit("a", chips=4)
+    made.run()
+    # Full, and at the limit.
+    made.submit("b", chips=4)
+    made.run()
+    assert made.reason("b") == "chip-limit-reached"
+
+
+def test_a_limit_that_is_lowered_ends_nobody_and_a_job_that_is_rescheduled_comes_back() -> None:
+    made = rig(3)
+    fault = {"fault-scheduling": "force", "pod-rescheduling": "on"}
+    made.submit("a", pods=2, chips=8, labels=fault)
+    made.run()
+    node = made.nodes_of("a")[1]
+    limit_queue(made, max_chips=1, max_running_jobs=0)
+    made.run()
+    assert len(made.nodes_of("a")) == 2
+    made.sick(node, 0xFF)
+    made.run()
+    assert made.deletions() == ["a-1"]
+    lost = made.pods["a-1"]
+    made.gone("a-1")
+    made.pods["a-1"] = lost
+    made.replacement("a-1")
+    made.run()
+    assert len(made.nodes_of("a")) == 2
+
+
+def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
+    made = rig()
+    limit_queue(made, max_chips=8)
+    limit_queue(made, "other")
+    made.submit("a", chips=8)
+    made.submit("x", chips=8, queue="other")
+    made.run()
+    for number in range(20):
+        made.submit(f"w{number}", chips=8)
+    made.run()
+    tried: list[str] = []
+    made.machine.observer = lambda session, job: tried.append(job.name)
+    made.end("x")
+    made.run()
+    assert tried == []
+    made.end("a")
+    made.run()
+    assert started(made, *(f"w{number}" for number in range(20))) == ["w0"]
+
+
+@pytest.mark.parametrize("value", ["-1", "1e9", "nan", "99999999999999999999", "", " 4", "0x10", "4.0"])
+def test_an_annotation_that_is_no_number_leaves_what_was_in_force(value: str) -> None:
+    made = rig()
+    limit_queue(made, max_chips=8)
+    made.run()
+    limit_queue(made, max_chips=value)
+    made.submit("a", chips=8)
+    made.submit("b", chips=8)
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+    assert made.machine.view.limits.queues["default"].problems
+
+
+def test_a_jobs_own_annotations_are_no_limits() -> None:
+    made = rig()
+    limit_queue(made, max_chips=8)
+    made.submit("a", chips=8, annotations={"ringwise.io/max-chips": "1000"})
+    made.submit("b", chips=8, annotations={"ringwise.io/max-chips": "1000"})
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+
+
+# -- bursts
+
+
+def test_a_burst_is_lent_while_nobody_else_needs_it_and_given_back() -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=8, burst_chips=8)
+    limit_queue(made, "other")
+    made.submit("a", chips=8, preemptable=True)
+    made.submit("b", chips=8, preemptable=True)
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+    made.submit("x", chips=8, queue="other")
+    made.run()
+    assert made.evictions() == ["b-0"]
+    assert [c.cause for c in made.commands if isinstance(c, Evict)] == [EvictionCause.RECLAIM]
+    made.gone("b-0")
+    made.run()
+    assert started(made, "a", "x") == ["a", "x"]
+
+
+def test_others_come_before_a_burst_in_the_same_turn() -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=8, burst_chips=8)
+    limit_queue(made, "other")
+    made.submit("a", chips=8, preemptable=True)
+    made.submit("b", chips=8, preemptable=True)
+    made.submit("x", chips=8, queue="other")
+    made.run()
+    assert started(made, "a", "b", "x") == ["a", "x"]
+    assert made.evictions() == []
+    made.end("x")
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("actions", "preemptable", "hint"),
+    [
+        (PLAIN, True, "the action reclaim is not configured"),
+        (WITH_RECLAIM, False, "lent only to jobs whose pods are all preemptable"),
+    ],
+)
+def test_what_cannot_be_taken_back_is_not_lent(actions: Sequence[str], preemptable: bool, hint: str) -> None:
+    made = rig(2, actions)
+    limit_queue(made, max_chips=8, burst_chips=8)
+    made.submit("a", chips=8, preemptable=preemptable)
+    made.submit("b", chips=8, preemptable=preemptable)
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+    found = made.machine.view.jobs["default/b"].reason
+    assert found is not None
+    assert hint in found.message
+
+
+def test_nobody_is_evicted_for_a_burst() -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=8, burst_chips=8)
+    limit_queue(made, "other")
+    made.submit("x", chips=8, queue="other", preemptable=True)
+    made.submit("a", chips=8, preemptable=True)
+    made.run()
+    made.submit("b", chips=8, preemptable=True)
+    made.run()
+    assert made.evictions() == []
+    assert made.reason("b") == "chip-limit-reached"
+
+
+# -- a random life
+
+
+class Life(RuleBasedStateMachine):
+    """New starts never exceed a limit, and the counts are those of the pods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rig = rig(4, **GUARDED)
+        self.serial = 0
+        self.most: dict[str, int | None] = {"chips": None, "running": None, "user": None}
+        limit_queue(self.rig, "other")
+        self.rig.run()
+
+    def _in_use(self, name: str = "") -> tuple[int, int]:
+        pods = [
+            pod
+            for pod in self.rig.pods.values()
+            if pod.node is not None and self.rig.groups[f"default/{pod.group}"].queue == "default"
+            if not name or pod.annotations.get("ringwise.io/user") == name
+        ]
+        return sum(pod.cls.chips for pod in pods), len({pod.group for pod in pods})
+
+    def _turn(self) -> None:
+        before = self._in_use(), self._in_use("ann")
+        self.rig.run()
+        after = self._in_use(), self._in_use("ann")
+        if self.most["chips"] is not None:
+            assert after[0][0] <= max(before[0][0], self.most["chips"])
+        if self.most["running"] is not None:
+            assert after[0][1] <= max(before[0][1], self.most["running"])
+        if self.most["user"] is not None:
+            assert after[1][0] <= max(before[1][0], self.most["user"])
+
+    @rule(
+        pods=st.integers(1, 3),
+        chips=st.sampled_from((1, 2, 4, 8)),
+        queue=st.sampled_from(("default", "default", "other")),
+        who=st.sampled_from(("ann", "bob")),
+        elastic=st.booleans(),
+    )
+    def submit(self, pods: int, chips: int, queue: str, who: str, elastic: bool) -> None:
+        self.serial += 1
+        self.rig.submit(
+            f"j{self.serial}",
+            pods=pods,
+            chips=8 if pods > 1 else chips,
+            min_available=1 if elastic else pods,
+            queue=queue,
+            annotations=user(who),
+        )
+        self._turn()
+
+    @precondition(lambda self: self.rig.groups)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        name = data.draw(st.sampled_from(sorted(self.rig.groups)))
+        self.rig.end(name.partition("/")[2])
+        self._turn()
+
+    @rule(
+        chips=st.none() | st.integers(0, 40),
+        running=st.none() | st.integers(0, 6),
+        own=st.none() | st.integers(0, 24),
+    )
+    def limit(self, chips: int | None, running: int | None, own: int | None) -> None:
+        self.most = {"chips": chips, "running": running, "user": own}
+        written: dict[str, Any] = {"max_chips": chips, "max_running_jobs": running, "max_chips_per_user": own}
+        limit_queue(self.rig, **{key: value for key, value in written.items() if value is not None})
+        self._turn()
+
+    @invariant()
+    def counts_are_those_of_the_pods(self) -> None:
+        from ringwise.framework.holdings import QUEUE, USER, Scope
+
+        holdings = self.rig.machine.view.holdings
+        for scope, name in ((Scope(QUEUE, "default"), ""), (Scope(USER, "default", "ann"), "ann")):
+            chips, jobs = self._in_use(name)
+            assert (holdings.chips.get(scope, 0), holdings.jobs.get(scope, 0)) == (chips, jobs)
+
+    @invariant()
+    def nobody_waits_for_a_limit_that_has_room(self) -> None:
+        for job in self.rig.machine.view.jobs.values():
+            if job.reason is not None and job.reason.code == "running-jobs-limit-reached":
+                assert self.most["running"] is not None
+                assert self._in_use()[1] >= self.most["running"]
+
+
+Life.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+TestLife = Life.TestCase
