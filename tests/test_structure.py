@@ -348,14 +348,14 @@ SHOWN_OF_CLUSTERS = frozenset(
     {
         *("names", "node_id", "nodes", "node_count", "known_nodes", "pods", "pods_on", "position_of"),
         # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
-        *("isolations", "isolations_of"),
+        *("isolations", "isolations_of", "node_reservations"),
     }
 )
 #: What the states of nodes and chips are made of: `scheduler/node_states.py` reads it, with what decides.
 FACTS_OF_CLUSTERS = frozenset(
     {
         *("fleets", "reports", "report_of", "node_reports", "left_chips", "node_status", "sub_healthy"),
-        *("isolated_nodes", "draining_nodes"),
+        *("isolated_nodes", "node_windows"),
     }
 )
 #: Of nodes and jobs, for the same reason: their states say it.

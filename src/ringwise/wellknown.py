@@ -380,6 +380,9 @@ FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 ISOLATION_CONFIG_MAP = "ringwise-isolation"
 #: Its annotation with who changed it last, when and why. The same.
 LAST_ISOLATION_CHANGE = "ringwise.io/last-isolation-change"
+#: Nodes that are reserved for queues and namespaces, by name of the reservation (in kube-system).
+#: `ringwise reserve`.
+RESERVATION_CONFIG_MAP = "ringwise-reservations"
 #: The last plan of moves that was to be carried out (in kube-system; rule M1), and its data key.
 #: `ringwise defrag --apply`.
 MOVE_PLAN_CONFIG_MAP = "ringwise-move-plan"

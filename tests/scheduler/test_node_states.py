@@ -19,6 +19,7 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.explain.capacity import capacity
 from ringwise.scheduler.node_states import (
     CHIP_STATES,
+    READY,
     NodeState,
     chip_counts,
     chip_states,
@@ -28,7 +29,16 @@ from ringwise.scheduler.node_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.changes import Changes
-from ringwise.state.model import Device, Isolation, Isolations, Node, NodeReport, Taint
+from ringwise.state.model import (
+    Device,
+    Isolation,
+    Isolations,
+    Node,
+    NodeReport,
+    NodeReservation,
+    NodeReservations,
+    Taint,
+)
 from ringwise.views.cluster import ClusterObjects, chip_totals, node_documents
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import cluster_totals
@@ -41,6 +51,12 @@ SECOND = 1_000_000_000
 
 def isolations(*entries: Isolation) -> ev.IsolationsSeen:
     return ev.IsolationsSeen(Isolations(entries))
+
+
+def reserved(start: int, end: int = NOW + 9 * SECOND) -> ev.NodeReservationsSeen:
+    return ev.NodeReservationsSeen(
+        NodeReservations((NodeReservation("r", ("n1",), start, end, queue="research"),))
+    )
 
 
 def states(view: SchedulerView, now: int = NOW) -> list[str]:
@@ -83,6 +99,18 @@ CASES: dict[str, tuple[list[ev.Event], list[str], bool]] = {
         True,
     ),
     "isolated": ([node("n1"), isolations(Isolation("n1"))], ["isolated"], False),
+    "reserved later": ([node("n1"), reserved(NOW + SECOND)], ["reserved"], True),
+    "reserved now": ([node("n1"), reserved(NOW)], ["reserved"], True),
+    "reserved and cordoned": (
+        [node("n1", unschedulable=True), reserved(NOW)],
+        ["cordoned", "reserved"],
+        False,
+    ),
+    "a reservation that is over": (
+        [node("n1"), report("n1", range(8)), reserved(NOW - 2 * SECOND, NOW)],
+        ["ready"],
+        True,
+    ),
     "a drain ahead": ([node("n1"), isolations(Isolation("n1", start=NOW + SECOND))], ["draining"], True),
     "a drain whose time has come": (
         [node("n1"), isolations(Isolation("n1", start=NOW))],
@@ -126,7 +154,7 @@ def test_a_chip_counts_in_the_first_state_that_applies() -> None:
         pod("a", 1, on="n1", holds=[0]),
         isolations(*entries),
     )
-    found = chip_states(view.cluster, 0, view.cluster.fleets[CHIP], is_open=True)
+    found = chip_states(view.cluster, 0, view.cluster.fleets[CHIP], READY)
     assert (found.used, found.faulty, found.isolated) == (0b1, 0b10, 0b100)
     assert found.free == 0b1111_1000
 
@@ -153,6 +181,7 @@ _NODES = st.fixed_dictionaries(
         "broken": st.integers(0, 255),
         "held": st.integers(0, 255),
         "isolated": st.integers(0, 255),
+        "reserved": st.sampled_from([0, 0, -1, 1, 2]),
         "isolation": st.sampled_from(["", "whole", "ahead", "due"]),
         "health": st.sampled_from(["", "SubHealthy", "PreSeparate", "UnHealthy"]),
         "taint": st.sampled_from(["", "tenant", "node.kubernetes.io/memory-pressure"]),
@@ -163,6 +192,7 @@ _NODES = st.fixed_dictionaries(
 def _events(drawn: list[dict[str, Any]]) -> list[ev.Event]:
     found: list[ev.Event] = []
     entries: list[Isolation] = []
+    kept: list[NodeReservation] = []
     for number, one in enumerate(drawn):
         name, broken = f"n{number}", one["broken"] & ~one["held"]
         taints = (Taint(one["taint"]),) if one["taint"] else ()
@@ -183,7 +213,13 @@ def _events(drawn: list[dict[str, Any]]) -> list[ev.Event]:
         start = {"whole": None, "ahead": NOW + SECOND, "due": NOW}
         if one["isolation"]:
             entries.append(Isolation(name, start=start[one["isolation"]]))
-    return [*found, isolations(*entries)]
+        if one["reserved"]:
+            kept.append(
+                NodeReservation(
+                    f"r{number}", (name,), NOW + one["reserved"] * SECOND, NOW + 10 * SECOND, queue="other"
+                )
+            )
+    return [*found, isolations(*entries), ev.NodeReservationsSeen(NodeReservations(tuple(kept)))]
 
 
 @given(st.lists(_NODES, min_size=1, max_size=4))
@@ -191,9 +227,7 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
     view = told(_events(drawn))
     cluster = view.cluster
     for number in cluster.known_nodes():
-        found = chip_states(
-            cluster, number, cluster.fleets[CHIP], is_open=is_open(node_states(cluster, number, NOW))
-        )
+        found = chip_states(cluster, number, cluster.fleets[CHIP], node_states(cluster, number, NOW))
         masks = [mask for _, mask in found.by_state()]
         assert sum(masks) == found.listed
         assert sum(mask.bit_count() for mask in masks) == found.listed.bit_count()
@@ -220,7 +254,7 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
     later = {
         row["name"]: len(row["chips"][0]["free"])
         for row in rows
-        if any(one["state"] == "draining" for one in row["states"]) and row["chips"][0]["free"]
+        if row["chips"][0]["free"] and {"draining", "reserved"} & {one["state"] for one in row["states"]}
     }
     assert {one.name: one.chips for one in board.drains} == later
     assert board.chips.before_drain == sum(later.values())
@@ -240,6 +274,7 @@ _OPEN_NODES = st.fixed_dictionaries(
         "held": st.integers(0, 255),
         "isolated": st.integers(0, 255),
         "isolation": st.sampled_from(["", "ahead", "due"]),
+        "reserved": st.sampled_from([0, 0, -1, 1, 2]),
         "health": st.sampled_from(["", "SubHealthy"]),
         "taint": st.just(""),
     }

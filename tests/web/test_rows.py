@@ -70,7 +70,7 @@ class Follower:
         return dict(change)
 
     def check(self) -> None:
-        self.follow()
+        self.follow(self.scheduler.view.now)
         assert self.mirror.plain() == fresh(self.scheduler)
 
 

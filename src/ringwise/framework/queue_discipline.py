@@ -8,7 +8,7 @@ cluster either.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
@@ -77,7 +77,7 @@ def note_attempt(session: Session, job: Job) -> None:
         session.heads.drop(job.key)
         return
     if _is_unplaced(session, job):
-        shape = shape_of(job)
+        shape = shape_of(job, session.state.node_windows)
         if not session.heads.is_tested(shape):
             if _plainly_fits(session, job):
                 session.heads.judge(shape, fits=True)
@@ -104,7 +104,9 @@ def blocks(session: Session, job: Job) -> bool:
     """Whether a job that lacks room keeps those behind it in its line waiting."""
     if not session.is_strict or not _is_whole(session, job):
         return False
-    return not (_is_unplaced(session, job) and session.heads.is_too_large(shape_of(job)))
+    return not (
+        _is_unplaced(session, job) and session.heads.is_too_large(shape_of(job, session.state.node_windows))
+    )
 
 
 def _is_whole(session: Session, job: Job) -> bool:
@@ -142,11 +144,13 @@ def _resource(session: Session, job: Job) -> str:
 # -- jobs that are too large ------------------------------------------------------------------
 
 
-def shape_of(job: Job) -> Hashable:
-    """All that decides whether the job fits into the empty cluster."""
+def shape_of(job: Job, windows: Collection[int]) -> Hashable:
+    """All that decides whether the job fits into the empty cluster. `windows`: nodes that have some."""
     classes = Counter(pod.cls for pod in job.in_order)
     asked = frozenset(job.min_asked().items()) if not job.pods else None
-    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked
+    # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
+    timed = (job.namespace, job.expected) if windows else None
+    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked, timed
 
 
 def _plainly_fits(session: Session, job: Job) -> bool:

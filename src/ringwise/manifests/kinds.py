@@ -16,6 +16,7 @@ from ringwise.framework.configuration import Configuration
 from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.limits import limits_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
+from ringwise.manifests.config_maps.node_reservations import node_reservations_from_data
 from ringwise.manifests.config_maps.switches import topology_from_data
 from ringwise.manifests.objects.groups import (
     pod_group_from_wire,
@@ -48,6 +49,7 @@ from ringwise.state.model import (
     Isolations,
     Node,
     NodeReport,
+    NodeReservations,
     Pod,
     PodGroup,
     PriorityClass,
@@ -74,6 +76,7 @@ from ringwise.wellknown import (
     PODS,
     PRIORITY_API,
     QUEUES,
+    RESERVATION_CONFIG_MAP,
     SCHEDULER_NAMES,
     TOR_NODE_CONFIG_MAP,
     VCJOBS,
@@ -259,6 +262,16 @@ KINDS: tuple[Kind[Any], ...] = (
         read_data=isolations_from_data,
         watches=(Watch("isolations", KUBE_SYSTEM, object=ISOLATION_CONFIG_MAP),),
         key=lambda isolations: ISOLATION_CONFIG_MAP,
+    ),
+    Kind(
+        NodeReservations,
+        CONFIG_MAPS,
+        ev.NodeReservationsSeen,
+        ev.NodeReservationsSeen,
+        lambda reservations: (NodeReservations(),),
+        read_data=node_reservations_from_data,
+        watches=(Watch("reservations", KUBE_SYSTEM, object=RESERVATION_CONFIG_MAP),),
+        key=lambda reservations: RESERVATION_CONFIG_MAP,
     ),
     Kind(
         MovePlan,

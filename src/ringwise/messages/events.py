@@ -19,6 +19,7 @@ from ringwise.state.model import (
     Isolations,
     Node,
     NodeReport,
+    NodeReservations,
     Pod,
     PodGroup,
     PriorityClass,
@@ -275,6 +276,13 @@ class IsolationsSeen(Event):
     """All nodes and chips that are isolated; none when the ConfigMap is absent."""
 
     isolations: Isolations
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReservationsSeen(Event):
+    """All nodes that are reserved for queues and namespaces; none when the ConfigMap is absent."""
+
+    reservations: NodeReservations
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What a node and its chips are, in one place: every table, document, picture and metric shows this.
 
 A node has a list of states; a chip counts in the first that applies of used, faulty, isolated, reserved,
-closed and free. Free means that a new pod may have it now. On a node that is drained later that is one of a
-job which ends before the drain (F4): these chips are counted as free and named beside them.
+closed and free. Free means that a new pod may have it now. On a node that is drained later, or reserved for a
+queue or a namespace, that is one of a job which ends before (F4): these chips are counted as free and named
+beside them. While a reservation of a node lasts, its free chips count as reserved.
 
 Outside the scheduler nothing reads the tables of chips: `chips_of_node` gives what is shown of them.
 """
@@ -18,8 +19,9 @@ from ringwise.framework.selectors import FORBIDDING
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Node, Pod, ReportedFault
+from ringwise.state.model import Node, NodeReservation, Pod, ReportedFault
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeStatus
+from ringwise.state.node_windows import drain_of, reservations_of
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
     NODE_ISOLATED,
@@ -47,11 +49,14 @@ class NodeState(enum.StrEnum):
     DRAINING = "draining"
     ISOLATED = "isolated"
     CORDONED = "cordoned"
+    RESERVED = "reserved"
     SUB_HEALTHY = "sub-healthy"
     REPORT_PENDING = "report pending"
     READY = "ready"
 
 
+#: With a time that lies ahead they withhold the node from jobs that end later.
+_AHEAD = (NodeState.DRAINING, NodeState.RESERVED)
 _SEVERITY = {state: place for place, state in enumerate(NodeState)}
 #: Why no new pod gets chips of a resource -> the state of the node.
 _CLOSED = {
@@ -69,8 +74,11 @@ class StateOfNode:
     why: str = ""
     #: Whether new pods are kept away from all of its chips.
     closes: bool = True
-    #: Of a drain: when it begins or began, in nanoseconds; None: when an operator ran it.
+    #: Of a drain or a reservation: when it begins or began, in nanoseconds; None: when an operator ran it.
     start: int | None = None
+    #: Of a reservation: whose jobs may use the node, and whether it lasts now: they alone get its chips.
+    holder: str = ""
+    keeps: bool = False
 
 
 READY = (StateOfNode(NodeState.READY, closes=False),)
@@ -105,7 +113,7 @@ def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfN
     found = [*_of_object(node), *_of_chips(cluster, number)]
     if number in cluster.node_status or number in cluster.sub_healthy:
         found += _of_health(cluster, number)
-    if number in cluster.isolated_nodes or number in cluster.draining_nodes:
+    if number in cluster.isolated_nodes or number in cluster.node_windows:
         found += _of_operators(cluster, number, node, now)
     return tuple(sorted(found, key=_severity)) or READY
 
@@ -113,6 +121,9 @@ def node_states(cluster: ClusterReader, number: int, now: int) -> tuple[StateOfN
 def _severity(one: StateOfNode) -> float:
     # A drain that lies ahead closes nothing yet.
     ahead = one.state is NodeState.DRAINING and not one.closes
+    if one.state is NodeState.RESERVED and not one.keeps:
+        # Of several the next comes first.
+        return _SEVERITY[NodeState.RESERVED] + 0.5
     return _SEVERITY[NodeState.CORDONED] + 0.5 if ahead else _SEVERITY[one.state]
 
 
@@ -121,8 +132,10 @@ def is_open(states: Sequence[StateOfNode]) -> bool:
     return not any(one.closes for one in states)
 
 
-def chip_states(cluster: ClusterReader, number: int, fleet: ChipTable, *, is_open: bool) -> ChipStates:
-    """`is_open`: whether the node takes pods, from its states."""
+def chip_states(
+    cluster: ClusterReader, number: int, fleet: ChipTable, states: Sequence[StateOfNode]
+) -> ChipStates:
+    """`states`: those of the node."""
     listed = fleet.listed[number] if fleet.allocatable[number] >= 0 else 0
     left = listed
     used = left & fleet.taken(number)
@@ -134,7 +147,9 @@ def chip_states(cluster: ClusterReader, number: int, fleet: ChipTable, *, is_ope
     reserved = left & fleet.reserved[number]
     left &= ~reserved
     # The node's own report may list fewer chips than the scheduler would give out (N7).
-    free = left & fleet.free_mask[number] if is_open and fleet.closed[number] is None else 0
+    free = left & fleet.free_mask[number] if is_open(states) and fleet.closed[number] is None else 0
+    if free and any(one.keeps for one in states):
+        reserved, left, free = reserved | free, left & ~free, 0
     return ChipStates(listed, used, faulty, isolated, reserved, left & ~free, free)
 
 
@@ -147,30 +162,43 @@ def offered(cluster: ClusterReader, number: int) -> Iterator[tuple[str, ChipTabl
 
 @dataclass(frozen=True, slots=True)
 class BeforeDrain:
-    """Free chips of one resource of a node that is drained later."""
+    """Free chips of one resource of a node that is drained, or reserved, later."""
 
     node: int
     name: str
     resource: str
-    #: When the drain begins, in nanoseconds.
+    #: When the drain or the reservation begins, in nanoseconds.
     start: int
     chips: int
 
 
-def before_drains(cluster: ClusterReader, settings: Settings, now: int) -> Iterator[BeforeDrain]:
-    """The free chips that only a job which says that it ends before a drain gets."""
-    for number in cluster.draining_nodes:
-        states = node_states(cluster, number, now)
+def states_for(cluster: ClusterReader, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
+    """The states of a node as a job of this holder finds it: a reservation for it keeps nothing from it."""
+    states = node_states(cluster, number, now)
+    if not holder or not any(one.holder == holder for one in states):
+        return states
+    return tuple(one for one in states if one.holder != holder) or READY
+
+
+def before_drains(
+    cluster: ClusterReader, settings: Settings, now: int, holder: str = ""
+) -> Iterator[BeforeDrain]:
+    """The free chips that only a job which says that it ends before a drain or a reservation gets.
+
+    Not those before a reservation of `holder`.
+    """
+    for number in cluster.node_windows:
+        states = states_for(cluster, number, now, holder)
         start = drain_ahead(states, settings)
         if start is not None:
             for resource, fleet in offered(cluster, number):
-                free = chip_states(cluster, number, fleet, is_open=is_open(states)).free
+                free = chip_states(cluster, number, fleet, states).free
                 if free:
                     yield BeforeDrain(number, cluster.names[number], resource, start, free.bit_count())
 
 
 def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) -> dict[str, int]:
-    """Resource -> how many of its free chips are for jobs that end before a drain."""
+    """Resource -> how many of its free chips are for jobs that end before a drain or a reservation."""
     found: dict[str, int] = {}
     for one in before_drains(cluster, settings, now):
         found[one.resource] = found.get(one.resource, 0) + one.chips
@@ -178,21 +206,28 @@ def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) ->
 
 
 def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> int | None:
-    """Before when a job has to say that it ends, to get chips of the node (F4); None: no drain is ahead."""
+    """Before when a job has to say that it ends, to get chips of the node (F4); None: at any time.
+
+    A reservation is ahead as a drain is.
+    """
     if not settings.keep_off_without_duration:
         return None
-    ahead = (one.start for one in states if one.state is NodeState.DRAINING and not one.closes)
-    return next(ahead, None)
+    ahead = (
+        one.start
+        for one in states
+        if one.state in _AHEAD and one.start is not None and not (one.closes or one.keeps)
+    )
+    return min(ahead, default=None)
 
 
 def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:
     """Resource -> state -> how many chips of the cluster are in it."""
     found: dict[str, dict[str, int]] = {}
     for number in cluster.known_nodes():
-        opened = is_open(node_states(cluster, number, now))
+        states = node_states(cluster, number, now)
         for resource, fleet in offered(cluster, number):
             counts = found.setdefault(resource, dict.fromkeys(CHIP_STATES, 0))
-            for name, mask in chip_states(cluster, number, fleet, is_open=opened).by_state():
+            for name, mask in chip_states(cluster, number, fleet, states).by_state():
                 counts[name] += mask.bit_count()
     return found
 
@@ -212,10 +247,8 @@ def is_idle(cluster: ClusterReader, number: int, now: int) -> bool:
     chips = [fleet for _, fleet in offered(cluster, number) if fleet.listed[number]]
     if not chips:
         return False
-    opened = is_open(node_states(cluster, number, now))
-    return all(
-        chip_states(cluster, number, fleet, is_open=opened).free == fleet.listed[number] for fleet in chips
-    )
+    states = node_states(cluster, number, now)
+    return all(chip_states(cluster, number, fleet, states).free == fleet.listed[number] for fleet in chips)
 
 
 def dedicating_taints(cluster: ClusterReader, numbers: Iterable[int]) -> set[str]:
@@ -254,7 +287,8 @@ def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
 
 
 def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> Iterator[StateOfNode]:
-    isolation, drain = cluster.isolated_nodes.get(number), cluster.draining_nodes.get(number)
+    isolation, windows = cluster.isolated_nodes.get(number), cluster.node_windows.get(number, ())
+    drain = drain_of(windows)
     if isolation is not None:
         why = NODE_ISOLATED(node=node.name, **isolation.details).message
         yield StateOfNode(NodeState.ISOLATED, why)
@@ -269,6 +303,19 @@ def _of_operators(cluster: ClusterReader, number: int, node: Node, now: int) -> 
             f"since {time}" if begun else f"at {time}, and takes jobs that end before"
         )
         yield StateOfNode(NodeState.DRAINING, why, begun, drain.start)
+    for one in reservations_of(windows):
+        if one.end > now:
+            yield _of_reservation(node.name, one, now)
+
+
+def _of_reservation(node: str, one: NodeReservation, now: int) -> StateOfNode:
+    start, end = time_text(one.start), time_text(one.end)
+    if one.start <= now:
+        why = f"{node} is reserved for {one.holder} until {end} ({one.name})"
+    else:
+        why = f"{node} is reserved for {one.holder} from {start} to {end} ({one.name})"
+        why += ", and takes jobs that end before"
+    return StateOfNode(NodeState.RESERVED, why, False, one.start, one.holder, one.start <= now)
 
 
 def _of_chips(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
@@ -298,10 +345,15 @@ class NodeChips:
     __slots__ = ("_cluster", "_fleet", "_number", "resource", "states")
 
     def __init__(
-        self, cluster: ClusterReader, number: int, resource: str, fleet: ChipTable, *, is_open: bool
+        self,
+        cluster: ClusterReader,
+        number: int,
+        resource: str,
+        fleet: ChipTable,
+        states: Sequence[StateOfNode],
     ) -> None:
         self.resource = resource
-        self.states = chip_states(cluster, number, fleet, is_open=is_open)
+        self.states = chip_states(cluster, number, fleet, states)
         self._cluster = cluster
         self._number = number
         self._fleet = fleet
@@ -387,6 +439,5 @@ class NodeChips:
 
 def chips_of_node(cluster: ClusterReader, number: int, states: Sequence[StateOfNode]) -> Iterator[NodeChips]:
     """The chips of each resource that the node has. `states` are those of the node."""
-    opened = is_open(states)
     for resource, fleet in offered(cluster, number):
-        yield NodeChips(cluster, number, resource, fleet, is_open=opened)
+        yield NodeChips(cluster, number, resource, fleet, states)

@@ -17,12 +17,22 @@ from ringwise.records import dataclass
 from ringwise.state.changes import Changes, RecentChanges
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.index import Scorer, View
-from ringwise.state.isolations import IsolationTable, next_drain, whole_now
+from ringwise.state.isolations import IsolationTable, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
-from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, NodeReport, Pod, PodClass
+from ringwise.state.model import (
+    DeviceReport,
+    Isolation,
+    Isolations,
+    Node,
+    NodeReport,
+    NodeReservations,
+    Pod,
+    PodClass,
+)
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
+from ringwise.state.node_windows import NodeReservationTable, NodeWindow, windows_of
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.topology.chips import chip_names, chips_of, mask_of
@@ -99,10 +109,12 @@ class ClusterState:
         self.node_id: dict[str, int] = {}
         #: Live pods that may hold any chips of their node, for they cannot be read: node -> uid -> key (N7).
         self.unreadable_pods: dict[int, dict[str, str]] = {}
-        #: What operators isolated: all entries; by number nodes as a whole, and nodes with a drain ahead.
+        #: What operators isolated and reserved: all entries; by number nodes that are isolated as a whole,
+        #: and nodes that are kept from jobs at some time.
         self._isolations = IsolationTable()
         self.isolated_nodes: dict[int, Isolation] = {}
-        self.draining_nodes: dict[int, Isolation] = {}
+        self._node_reservations = NodeReservationTable()
+        self.node_windows: dict[int, tuple[NodeWindow, ...]] = {}
         #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
         #: avoid sub-healthy nodes avoid it.
         self.health = NodeHealth()
@@ -279,6 +291,19 @@ class ClusterState:
         for name in sorted(changed):
             self._redescribe(name)
 
+    def put_node_reservations(self, reservations: NodeReservations) -> None:
+        """Nodes that are kept for queues and namespaces, as a whole. Pods that run there stay."""
+        table = self._node_reservations
+        changed = set(table.of_node)
+        table.put(reservations)
+        for name in sorted(changed | set(table.of_node)):
+            self._redescribe(name)
+
+    @property
+    def node_reservations(self) -> NodeReservations:
+        """All that are not over, also of nodes that are not there."""
+        return self._node_reservations.all
+
     def put_switches(self, switch_at: Mapping[str, str]) -> None:
         """The leaf switch of each server, by the server's address."""
         self._isolations.put_switches(switch_at)
@@ -317,14 +342,18 @@ class ClusterState:
 
     def _isolate(self, number: int) -> None:
         entries = self.isolations_of(number)
-        for table, entry in (
-            (self.isolated_nodes, whole_now(entries)),
-            (self.draining_nodes, next_drain(entries)),
-        ):
-            if entry is not None:
-                table[number] = entry
-            else:
-                table.pop(number, None)
+        whole = whole_now(entries)
+        if whole is not None:
+            self.isolated_nodes[number] = whole
+        else:
+            self.isolated_nodes.pop(number, None)
+        node = self.nodes[number]
+        reserved = () if node is None else self._node_reservations.of_node.get(node.name, ())
+        windows = windows_of(entries, reserved)
+        if windows:
+            self.node_windows[number] = windows
+        else:
+            self.node_windows.pop(number, None)
         for resource, fleet in self.fleets.items():
             fleet.isolated[number] = mask_of(
                 one.number

@@ -445,6 +445,15 @@ class Isolation:
     start: int | None = None
 
     @property
+    def end(self) -> None:
+        """As of a reservation: it lasts until it is released."""
+        return None
+
+    def admits(self, queue: str, namespace: str) -> bool:
+        """As of a reservation: no job uses what is drained."""
+        return False
+
+    @property
     def target(self) -> str:
         """As a person names it."""
         if self.switch:
@@ -474,6 +483,40 @@ class Isolations:
     """All of them: the ConfigMap `ringwise-isolation`."""
 
     entries: tuple[Isolation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReservation:
+    """Nodes that are kept for the jobs of a queue or of a namespace from one time to another."""
+
+    name: str
+    nodes: tuple[str, ...]
+    #: In nanoseconds; `end` is no longer part of it.
+    start: int
+    end: int
+    #: One of the two, whose jobs may use the nodes.
+    queue: str = ""
+    namespace: str = ""
+    by: str = ""
+    at: str = ""
+
+    def admits(self, queue: str, namespace: str) -> bool:
+        """Whether it is for the jobs of this queue in this namespace."""
+        return self.queue == queue if self.queue else self.namespace == namespace
+
+    @property
+    def holder(self) -> str:
+        """As a person reads it: `queue research`."""
+        return f"queue {self.queue}" if self.queue else f"namespace {self.namespace}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReservations:
+    """All of them: the ConfigMap `ringwise-reservations`."""
+
+    entries: tuple[NodeReservation, ...] = ()
+    #: What cannot be read of it and does not count, one line each.
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

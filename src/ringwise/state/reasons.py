@@ -32,6 +32,17 @@ NODE_DRAINS = ReasonKind(
     ),
     frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
 )
+NODE_RESERVED = ReasonKind(
+    "node-reserved",
+    Stage.PREDICATE,
+    "{node} is reserved for {holder} from {start} to {end} ({name}{by}), and the job {length}",
+    (
+        "state how long the job runs (ringwise.io/expected-duration, runningEstimate): it must end before",
+        "wait until the reservation ends: {end}",
+        "ringwise unreserve {name}",
+    ),
+    frozenset({Trigger.NODE_CHANGED, Trigger.HEALTH_CHANGED, Trigger.JOB_CHANGED}),
+)
 NODE_UNHEALTHY = ReasonKind(
     "node-unhealthy",
     Stage.PREDICATE,

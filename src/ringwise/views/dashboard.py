@@ -63,7 +63,7 @@ class DashboardRows:
         self._node_counts: dict[int, CountsByResource] = {}
         #: Nodes with faults: jobs on them are hurt.
         self._faults: dict[int, tuple[NodeFault, ...]] = {}
-        #: Nodes with a drain ahead -> when it begins.
+        #: Nodes with a drain or a reservation ahead -> when it begins.
         self._drains: dict[int, int] = {}
         self._jobs: dict[str, DashboardJob] = {}
         self._ids: dict[str, int] = {}
@@ -243,7 +243,7 @@ class DashboardRows:
         add_counts(self._totals, counts, 1)
         for one in row["states"]:
             if one["start"] is not None and now < one["start"]:
-                self._drains[number] = one["start"]
+                self._drains[number] = min(one["start"], self._drains.get(number, one["start"]))
         return row
 
     def _read_faults(self, number: int) -> bool:

@@ -103,6 +103,15 @@ VALID: dict[str, list[Any]] = {
             {"node-1": '{"by": "ana", "at": "now", "reason": "x"}', "node-2_Ascend910-3": "{}"},
         )
     ],
+    "reservations": [
+        config_map(
+            "ringwise-reservations",
+            {
+                "night": '{"nodes": ["node-1"], "queue": "q", "from": "2026-01-31T08:00:00Z", '
+                '"to": "2026-01-31T09:00:00Z"}'
+            },
+        )
+    ],
     "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
@@ -114,6 +123,7 @@ INNER = {
     "node-reports": "DeviceInfoCfg",
     "cluster-reports": "cluster-info-device-0",
     "topology": "tor_info",
+    "reservations": "night",
     "move-plan": "plan.json",
 }
 

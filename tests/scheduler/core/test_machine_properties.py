@@ -10,8 +10,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import missing_pods
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind
+from ringwise.state.model import NodeReservation, NodeReservations
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
+from tests.scheduler.rig import CHIP, SECOND, Rig, configuration, gangs_may_end
 
 SETTINGS: dict[str, Any] = {
     "reservation_after": 30,
@@ -38,6 +41,7 @@ class Stream(RuleBasedStateMachine):
         self.rig = Rig(nodes, tiers=gangs_may_end(), **SETTINGS)
         self.node_names = [f"n{number}" for number in range(1, nodes + 1)]
         self.jobs = 0
+        self.reserved: list[NodeReservation] = []
         #: Jobs that lost something: they may be below their minimum for a while.
         self.damaged: set[str] = set()
         for name, value in (("low", 10), ("high", 100)):
@@ -105,6 +109,21 @@ class Stream(RuleBasedStateMachine):
         self.rig.sick(name, 0xF0 if state == "sick" else 0)
         self.rig.step(1)
 
+    @rule(
+        data=st.data(),
+        queue=st.sampled_from(["capped", "default"]),
+        begins=st.sampled_from([0, 20, 50]),
+        lasts=st.sampled_from([10, 40]),
+    )
+    def reserve(self, data: st.DataObject, queue: str, begins: int, lasts: int) -> None:
+        """Overlapping ones, too: a ConfigMap may have them whatever the command allows."""
+        name, now = data.draw(st.sampled_from(self.node_names)), self.rig.now
+        start, end = now + begins * SECOND, now + (begins + lasts) * SECOND
+        one = NodeReservation(f"r{len(self.reserved)}", (name,), start, end, queue=queue)
+        self.reserved = [*self.reserved[-1:], one]
+        self.rig.tell(ev.NodeReservationsSeen(NodeReservations(tuple(self.reserved))))
+        self.rig.step(1)
+
     # -- what must hold (the rig checks the books after every step) ---------------------------------
 
     @invariant()
@@ -114,6 +133,22 @@ class Stream(RuleBasedStateMachine):
             placed = sum(machine.view.cluster.pods[uid].node >= 0 for uid in job.pods)
             if job.name not in self.damaged and not any(pod.deleting for pod in job.pods.values()):
                 assert placed == 0 or placed >= job.min_available, job.key
+
+    @invariant()
+    def nobody_starts_on_a_node_that_is_reserved_for_others(self) -> None:
+        """Counted from the entries alone, for every binding of the last turn."""
+        if not self.rig.history:
+            return
+        _, now, commands = self.rig.history[-1]
+        for bind in (one for one in commands if isinstance(one, Bind)):
+            job = self.rig.machine.view.job_of(bind.uid)
+            if job is None:
+                continue
+            for one in self.reserved:
+                if bind.node in one.nodes and job.queue != one.queue and now < one.end:
+                    assert now < one.start, (job.key, one)
+                    assert job.expected is not None, (job.key, one)
+                    assert now + job.expected <= one.start, (job.key, one)
 
     @invariant()
     def capability_is_never_exceeded(self) -> None:

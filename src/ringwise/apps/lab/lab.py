@@ -79,6 +79,7 @@ _WORDS = {
     "NodeReport": "node report",
     "SwitchTopology": "leaf switches",
     "Isolations": "isolations",
+    "NodeReservations": "reservations",
     "MovePlan": "plan of moves",
     "NamespaceLimits": "limits of namespaces",
 }

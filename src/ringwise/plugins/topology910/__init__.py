@@ -40,9 +40,10 @@ from ringwise.plugins.topology910.reasons import CLUSTER_TOO_SMALL, NODE_SUB_HEA
 from ringwise.plugins.topology910.switches import SwitchPlanner
 from ringwise.plugins.topology910.validity import plain_key, policy_of
 from ringwise.reasons import Reason
-from ringwise.state.model import Pod, PodClass
+from ringwise.state.model import NodeReservation, Pod, PodClass
 from ringwise.state.node_shapes import NodeShape
-from ringwise.state.reasons import NODE_DRAINS
+from ringwise.state.node_windows import NodeWindow, withheld
+from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.wellknown import SUB_HEALTH_REACTIONS, SUB_HEALTHY_STRATEGY
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Topology910:
         session.register(JOB_VALID, self.valid_job)
         session.register(PREDICATE, self.predicate)
         session.register(NODE_FILTER, self.sub_healthy)
-        session.register(NODE_FILTER, self.ends_before_drain)
+        session.register(NODE_FILTER, self.outside_windows)
         session.register(JOB_PLAN, self.plan)
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
         session.register(ALLOCATED, self.allocated)
@@ -83,31 +84,23 @@ class Topology910:
 
         return check
 
-    def ends_before_drain(self, job: Job, pod: Pod) -> NodeFilter | None:
-        """A job does not go to a node that is drained before it is expected to end."""
+    def outside_windows(self, job: Job, pod: Pod) -> NodeFilter | None:
+        """A job does not go to a node that is drained or reserved for others before it is expected to end."""
         session = self._session
-        nodes = session.state.draining_nodes
+        nodes = session.state.node_windows
         if not nodes or not pod.cls.chips:
             return None
-        keeps_off, expected = session.settings.keep_off_without_duration, job.expected
-        ends = session.now + (expected or 0)
+        now, expected = session.now, job.expected
+        silent_ends = None if session.settings.keep_off_without_duration else now
+        ends = silent_ends if expected is None else now + expected
+        length = "does not say how long it runs" if expected is None else f"runs {duration_text(expected)}"
 
         def check(number: int) -> Reason | None:
-            drain = nodes.get(number)
-            if drain is None or drain.start is None:
+            windows = nodes.get(number)
+            if windows is None:
                 return None
-            ahead = session.now < drain.start
-            if ahead and ends <= drain.start and (expected is not None or not keeps_off):
-                return None
-            return NODE_DRAINS(
-                node=session.state.names[number],
-                when="at" if ahead else "since",
-                time=time_text(drain.start),
-                length="does not say how long it runs"
-                if expected is None
-                else f"runs {duration_text(expected)}",
-                **drain.details,
-            )
+            window = withheld(windows, job.queue, job.namespace, now, ends)
+            return None if window is None else _kept_off(session.state.names[number], window, now, length)
 
         return check
 
@@ -213,6 +206,22 @@ class Topology910:
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
         self._switches.changed(job)
+
+
+def _kept_off(node: str, window: NodeWindow, now: int, length: str) -> Reason:
+    start = window.start or 0
+    if isinstance(window, NodeReservation):
+        return NODE_RESERVED(
+            node=node,
+            holder=window.holder,
+            start=time_text(start),
+            end=time_text(window.end),
+            name=window.name,
+            by=f" by {window.by}" if window.by else "",
+            length=length,
+        )
+    when = "at" if now < start else "since"
+    return NODE_DRAINS(node=node, when=when, time=time_text(start), length=length, **window.details)
 
 
 def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:

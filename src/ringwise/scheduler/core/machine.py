@@ -44,6 +44,7 @@ from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
 from ringwise.scheduler.core.node_events import NodeEvents
+from ringwise.scheduler.core.node_reservations import NodeReservationExpiry
 from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
@@ -211,6 +212,7 @@ class Scheduler:
         self._components.hold(
             (
                 ReservationExpiry(self._reservations, self._triggers),
+                NodeReservationExpiry(state, topology, self._triggers, notify),
                 self._previous,
                 self._shares,
                 self._backoff,

@@ -164,7 +164,7 @@ def find_plans(
             if budget.is_over:
                 without[job.key] = PLAN_TOO_COSTLY(job=name_of(job))
                 continue
-            shape = (job.namespace, shape_of(job)) if job.pods else None
+            shape = (job.namespace, shape_of(job, view.cluster.node_windows)) if job.pods else None
             if shape is not None and shape in failed:
                 # Equal jobs behind it are no better off.
                 without[job.key] = failed[shape].with_details({**failed[shape].details, "job": name_of(job)})

@@ -24,8 +24,7 @@ from ringwise.scheduler.node_states import (
     before_drains,
     chip_states,
     dedicating_taints,
-    is_open,
-    node_states,
+    states_for,
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodClass, PodGroup, Toleration
@@ -112,6 +111,8 @@ class _Counting:
         self._selector = selector
         self._board = board
         self._queue = queue or ""
+        #: The nodes that are reserved for the queue are free for it.
+        self._holder = f"queue {queue}" if queue else ""
         self._steps_left = CAPACITY_STEPS
         self._cut_short = False
         self._state = view.cluster
@@ -131,7 +132,7 @@ class _Counting:
         meant = set(self._nodes)
         self._drains = {
             one.node: one
-            for one in before_drains(self._state, view.settings, now)
+            for one in before_drains(self._state, view.settings, now, self._holder)
             if one.resource == resource and one.node in meant
         }
         self._classes: dict[int, PodClass] = {}
@@ -187,8 +188,9 @@ class _Counting:
         )
 
     def _states(self, number: int) -> ChipStates:
-        opened = is_open(node_states(self._state, number, self._now))
-        return chip_states(self._state, number, self._fleet, is_open=opened)
+        return chip_states(
+            self._state, number, self._fleet, states_for(self._state, number, self._now, self._holder)
+        )
 
     # -- shapes ---------------------------------------------------------------------------------
 

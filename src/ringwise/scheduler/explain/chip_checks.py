@@ -16,7 +16,7 @@ from ringwise.state.fleet import HOSTS
 from ringwise.state.reasons import UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
-from ringwise.wellknown import ASCEND_REAL
+from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
@@ -24,6 +24,8 @@ STALE_AFTER = 10 * 60 * 1_000_000_000
 _BEHIND_AFTER = 60 * 1_000_000_000
 #: Pods that choose their chips and are named; more are counted.
 _MAX_PODS = 50
+#: Entries of a ConfigMap that cannot be read and are named.
+_NAMED_ENTRIES = 10
 
 
 def chip_findings(view: SchedulerView) -> Iterator[Finding]:
@@ -40,6 +42,7 @@ def chip_findings(view: SchedulerView) -> Iterator[Finding]:
             yield from _fleet(view, resource, fleet)
     yield from _chosen_chips(view)
     yield from _isolations(view)
+    yield from _node_reservations(view)
     yield from _reports(view)
 
 
@@ -103,6 +106,30 @@ def _isolations(view: SchedulerView) -> Iterator[Finding]:
             f"{what}{by}{at}{why}{gone}",
             f"when it {done}: ringwise release {one.target}{chip} --reason TEXT",
         )
+
+
+def _node_reservations(view: SchedulerView) -> Iterator[Finding]:
+    """Entries that do not count, and reservations of nodes that are not there."""
+    known = view.cluster.node_reservations
+    for problem in known.problems[:_NAMED_ENTRIES]:
+        yield Finding(
+            WARNING,
+            "reservation-unreadable",
+            f"ConfigMap {KUBE_SYSTEM}/{RESERVATION_CONFIG_MAP}",
+            f"an entry does not count: {problem}",
+            "correct or delete it: kubectl edit configmap "
+            f"--namespace {KUBE_SYSTEM} {RESERVATION_CONFIG_MAP}",
+        )
+    for one in known.entries:
+        gone = [node for node in one.nodes if node not in view.cluster.node_id]
+        if gone:
+            yield Finding(
+                NOTE,
+                "reservation-node-gone",
+                f"reservation {one.name}",
+                f"it names {named(gone, 'node')}, which {agrees(len(gone), 'is', 'are')} not there",
+                f"reserve other nodes: ringwise unreserve {one.name}, then ringwise reserve",
+            )
 
 
 def _fleet(view: SchedulerView, resource: str, fleet: ChipTable) -> Iterator[Finding]:

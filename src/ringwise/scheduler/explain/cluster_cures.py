@@ -14,7 +14,7 @@ from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan_i
 from ringwise.scheduler.explain.cure_search import STARTS, Cure, CureSearch, Suppose, joined, together
 from ringwise.scheduler.explain.near_misses import NearMiss
 from ringwise.state.model import Isolation, Node
-from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY
+from ringwise.state.reasons import NODE_DRAINS, NODE_ISOLATED, NODE_NOT_READY, NODE_RESERVED
 from ringwise.wellknown import UNSCHEDULABLE_TAINT
 
 _MAX_SINGLE_JOBS = 3
@@ -208,6 +208,20 @@ def isolation_cures(search: CureSearch) -> Iterator[Cure]:
         yield from cures
         found.update(text for _ in cures)
         if len(found) == 2:
+            return
+
+
+def reservation_cures(search: CureSearch) -> Iterator[Cure]:
+    """Reservations of nodes that keep the job off: each cancelled alone."""
+    found = tried = 0
+    for name in dict.fromkeys(
+        str(miss.reason.details["name"]) for miss in search.misses if miss.reason.code == NODE_RESERVED.code
+    ):
+        text = f"if reservation {name} were cancelled (`ringwise unreserve {name}`)"
+        cures = list(search.attempt("unreserved", text, partial(search.view.what_if.unreserved, name)))
+        yield from cures
+        found, tried = found + len(cures), tried + 1
+        if found == 2 or tried == _MAX_TOGETHER:
             return
 
 

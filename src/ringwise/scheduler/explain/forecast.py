@@ -150,6 +150,8 @@ class _Run:
     earliest: int
     latest: int | None
     guessed: bool
+    #: Of what is no job.
+    name: str = ""
 
     @property
     def is_exact(self) -> bool:
@@ -187,6 +189,15 @@ def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
         if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
             found.append(_Run(NO_JOB, (uid,), now, None, False))
     return found
+
+
+def _reserved(view: SchedulerView, now: int) -> list[_Run]:
+    """Nodes are free for all when a reservation of them ends: that is the end of something, too."""
+    return [
+        _Run(NO_JOB, (), one.end, one.end, False, f"reservation {one.name}")
+        for one in view.cluster.node_reservations.entries
+        if one.end > now
+    ]
 
 
 # -- the answer --------------------------------------------------------------------------------------
@@ -249,7 +260,8 @@ def _played_with(
         steps = (STEPS if until is None else STEPS_OF_ONE) - len(view.jobs)
         late = _Play(view, session, now, lengths, steps, late=True)
         groups = _line_up(session, valid)
-        late.run(groups, [(run.latest, run) for run in runs if run.latest is not None], until)
+        windows = [(run.earliest, run) for run in _reserved(view, now)]
+        late.run(groups, [*((run.latest, run) for run in runs if run.latest is not None), *windows], until)
         early: _Play | None = late
         # Who asks about one job has no steps left for an earliest time where those for the latest did not
         # suffice.
@@ -257,7 +269,7 @@ def _played_with(
             early = None
         elif not exact:
             early = _Play(view, session, now, lengths, steps, late=False)
-            early.run(groups, [(run.earliest, run) for run in runs], until)
+            early.run(groups, [*((run.earliest, run) for run in runs), *windows], until)
     endless = len(runs) - known
     return {job.key: _answer(now, late, early, job, endless, known) for job in valid}
 
@@ -285,6 +297,10 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
 
 
 # -- playing the queues forward ------------------------------------------------------------------------
+
+
+def _name(run: _Run) -> str:
+    return run.name or (f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
 
 
 class _Started(NamedTuple):
@@ -327,9 +343,9 @@ def _alike(session: Session, job: Job) -> Hashable:
         return job.key
     affine = any(pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.in_order)
     lends = job.expected if len(session.reservations) else None
-    return (
-        job.key if affine else (job.namespace, session.limits.user_of(job), job.inqueue, lends, shape_of(job))
-    )
+    shape = shape_of(job, session.state.node_windows)
+    user = session.limits.user_of(job)
+    return job.key if affine else (job.namespace, user, job.inqueue, lends, shape)
 
 
 class _Play:
@@ -408,7 +424,7 @@ class _Play:
                     self._room.changed(node)
                     self._steps -= 1
             self._guesses = self._guesses or run.guessed
-            self._names.append(f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
+            self._names.append(_name(run))
 
     def _serve(self, time: int, before: int) -> None:
         """Try the first job of each group, best queue and best job first, until none of them starts."""

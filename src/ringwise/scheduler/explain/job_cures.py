@@ -15,10 +15,12 @@ from ringwise.reasons import Reason
 from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose, joined
 from ringwise.scheduler.explain.what_if import JobChange
+from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.topology.board import Board
 from ringwise.topology.policy import POLICY_ONLY
 from ringwise.wellknown import (
     ACCELERATOR_TYPE,
+    EXPECTED_DURATION,
     RA_BLOCK,
     SCHEDULE_POLICY,
     SP_BLOCK,
@@ -26,6 +28,12 @@ from ringwise.wellknown import (
     TOR_AFFINITY,
     UB_MEMORY,
 )
+
+#: Reasons of nodes that are kept from jobs from some time on.
+_WITHHELD = frozenset({NODE_DRAINS.code, NODE_RESERVED.code})
+_MINUTE = 60_000_000_000
+#: Expected durations that are tried.
+_DURATIONS = 3
 
 
 def _change(search: CureSearch, change: JobChange) -> Suppose:
@@ -106,6 +114,32 @@ def label_cures(search: CureSearch) -> Iterator[Cure]:
     for key in (SP_BLOCK, RA_BLOCK, UB_MEMORY):
         if key in job.annotations:
             yield from _edit(search, "annotation", key, None)
+
+
+def duration_cures(search: CureSearch) -> Iterator[Cure]:
+    """A shorter expected duration, where nodes are drained or reserved for others later (F4).
+
+    The longest one first: the job ends just before the last of these times, else before the one before.
+    """
+    windows, now = search.view.cluster.node_windows, search.now
+    starts = {
+        one.start
+        for miss in search.misses
+        if miss.reason.code in _WITHHELD
+        for one in windows.get(miss.number, ())
+        if one.start is not None
+    }
+    # Whole minutes, as a person writes them.
+    lengths = {(start - now) // _MINUTE for start in starts}
+    present = search.job.expected
+    shorter = {one for one in lengths if one > 0 and (present is None or one * _MINUTE < present)}
+    for minutes in sorted(shorter, reverse=True)[:_DURATIONS]:
+        length = minutes * _MINUTE
+        text = f"with {EXPECTED_DURATION}: {minutes}m or less"
+        cures = list(search.attempt("duration", text, _change(search, JobChange(expected=length))))
+        yield from cures
+        if cures:
+            return
 
 
 def _edit(search: CureSearch, what: str, key: str, value: str | None) -> Iterator[Cure]:

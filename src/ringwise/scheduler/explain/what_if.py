@@ -28,7 +28,7 @@ from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
-from ringwise.state.model import Isolations, Node, Pod, PodClass, Queue
+from ringwise.state.model import Isolations, Node, NodeReservations, Pod, PodClass, Queue
 from ringwise.state.owned_annotations import owned_in
 
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
@@ -53,6 +53,8 @@ class JobChange:
     #: Key and value that the node selector gets.
     selected: tuple[str, str] | None = None
     queue: str | None = None
+    #: How long it is expected to run, in nanoseconds.
+    expected: int | None = None
 
 
 class WhatIf:
@@ -292,6 +294,8 @@ class WhatIf:
             job.changed()
             job.labels = _edited(job.labels, change.labels)
             job.annotations = _edited(job.annotations, change.annotations)
+            if change.expected is not None:
+                job.expected = change.expected
             if change.queue is not None:
                 job.queue = change.queue
             if change.min_available is not None:
@@ -357,6 +361,18 @@ class WhatIf:
             yield
         finally:
             state.put_isolations(before)
+
+    @contextmanager
+    def unreserved(self, name: str) -> Iterator[None]:
+        """Inside, the reservation of nodes with this name was cancelled."""
+        state = self._state
+        before = state.node_reservations
+        left = tuple(one for one in before.entries if one.name != name)
+        state.put_node_reservations(NodeReservations(left))
+        try:
+            yield
+        finally:
+            state.put_node_reservations(before)
 
     @contextmanager
     def chips_free(self, resource: str, node: int, chips: int) -> Iterator[None]:

@@ -25,6 +25,7 @@ from ringwise.scheduler.explain.cluster_cures import (
     isolation_cures,
     move_cures,
     node_cures,
+    reservation_cures,
     wait_cures,
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
@@ -32,6 +33,7 @@ from ringwise.scheduler.explain.fault_waits import fault_waits
 from ringwise.scheduler.explain.forecast import forecast, is_evicting, planned_start, waits
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
+    duration_cures,
     label_cures,
     minimum_cures,
     queue_cures,
@@ -366,9 +368,11 @@ def find_cures(
         size_cures,
         minimum_cures,
         label_cures,
+        duration_cures,
         selector_cures,
         queue_cures,
         isolation_cures,
+        reservation_cures,
         chip_cures,
         move_cures,
         ended_job_cures,

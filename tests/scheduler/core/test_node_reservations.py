@@ -1,0 +1,196 @@
+"""Nodes that are reserved for a queue or a namespace: who starts there, and when it is over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.node_states import chip_counts
+from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations
+from tests.scheduler.rig import CHIP, SECOND, Rig, configuration
+
+#: The rig begins at 1000 s.
+BEGIN = 1000
+
+
+def reservation(
+    name: str = "r", nodes: tuple[str, ...] = ("n1",), start: int = 100, end: int = 200, **holder: str
+) -> NodeReservation:
+    """Times are seconds after the beginning."""
+    times = ((BEGIN + start) * SECOND, (BEGIN + end) * SECOND)
+    return NodeReservation(name, nodes, *times, **(holder or {"queue": "research"}))
+
+
+def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:
+    rig = Rig(nodes, **settings)
+    rig.queue("research")
+    rig.tell(ev.NodeReservationsSeen(NodeReservations(entries)))
+    rig.step()
+    return rig
+
+
+STARTS = {
+    "it ends before": (0, "100s", "default", True),
+    "it ends a second later": (0, "101s", "default", False),
+    "it does not say": (0, "", "default", False),
+    "of the queue": (0, "", "research", True),
+    "in it, and short": (150, "1s", "default", False),
+    "in it, of the queue": (150, "", "research", True),
+    "just before it is over": (199, "1s", "default", False),
+    "when it is over": (200, "", "default", True),
+}
+
+
+@pytest.mark.parametrize("case", STARTS)
+def test_who_starts_on_a_reserved_node(case: str) -> None:
+    at, expected, queue, starts = STARTS[case]
+    rig = reserved(reservation())
+    rig.step(at)
+    rig.submit("job", chips=8, expected=expected, queue=queue)
+    rig.run()
+    assert rig.nodes_of("job") == (["n1"] if starts else [])
+
+
+def test_a_namespace_has_it_whatever_the_queue_of_its_jobs() -> None:
+    rig = reserved(reservation("r", namespace="default"), reservation("s", ("n2",), namespace="x"), nodes=2)
+    rig.submit("job", chips=8)
+    rig.submit("other", chips=8)
+    rig.run()
+    assert (rig.nodes_of("job"), rig.nodes_of("other")) == (["n1"], [])
+
+
+def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
+    rig = reserved(reservation(), keep_off_without_duration=False)
+    rig.submit("job", chips=4)
+    rig.run()
+    rig.step(100)
+    rig.submit("late", chips=4)
+    rig.run()
+    assert (rig.nodes_of("job"), rig.nodes_of("late")) == (["n1"], [])
+
+
+def test_who_runs_there_when_it_begins_stays() -> None:
+    rig = Rig(1)
+    rig.submit("job", chips=4)
+    rig.run()
+    rig.tell(ev.NodeReservationsSeen(NodeReservations((reservation(),))))
+    for _ in range(3):
+        rig.step(100)
+    assert rig.nodes_of("job") == ["n1"]
+    assert rig.evictions() == []
+
+
+def test_it_is_over_by_itself_and_jobs_that_waited_start() -> None:
+    rig = reserved(reservation())
+    rig.submit("job", chips=8)
+    rig.run()
+    assert rig.machine.view.cluster.node_reservations.entries
+    assert (deadline := rig.machine.next_deadline()) is not None
+    assert deadline <= (BEGIN + 200) * SECOND
+    rig.step(200)
+    rig.run()
+    assert rig.nodes_of("job") == ["n1"]
+    assert rig.machine.view.cluster.node_reservations.entries == ()
+
+
+def test_an_entry_that_is_over_and_seen_again_counts_for_nothing() -> None:
+    rig = reserved(reservation())
+    rig.step(200)
+    rig.tell(ev.NodeReservationsSeen(NodeReservations((reservation(),))))
+    rig.submit("job", chips=8)
+    rig.run()
+    assert rig.nodes_of("job") == ["n1"]
+
+
+def test_a_drain_and_a_reservation_of_one_node_both_count() -> None:
+    rig = reserved(reservation(start=50, end=60))
+    drain = Isolation("n1", start=(BEGIN + 100) * SECOND)
+    rig.tell(ev.IsolationsSeen(Isolations((drain,))))
+    for name, expected, at, queue in (
+        ("short", "50s", 0, "default"),
+        ("middle", "60s", 0, "default"),
+        ("holder", "100s", 0, "research"),
+        ("beyond", "101s", 0, "research"),
+        ("after", "40s", 60, "default"),
+    ):
+        rig.step(at)
+        rig.submit(name, chips=1, expected=expected, queue=queue)
+        rig.run()
+    started = [name for name in ("short", "middle", "holder", "beyond", "after") if rig.nodes_of(name)]
+    assert started == ["short", "holder", "after"]
+
+
+def test_free_chips_of_a_node_that_is_reserved_now_count_as_reserved() -> None:
+    rig = reserved(reservation(), nodes=2)
+    view = rig.machine.view
+    assert (
+        chip_counts(view.cluster, rig.now)[CHIP] | {"free": 16, "reserved": 0}
+        == chip_counts(view.cluster, rig.now)[CHIP]
+    )
+    rig.step(100)
+    counts = chip_counts(view.cluster, rig.now)[CHIP]
+    assert (counts["free"], counts["reserved"], counts["closed"]) == (8, 8, 0)
+
+
+def test_why_names_the_reservation_with_cures_that_were_tried() -> None:
+    rig = reserved(reservation(start=600, end=1200))
+    rig.submit("job", chips=8, expected="1h")
+    rig.run()
+    answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
+    assert answer.reason is not None
+    assert "node-reserved 1" in answer.reason.message
+    assert [cure.text for cure in answer.cures if cure.kind in ("duration", "unreserved")] == [
+        "with ringwise.io/expected-duration: 10m or less",
+        "if reservation r were cancelled (`ringwise unreserve r`)",
+    ]
+    # The state is as before.
+    assert rig.machine.view.cluster.node_reservations.entries
+    rig.step(1)
+    assert rig.nodes_of("job") == []
+
+
+def test_no_cure_is_offered_that_does_not_help() -> None:
+    rig = reserved(reservation(start=600, end=1200))
+    rig.submit("holder", chips=8, queue="research")
+    rig.run()
+    rig.submit("job", chips=8, expected="1h")
+    rig.run()
+    answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
+    assert not [cure for cure in answer.cures if cure.kind in ("duration", "unreserved")]
+
+
+def test_a_job_that_waits_for_the_end_of_a_reservation_knows_when_it_starts() -> None:
+    rig = reserved(reservation(start=0, end=200))
+    rig.submit("job", chips=8, expected="1h")
+    rig.submit("next", chips=8, expected="1h")
+    rig.run()
+    found = estimates(rig.machine.view, rig.now)
+    first, second = found["default/job"], found["default/next"]
+    assert (first.earliest, first.latest) == ((BEGIN + 200) * SECOND,) * 2
+    assert first.after == ("reservation r",)
+    assert second.latest == (BEGIN + 3800) * SECOND
+
+
+def test_the_forecast_knows_that_shorter_jobs_start_before_a_reservation() -> None:
+    """Jobs that differ in their duration alone are not alike where nodes are kept free."""
+    rig = reserved(reservation(start=100, end=500))
+    rig.submit("now", chips=8, expected="10s")
+    rig.run()
+    rig.submit("long", chips=8, expected="1h")
+    rig.submit("short", chips=8, expected="20s")
+    rig.run()
+    found = estimates(rig.machine.view, rig.now)
+    assert found["default/short"].latest == (BEGIN + 10) * SECOND
+    assert found["default/long"].latest == (BEGIN + 500) * SECOND
+
+
+def test_another_scheduler_that_is_told_the_same_knows_it() -> None:
+    rig = reserved(reservation())
+    again = new_scheduler(configuration())
+    again.handle(rig.machine.view.what_if.known(), rig.now)
+    assert again.view.cluster.node_reservations == rig.machine.view.cluster.node_reservations
