@@ -165,6 +165,11 @@ SECTIONS = {
             "doctor_command",
             "Check a cluster: nodes, chips, reports, switches, SuperPoDs, queues, jobs.",
         ),
+        "support-bundle": CommandEntry(
+            "ringwise.cli.ask.support_bundle",
+            "support_bundle_command",
+            "Write a file for support: objects, configuration and journal, with names replaced.",
+        ),
         "web": CommandEntry(
             "ringwise.cli.ask.web",
             "web_command",

@@ -16,10 +16,14 @@ from ringwise.topology.boards import BoardCatalog, shipped_catalog
 
 #: Errors that are printed; a page of them is enough to see what is wrong.
 MAX_TOLD = 50
+#: How the names of support bundles end.
+BUNDLE_SUFFIXES = (".tar.gz", ".tgz")
 
 
 def load_configuration(path: Path | None, bundle: Bundle | None = None) -> Configuration:
     """The configuration of a file; without one that of the input's ConfigMap, else the default one."""
+    if path is None and bundle is not None and bundle.configured is not None:
+        return bundle.configured
     given = bundle.configuration if bundle is not None else None
     if path is None and given is None:
         return default_configuration()
@@ -51,6 +55,8 @@ def load_catalog(files: Sequence[Path]) -> BoardCatalog:
 
 def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
     """The objects of the files, with the errors of those that cannot be read."""
+    if len(files) == 1 and files[0].endswith(BUNDLE_SUFFIXES):
+        return read_packed(files[0])
     stdin = sys.stdin.buffer.read() if "-" in files else None
     with reading_progress("reading") as progress:
         bundle = read_bundle(files, stdin=stdin, keep_going=keep_going, progress=progress)
@@ -58,6 +64,16 @@ def read_files(files: Sequence[str], *, keep_going: bool) -> Bundle:
         raise stop(*(f"{name}: holds no objects" for name in bundle.empty))
     complain(*(f"note: {name}: holds no objects" for name in bundle.empty))
     return bundle
+
+
+def read_packed(file: str) -> Bundle:
+    """The objects of a support bundle."""
+    from ringwise.apps.support.bundle_file import BundleError, read_support_bundle
+
+    try:
+        return read_support_bundle(file)
+    except BundleError as error:
+        raise stop(error) from None
 
 
 def load_bundle(files: Sequence[str], *, keep_going: bool, may_skip: bool = True) -> Bundle:

@@ -10,6 +10,7 @@ from dataclasses import field
 from typing import Any, TypeVar
 
 from ringwise import wellknown
+from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.manifests.config_maps.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
@@ -83,6 +84,8 @@ class Bundle:
     newest_timestamp: int = 0
     #: Pods of one owner wait until a controller has created their PodGroup; for objects of a live cluster.
     awaits_groups: bool = False
+    #: The configuration of a support bundle, which is no text.
+    configured: Configuration | None = None
 
     def of(self, kind: type[Kept]) -> list[Kept]:
         """The objects of a kind."""

@@ -24,6 +24,7 @@ from ringwise.apps.place import JOB_OBJECTS, what_if
 from ringwise.apps.sources.documents import ClusterAnswers, plain
 from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
 from ringwise.apps.story import story_of
+from ringwise.apps.support.objects import lines_of_events
 from ringwise.apps.targets import find_target, moment
 from ringwise.embed.clock import VirtualClock
 from ringwise.embed.records import ObjectRefusedError
@@ -243,7 +244,17 @@ def _moves(answers: LabAnswers, parameters: Parameters) -> dict[str, Any]:
     return {"document": document, "plans": [plain_plan(plan) for plan in plans]}
 
 
+def _objects(answers: LabAnswers, _parameters: Parameters) -> dict[str, Any]:
+    """All objects as two lines of a journal: for a support bundle."""
+    view = answers.live.view
+    lines = lines_of_events(
+        view.known_events(), view.configuration, answers.now, sorted(view.scheduler_names)
+    )
+    return {"lines": lines.decode()}
+
+
 QUERIES: dict[str, Query] = {
+    "objects": _objects,
     "status": _status,
     "get": _get,
     "chips": lambda answers, parameters: answers.chips(parameters.get("node"), _listing(parameters)),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ringwise.apps.journal.format import JournalError, open_journal
+from ringwise.apps.journal.format import JournalFile, open_journal
 from ringwise.apps.lab.folder import LabFolder, default_folder
 from ringwise.apps.replay import Replay, replay
 from ringwise.cli.ask.queries import lab_option
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.inputs import load_catalog
+from ringwise.cli.inputs import BUNDLE_SUFFIXES, load_catalog
 from ringwise.cli.output import board_option, complain, output_option, print_document, spinner, stop
 from ringwise.durations import time_text
 from ringwise.grammar import counted
@@ -29,15 +31,17 @@ _SHOWN = 400
 def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...], output: str) -> None:
     """Decide the events of journal FILE again and compare with the recorded decisions.
 
-    Without FILE, the journal of the lab. Rotated files (FILE.1, ...) are read first.
+    Without FILE, the journal of the lab. Rotated files (FILE.1, ...) are read first. FILE may be a support
+    bundle with a journal.
 
     Exit code 1 when they differ.
     """
     file = file or LabFolder(lab or default_folder()).journal
     try:
-        with spinner("deciding again"):
-            answer = replay(open_journal(file), load_catalog(boards))
-    except JournalError as error:
+        with _journal(file) as opened, spinner("deciding again"):
+            answer = replay(opened, load_catalog(boards))
+    except ValueError as error:
+        # Of a journal, or of a support bundle.
         raise stop(f"ringwise: {error}") from None
     complain(*(f"note: {note}" for note in answer.notes))
     if output == "table":
@@ -46,6 +50,18 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
         print_document(answer.as_json(), output)
     if answer.difference is not None:
         raise click.exceptions.Exit(ExitCode.FAILED)
+
+
+@contextmanager
+def _journal(file: Path) -> Iterator[JournalFile]:
+    """Raises JournalError and BundleError."""
+    if not file.name.endswith(BUNDLE_SUFFIXES):
+        yield open_journal(file)
+        return
+    from ringwise.apps.support.bundle_file import JOURNAL, unpacked_bundle
+
+    with unpacked_bundle(file, lambda name: name.startswith(JOURNAL)) as folder:
+        yield open_journal(folder / JOURNAL)
 
 
 def _print(answer: Replay) -> None:

@@ -148,7 +148,7 @@ def _joined(parts: Iterable[_Part], left_out: int) -> str:
     return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{{{retries}}},{others}}}'
 
 
-def _unpacked(packed: str) -> Any:
+def unpacked(packed: str) -> Any:
     """What is in a compressed document. One that grows beyond all reason is no document of ours."""
     decompressor = zlib.decompressobj()
     data = decompressor.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
@@ -161,7 +161,7 @@ def read(text: str) -> ReadDocument:
     try:
         found = json.loads(text)
         if isinstance(found, dict) and isinstance(found.get("compressed"), str):
-            found = _unpacked(found["compressed"])
+            found = unpacked(found["compressed"])
     except (ValueError, RecursionError, zlib.error):
         return ReadDocument(problem="it is no JSON")
     if not isinstance(found, dict) or found.get("version") != VERSION:

@@ -143,3 +143,32 @@ class ReplayDocument(TypedDict):
     commands: int
     difference: DifferenceFields | None
     note: str | None
+
+
+class ReplacedFields(TypedDict):
+    """How much got a pseudonym."""
+
+    names: int
+    addresses: int
+
+
+class BundledJournalFields(TypedDict):
+    """A journal in a support bundle."""
+
+    file: str
+    batches: int
+    events: int
+
+
+class SupportBundleDocument(TypedDict):
+    """What is in a support bundle."""
+
+    schema: Literal["ringwise.io/support-bundle/v1"]
+    ringwise: Annotated[str, Meta(description="Version that made it.")]
+    source: Literal["files", "lab", "cluster"]
+    names: Literal["replaced", "kept"]
+    replaced: ReplacedFields
+    objects: Annotated[dict[str, int], Meta(description="How many of each kind.")]
+    journals: list[BundledJournalFields]
+    never: Annotated[str, Meta(description="What no bundle contains.")]
+    left_out: Annotated[list[str], Meta(description="What could not be read, or is too large.")]

@@ -104,6 +104,7 @@ DOCUMENTS = (
     DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
     DocumentKind(accounting.ReportDocument, "ringwise report"),
+    DocumentKind(reference.SupportBundleDocument, "ringwise support-bundle"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(

@@ -1,0 +1,232 @@
+"""Objects, events and commands with other texts in them: one walk over their types.
+
+What is read of an object is what its type has: no Secrets, no environment, images, arguments or commands of
+containers. The walk follows the declared types, so a new kind, field or command comes with it, and a text
+that is in no declared field does not.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import types
+import typing
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from typing import Any, get_args, get_origin, get_type_hints
+
+from ringwise.apps.support.vocabulary import RECORD_KEYS
+from ringwise.framework.arguments import Argument
+from ringwise.framework.configuration import Configuration, Settings
+from ringwise.messages import commands as cmd
+from ringwise.messages import events as ev
+from ringwise.messages.commands import FORMER_NAMES
+from ringwise.reasons import Reason, ReasonKind
+from ringwise.records import dataclass
+from ringwise.scheduler.faults.document import unpacked
+from ringwise.state.model import Isolation, VisibleDevices
+
+#: Stands for a text that is left out: that there is one can decide.
+LEFT_OUT = "left-out"
+#: Fields with sentences of people or about their objects.
+_SENTENCES = {
+    *((Isolation, name) for name in ("by", "reason")),
+    *((VisibleDevices, name) for name in ("container", "field", "source")),
+}
+_SENTENCE_NAMES = frozenset(
+    {"message", "why", "problem", "problems", "tier_conflicts", "mount_path", "sharing_cpus"}
+)
+#: Where an object was read; set anew when a bundle is read.
+_ORIGIN = "origin"
+#: Fields with names that others are made of.
+_NAMES = frozenset({"name", "namespace", "queue", "parent", "node", "pod", "group", "task", "job", "key"})
+#: Fields of commands that Ringwise itself words.
+_OWN_WORDS = frozenset({"phase", "start", "reason", "problem"})
+#: Their documents are records, which no replay compares.
+_COMMANDS: Mapping[str, type] = {
+    name: kind for name, kind in vars(cmd).items() if isinstance(kind, type) and is_dataclass(kind)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What becomes of a text: of one in an object, of a name there, and of what Ringwise itself wrote."""
+
+    value: Callable[[str], str]
+    name: Callable[[str], str]
+    own: Callable[[str], str]
+    #: Sentences stay as they are.
+    sentences: bool = False
+
+
+def rewrite_event(name: str, content: Any, kinds: Mapping[str, type[ev.Event]], texts: Texts) -> Any:
+    """`content`: as JSON has it. Raises KeyError for an event that is not known."""
+    return _rewrite(kinds[name], content, texts, "")
+
+
+def rewrite_command(command: Any, texts: Texts, *, with_details: bool) -> dict[str, Any]:
+    """Without details where no replay compares them: they may name what is in no event."""
+    given = command if isinstance(command, dict) else {}
+    kind = str(given.get("type", ""))
+    known = _COMMANDS.get(_FORMER.get(kind, kind))
+    if known is None:
+        return {"type": texts.own(kind)}
+    done: dict[str, Any] = {"type": kind}
+    hints = _hints(known)
+    for key, value in given.items():
+        if key not in hints:
+            continue
+        if key in ("message", "why") and not texts.sentences:
+            done[key] = ""
+        elif key == "reason" and isinstance(value, dict):
+            done[key] = _reason(value, texts, with_details)
+        elif known is cmd.Publish and key == "data":
+            done[key] = {one: texts.own(text) for one, text in value.items()} if with_details else {}
+        elif key in _OWN_WORDS and isinstance(value, str):
+            done[key] = texts.own(value) if with_details or key == "phase" else ""
+        else:
+            done[key] = _rewrite(hints[key], value, texts, key)
+    return done
+
+
+_FORMER = {former: name for name, former in FORMER_NAMES.items()}
+
+
+def _reason(given: dict[str, Any], texts: Texts, with_details: bool) -> dict[str, Any]:
+    if texts.sentences:
+        return given
+    details = _own(given.get("details", {}), texts) if with_details else {}
+    return {"code": texts.own(str(given.get("code", ""))), "message": "", "details": details, "cures": []}
+
+
+def _own(value: Any, texts: Texts) -> Any:
+    """Details: sentences are left out, as no replay compares them."""
+    if isinstance(value, str):
+        return None if " " in value else texts.own(value)
+    if isinstance(value, dict):
+        return {texts.own(key): _own(item, texts) for key, item in value.items()}
+    return [_own(item, texts) for item in value] if isinstance(value, list) else value
+
+
+def rewrite_configuration(given: Any, texts: Texts) -> Any:
+    """Its actions, tiers, settings and arguments; what was remarked about its file is left out."""
+    tiers = [
+        {
+            "plugins": [
+                {**plugin, "arguments": _words(plugin["arguments"], texts)} for plugin in tier["plugins"]
+            ]
+        }
+        for tier in given["tiers"]
+    ]
+    arguments = {action: _words(found, texts) for action, found in given["action_arguments"].items()}
+    settings = {key: _setting(key, value, texts) for key, value in given["settings"].items()}
+    return {
+        "actions": given["actions"],
+        "tiers": tiers,
+        "settings": settings,
+        "action_arguments": arguments,
+    }
+
+
+def _setting(name: str, value: Any, texts: Texts) -> Any:
+    """One of a few words stays."""
+    argument = _ARGUMENTS.get(name)
+    return value if argument is None or value in argument.words else _words(value, texts)
+
+
+_ARGUMENTS: Mapping[str, Argument[Any]] = {
+    field.name: field.metadata["argument"] for field in fields(Settings) if "argument" in field.metadata
+}
+
+
+def _words(value: Any, texts: Texts) -> Any:
+    if isinstance(value, str):
+        return texts.own(value)
+    if isinstance(value, dict):
+        return {texts.own(key): _words(item, texts) for key, item in value.items()}
+    return [_words(item, texts) for item in value] if isinstance(value, list) else value
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _rewrite(kind: Any, value: Any, texts: Texts, field: str) -> Any:
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        if isinstance(kind, type) and issubclass(kind, enum.Enum):
+            return value
+        return texts.name(value) if field in _NAMES else texts.value(value)
+    if kind is Configuration:
+        return rewrite_configuration(value, texts)
+    if isinstance(kind, type) and is_dataclass(kind):
+        return _rewrite_record(kind, value, texts)
+    origin, parts = get_origin(kind), get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        others = [part for part in parts if part is not type(None)]
+        return _rewrite(others[0] if len(others) == 1 else Any, value, texts, field)
+    if isinstance(value, list):
+        if origin is tuple and parts and parts[-1] is not ...:
+            each = (*parts, *([Any] * (len(value) - len(parts))))
+            return [_rewrite(part, item, texts, field) for part, item in zip(each, value, strict=False)]
+        part = parts[0] if parts else Any
+        return [_rewrite(part, item, texts, field) for item in value]
+    if isinstance(value, dict):
+        part = parts[1] if len(parts) == 2 else Any
+        return {texts.value(key): _rewrite(part, item, texts, field) for key, item in value.items()}
+    return None
+
+
+def _rewrite_record(kind: type, value: Any, texts: Texts) -> Any:
+    if not isinstance(value, dict):
+        return None
+    if kind is ReasonKind:
+        # Defined by Ringwise.
+        return value
+    if kind is ev.ReschedulingRead:
+        return {key: _record(item, texts) for key, item in value.items() if key in _hints(kind)}
+    hints = _hints(kind)
+    done: dict[str, Any] = {}
+    for key, item in value.items():
+        if key not in hints or (key == _ORIGIN and isinstance(item, str)):
+            continue
+        if kind is Reason and key in ("hints", "found_cures") and not texts.sentences:
+            done[key] = []
+        elif (key in _SENTENCE_NAMES or (kind, key) in _SENTENCES) and not texts.sentences:
+            done[key] = _left_out(item)
+        else:
+            done[key] = _rewrite(hints[key], item, texts, key)
+    return done
+
+
+def _record(text: Any, texts: Texts) -> str:
+    """A record that a leader left; one that cannot be read has no effect and is left out."""
+    try:
+        found = json.loads(text)
+        if isinstance(found, dict) and isinstance(found.get("compressed"), str):
+            found = unpacked(found["compressed"])
+    except (TypeError, ValueError, RecursionError, zlib.error):
+        return ""
+    return json.dumps(_recorded(found, texts), separators=(",", ":"))
+
+
+def _recorded(value: Any, texts: Texts) -> Any:
+    if isinstance(value, str):
+        return texts.value(value)
+    if isinstance(value, dict):
+        return {
+            key if key in RECORD_KEYS else texts.value(key): _recorded(item, texts)
+            for key, item in value.items()
+        }
+    return [_recorded(item, texts) for item in value] if isinstance(value, list) else value
+
+
+def _left_out(item: Any) -> Any:
+    if isinstance(item, list):
+        return [LEFT_OUT] * len(item)
+    return LEFT_OUT if isinstance(item, str) and item else item

@@ -1,0 +1,111 @@
+"""The words that a support bundle keeps: those that rules read, and that everybody may know."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from ringwise import wellknown
+from ringwise.apps.support.pseudonyms import words_of
+from ringwise.messages.commands import FORMER_NAMES
+from ringwise.messages.expected_start import StartKind
+from ringwise.reasons import kinds_in
+from ringwise.scheduler.faults.detection import FaultType
+from ringwise.scheduler.faults.states import State
+from ringwise.state.job_rules import ACTIONS, EVENTS
+from ringwise.state.model import DEFAULT_QUEUE, PRE_SEPARATE_LEVEL, ROOT_QUEUE
+from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL
+from ringwise.state.vcjob import COMMAND_ISSUED, OVER, SUSPENDED
+from ringwise.topology.boards import BoardCatalog
+from ringwise.wellknown import ApiResource
+
+#: Runs of letters that stay wherever they stand: queues and namespaces that rules name, which come before or
+#: after others by name, and the beginnings of names and types that are computed or matched.
+KEPT_RUNS = frozenset(
+    {DEFAULT_QUEUE, ROOT_QUEUE, "kube", "system", "volcano", "mindx", "dl", "podgroup", "card"}
+)
+
+#: Words of Kubernetes' API.
+_KUBERNETES = """
+    true false True False null none None cpu memory pods storage ephemeral-storage requests limits
+    requests.cpu requests.memory limits.cpu limits.memory count hugepages-1Gi hugepages-2Mi
+    requests.storage requests.ephemeral-storage limits.ephemeral-storage Pending Running Succeeded
+    Failed Unknown Terminating Open Closed Closing Inqueue Completed Aborting Aborted Completing
+    Terminated Restarting In NotIn Exists DoesNotExist Gt Lt Equal NoSchedule NoExecute PreferNoSchedule
+    TCP UDP SCTP Node Pod Job PodGroup Queue ConfigMap PriorityClass ResourceQuota Deployment ReplicaSet
+    StatefulSet DaemonSet ReplicationController CronJob AscendJob PyTorchJob TFJob MPIJob PodOwner v1
+    v1alpha1 v1beta1 v2beta1 batch apps kubernetes.io topology.kubernetes.io node.kubernetes.io
+    node-role.kubernetes.io beta.kubernetes.io zone region master control-plane worker hostname arch os
+    linux amd64 arm64 metadata.name not-ready unreachable memory-pressure disk-pressure pid-pressure
+    network-unavailable unschedulable UnexpectedAdmissionError OutOfcpu OutOfmemory OutOfpods
+    NodeAffinity NodeShutdown apps.kubernetes.io pod-index statefulset.kubernetes.io pod-name
+    pod-template-hash controller-uid batch.kubernetes.io controller-revision-hash
+"""
+#: Values of the labels and annotations of Huawei's, and the names in their JSON.
+_HUAWEI = """
+    soft hard on off pause grace force external-grace external-force ignore graceExit forceExit
+    hotSwitch normal-schema large-model-schema null chip card enabled delete backup pod Separate
+    SubHealth software recover-in-place retry dump exit elastic-training process mindie-ms-server
+    mindie-ms-controller mindie-ms-coordinator mindspore pytorch tensorflow ascend-910 ascend-910b
+    ascend-310 ascend-310P ascend-310p ascend-npu huawei-Ascend910 huawei-Ascend310 huawei-Ascend310P
+    huawei-npu npu A3 Ascend350 Ascend850 Ascend950 card-300i-duo 300I-Duo IP SuperDeviceID LevelList
+    levelList pod_name server_id host_ip super_pod_id devices rack_id server_index server_ip device_id
+    device_ip super_device_id rank_id net_layer net_instance_id net_type net_attr rank_addr_list addr
+    addr_type ports plane_id
+"""
+#: Fault levels and states, and what reasons and records of Ringwise say in one word.
+_RINGWISE = """
+    NormalNPU NormalNetwork ManuallySeparateNPU SeparateNPU RestartNPU FreeRestartNPU RestartBusiness
+    RestartRequest NotHandleFault NotHandle PreSeparateFault SeparateFault Reset PreSeparate node switch
+    superpod chips chip job jobs nodes queue queues namespace pod rack racks succeed fail forever
+    leaf-switches lab files cluster end requeue
+"""
+
+#: Names in the records that a leader leaves to the next one (F1, F3, M1).
+_RECORD_KEYS = """
+    CardNetworkUnhealthy CardUnhealthy FaultDeviceList IsHealthy IsSharedTor JobID JobName
+    LogFileFormatTime NetworkUnhealthyNPU NodeHealthState NodeIp NodeName NodeRankIndex PodName
+    ReasonOfTask RescheduleReason RescheduleRecords RescheduleTimeStamp Times TotalRescheduleTimes UUID
+    UnhealthyNPU UpdateTime at blocked chips clocks compressed cost delete deletingSince deletions
+    drained ended excused external failed fault_code fault_handling fault_level fault_type faulty
+    hardwareBroke hotSwitch id job jobs key large_model_fault_level lastGone leaving leftOut level made
+    missing most moved movedNames moves name node nodes npu_name old outcome owner placements plan plans
+    pods podsOwner position queue ranks recovery rejections resource restarts retries room roomLoads
+    saving shares since state suspended toldToExit tolerated type uid unreachable until usedRetry
+    version waited why
+"""
+RECORD_KEYS = frozenset(_RECORD_KEYS.split())
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, ApiResource):
+        yield from (value.version, value.kind, value.plural)
+    elif isinstance(value, (tuple, list, set, frozenset, dict)):
+        for item in value:
+            yield from _texts(item)
+
+
+def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
+    """`catalog`: the boards of one's own are no secret either, where they were given."""
+    texts: list[str] = f"{_KUBERNETES}{_HUAWEI}{_RINGWISE}".split()
+    for name, value in vars(wellknown).items():
+        if name.isupper():
+            texts += _texts(value)
+    texts += (*EVENTS, *ACTIONS, *STATUSES, SUB_HEALTH_LEVEL, PRE_SEPARATE_LEVEL, COMMAND_ISSUED)
+    texts += (
+        *OVER,
+        *SUSPENDED,
+        *StartKind,
+        *map(str, (one.value for one in (*State, *FaultType))),
+        *FORMER_NAMES,
+        *FORMER_NAMES.values(),
+    )
+    for board in catalog:
+        texts += (board.name, *board.resources, *board.policies, *board.accelerator_types, board.ring_word)
+        texts += (part for pair in (*board.job_labels, *board.node_labels) for part in pair)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("ringwise."):
+            texts += (kind.code for kind in kinds_in(vars(module)))
+    return frozenset(word for text in texts for word in words_of(text))
