@@ -219,11 +219,20 @@ def _awaits_objects(command: dict[str, Any]) -> bool:
     return isinstance(reason, dict) and reason.get("code") in AWAITED
 
 
+#: Details that guess what was meant by how it is spelled: a part of a cure. In a support bundle names are
+#: spelled differently.
+_GUESSES = frozenset({"nearest"})
+
+
 def _without_sentences(value: Any) -> Any:
     if isinstance(value, str) and " " in value:
         return None
     if isinstance(value, dict):
-        return {key: _without_sentences(item) for key, item in value.items()}
+        return {
+            key: _without_sentences(item)
+            for key, item in value.items()
+            if not (key in _GUESSES and isinstance(item, str))
+        }
     if isinstance(value, list):
         return [_without_sentences(item) for item in value]
     return value

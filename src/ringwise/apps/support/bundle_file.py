@@ -213,18 +213,12 @@ def _rewrite_lines(
 def _header(line: dict[str, Any], texts: Texts) -> dict[str, Any]:
     if line["format"] != FORMAT:
         raise ValueError("no journal")
-    known = ("format", "version", "ringwise", "first", "awaits_groups")
-    done: dict[str, Any] = {}
-    for key, value in line.items():
-        if key == "configuration":
-            done[key] = rewrite_configuration(value, texts)
-        elif key == "scheduler_names":
-            done[key] = [texts.name(name) for name in value]
-        elif key == "scheduler":
-            done[key] = texts.name(value)
-        elif key in known:
-            done[key] = value
-    return done
+    done = {key: line[key] for key in ("format", "version", "ringwise")}
+    done["configuration"] = rewrite_configuration(line["configuration"], texts)
+    done["scheduler_names"] = [texts.name(name) for name in line["scheduler_names"]]
+    if "scheduler" in line:
+        done["scheduler"] = texts.name(line["scheduler"])
+    return done | {key: line[key] for key in ("first", "awaits_groups") if key in line}
 
 
 def _batch(line: dict[str, Any], texts: Texts, whole: bool) -> dict[str, Any]:

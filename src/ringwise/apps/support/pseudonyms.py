@@ -88,11 +88,15 @@ class Pseudonyms:
             high = fixed[below] if below < len(fixed) else None
             self._of_run |= zip(runs, _codes(len(runs), low, high, taken), strict=True)
         self._of_run |= {one: one for one in fixed}
-        groups: dict[int, int] = {}
+        ranks: dict[int, int] = {}
         for address in sorted(self._addresses, key=lambda one: (_number(one), one)):
             first = _number(address)[0]
-            rank = groups[first] = groups.get(first, 0) + 1
-            self._of_address[address] = f"{first}.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}"
+            while True:
+                rank = ranks[first] = ranks.get(first, 0) + 1
+                new = f"{first}.{rank >> 16}.{rank >> 8 & 255}.{rank & 255}"
+                if new not in self._addresses:
+                    break
+            self._of_address[address] = new
         for rank, address in enumerate(sorted(self._long_addresses, key=IPv6Address), 1):
             self._of_address[address] = str(IPv6Address((0xFD00 << 112) + rank))
 

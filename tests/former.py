@@ -1,0 +1,33 @@
+"""The sources of an earlier commit, for tests of upgrades and of the way back."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+#: The last commit before accounting, limits, reservations and suspended jobs.
+FORMER = "3f5bd5454b3d81ff6acc0aee61e79b5d76ad8915"
+_ROOT = Path(__file__).parents[1]
+
+
+def former_sources(folder: Path) -> Path:
+    """Unpack them; the test is skipped where the history does not reach so far back."""
+    done = subprocess.run(
+        ["git", "archive", "--format=tar", FORMER, "src"], cwd=_ROOT, capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"commit {FORMER[:8]} is not in the history of this clone (git fetch --unshallow)")
+    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder / "src"
+
+
+def environment_of(sources: Path) -> Mapping[str, str]:
+    """A Python process with it imports those sources."""
+    return {**os.environ, "PYTHONPATH": str(sources)}
