@@ -46,6 +46,7 @@ class Trigger(enum.Enum):
     CLAIM_FELL = "another job asks for less or gave up what it was promised"
     QUEUE_CHANGED = "queue changed"
     QUEUE_MOVED = "a job ahead in the queue started, changed or is gone"
+    NAMESPACE_CHANGED = "labels of a namespace changed"
     QUOTA_CHANGED = "ResourceQuota changed"
     LIMIT_FREED = "a job that counts for the same limit ended, or the limit changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from ringwise.framework.averse_pods import AversePods, TermSets
 from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.state.changes import RecentChanges
-from ringwise.state.model import Pod, PodTerm, Requirement
+from ringwise.state.model import Namespace, Pod, PodTerm, Requirement
+from ringwise.state.namespaces import Namespaces
 from tests.builders import Lab, cluster, pod_class_of
 
 TOPOLOGY_KEYS = ["zone", "kubernetes.io/hostname"]
@@ -30,15 +31,20 @@ TERMS = st.builds(
     st.sampled_from(TOPOLOGY_KEYS),
     st.lists(REQUIREMENTS, max_size=2).map(tuple),
     st.sampled_from([(), ("*",), ("two",)]),
+    st.just(0),
+    st.sampled_from(
+        [None, None, (Requirement("team", "In", ("a",)),), (Requirement("team", "DoesNotExist"),)]
+    ),
 )
 PODS = st.lists(st.tuples(SPACES, LABELS, st.lists(TERMS, max_size=3).map(tuple)), min_size=1, max_size=6)
-#: A pod is placed on a node or removed, or a node gets another zone.
+#: A pod is placed on a node or removed, a node gets another zone, or a namespace another label.
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("place"), st.integers(0, 5), st.integers(0, 2)),
         st.tuples(st.just("place"), st.integers(0, 5), st.integers(0, 2)),
         st.tuples(st.just("remove"), st.integers(0, 5), st.just(0)),
         st.tuples(st.just("zone"), st.integers(0, 2), st.integers(0, 1)),
+        st.tuples(st.just("team"), st.integers(0, 1), st.integers(0, 1)),
     ),
     min_size=2,
     max_size=20,
@@ -53,7 +59,8 @@ def expected(lab: Lab, pod: Pod) -> dict[tuple[str, str], int]:
             continue
         for term in record.pod.cls.pod_anti_affinity:
             domain = domain_of(lab.state, record.node, term.topology_key)
-            if domain is not None and matches_pod(term, record.pod.namespace, pod):
+            labels = lab.state.namespaces.labels(pod.namespace)
+            if domain is not None and matches_pod(term, record.pod.namespace, pod, labels):
                 place = (term.topology_key, domain)
                 found[place] = found.get(place, 0) + 1
     return found
@@ -85,6 +92,8 @@ def test_it_equals_a_look_at_all_placed_pods(
                 lab.state.release(uid)
             elif action == "zone":
                 lab.node(f"n{first}", labels={"zone": "xy"[second]})
+            elif action == "team":
+                lab.state.namespaces.put(Namespace(("one", "two")[first], {"team": "ab"[second]}))
             for pod in new:
                 terms = averse.terms_against(lab.state, pod)
                 wanted = expected(lab, pod)
@@ -157,7 +166,7 @@ def test_labels_of_a_pod_are_looked_at_only_where_a_term_names_them_and_counted(
     sets = TermSets()
     sets.bit_of((PodTerm("zone", tuple(Requirement(f"l{number}", "Exists") for number in range(64))), "one"))
     labels = Labels({f"l{number}": "v" for number in range(1000)})
-    assert sets.matching(Pod("p", "one", "p", pod_class_of(), labels=labels)) == 1
+    assert sets.matching(Pod("p", "one", "p", pod_class_of(), labels=labels), Namespaces()) == 1
     assert 0 < labels.looks <= 4 * 64
     assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels=labels)) >= 64
     assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels={})) == 0

@@ -17,7 +17,7 @@ from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.state.changes import RecentChanges
-from ringwise.state.model import Pod, PodClass, PodTerm, Requirement
+from ringwise.state.model import Namespace, Pod, PodClass, PodTerm, Requirement
 from ringwise.state.node_labels import members_of
 from tests.builders import Lab, cluster, pod_class_of
 
@@ -42,6 +42,7 @@ TERMS = st.lists(
         st.lists(REQUIREMENTS, max_size=3).map(tuple),
         st.sampled_from([(), ("*",), ("other",), ("default", "third", "nowhere", "void")]),
         st.integers(1, 9),
+        st.sampled_from([None, None, (Requirement("team", "In", ("a",)),), (Requirement("team", "Exists"),)]),
     ),
     max_size=3,
 ).map(tuple)
@@ -61,6 +62,8 @@ def zones() -> Lab:
     lab = cluster()
     for number in range(3):
         lab.node(f"n{number}", labels={ZONE: "xy"[number > 1]})
+    lab.state.namespaces.put(Namespace("other", {"team": "a"}))
+    lab.state.namespaces.put(Namespace("third", {"team": "b"}))
     return lab.node("n3")
 
 
@@ -86,7 +89,8 @@ def check(lab: Lab, session: Session, classes: list[PodClass]) -> None:
             bit = nearby.bit_of_all(terms) if terms == cls.pod_affinity else nearby.bit_of(terms[0])
 
             def matches(other: Pod, terms: tuple[PodTerm, ...] = terms) -> bool:
-                return all(matches_pod(term, "default", other) for term in terms)
+                labels = lab.state.namespaces.labels(other.namespace)
+                return all(matches_pod(term, "default", other, labels) for term in terms)
 
             assert bool(nearby.anywhere() & bit) is any(matches(one) for one, _ in there)
             assert bool(nearby.matching(pod) & bit) is matches(pod)
@@ -110,7 +114,7 @@ def check(lab: Lab, session: Session, classes: list[PodClass]) -> None:
                 weight
                 for term, weight in weighted
                 for one, where in there
-                if matches_pod(term, "default", one)
+                if matches_pod(term, "default", one, lab.state.namespaces.labels(one.namespace))
                 and domain_of(lab.state, node, term.topology_key) is not None
                 and domain_of(lab.state, where, term.topology_key)
                 == domain_of(lab.state, node, term.topology_key)

@@ -210,6 +210,23 @@ def test_rules_for_nodes_and_pods() -> None:
     assert cls.pod_affinity[0].selector[0].values == ()
 
 
+@pytest.mark.parametrize(
+    ("selector", "named", "selected"),
+    [
+        ({}, (ALL_NAMESPACES,), None),
+        ({"matchLabels": {"kubernetes.io/metadata.name": "a"}}, ("a",), None),
+        ({"matchLabels": {"team": "x"}}, (), (Requirement("team", "In", ("x",)),)),
+    ],
+)
+def test_namespaces_of_a_term_are_named_or_selected_by_their_labels(
+    selector: Any, named: tuple[str, ...], selected: Any
+) -> None:
+    term = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": selector}
+    wanted = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    (read,) = spec_of(affinity={"podAntiAffinity": wanted}).pod_anti_affinity
+    assert (read.namespaces, read.namespace_selector) == (named, selected)
+
+
 def test_spread_constraints() -> None:
     evenly: dict[str, Any] = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     cls = spec_of(

@@ -13,9 +13,10 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from ringwise.framework.budget import StepBudget
-from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of
+from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, all_hold, domain_of, spaces_of
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod, PodClass, PodTerm
+from ringwise.state.model import Pod, PodClass, PodTerm, Requirement
+from ringwise.state.namespaces import Namespaces
 from ringwise.state.node_labels import Members
 
 Key = TypeVar("Key")
@@ -83,6 +84,10 @@ class TermSets:
         self._about: _SetsByKey[str] = _SetsByKey()
         #: By namespace of the pod that they concern.
         self._reach: _SetsByKey[str] = _SetsByKey()
+        #: Terms that select namespaces by their labels; and those of them that select a namespace, for the
+        #: labels that it had.
+        self._selecting: dict[int, tuple[Requirement, ...]] = {}
+        self._selected: dict[str, tuple[Mapping[str, str], int]] = {}
         #: All that can match a pod. By the first label that a pod must have for them, by the second, ...; and
         #: those that need none, one at most, ...
         self._all = 0
@@ -118,6 +123,7 @@ class TermSets:
         if not self._bits:
             self.terms.clear()
             self._unused.clear()
+            self._selected.clear()
 
     def drop_others(self, kept: Container[int]) -> None:
         """Drop all terms but those with these numbers."""
@@ -133,8 +139,10 @@ class TermSets:
         if labels is None:
             return
         self._all ^= bit
-        for space in set(term.namespaces or (namespace,)):
+        for space in set(spaces_of(term, namespace)):
             self._reach.flip(space, number)
+        if term.namespace_selector is not None:
+            self._flip_selecting(term.namespace_selector, number)
         needed = sorted(key for key, label in labels.items() if label.needed)
         while len(self._need) < len(needed):
             # Terms that were there before need fewer labels.
@@ -159,13 +167,35 @@ class TermSets:
             if label.absent:
                 self._refuses.flip(key, number)
 
+    def _flip_selecting(self, selector: tuple[Requirement, ...], number: int) -> None:
+        if self._selecting.pop(number, None) is None:
+            self._selecting[number] = selector
+        for space, (labels, found) in self._selected.items():
+            if all_hold(selector, labels):
+                self._selected[space] = labels, found ^ 1 << number
+
+    def _selecting_space(self, space: str, namespaces: Namespaces) -> int:
+        """The terms that select a namespace by its labels."""
+        if not self._selecting:
+            return 0
+        labels = namespaces.labels(space)
+        known = self._selected.get(space)
+        if known is None or known[0] != labels:
+            found = 0
+            for number, selector in self._selecting.items():
+                if all_hold(selector, labels):
+                    found |= 1 << number
+            known = self._selected[space] = labels, found
+        return known[1]
+
     def steps(self, pod: Pod) -> int:
         """What it takes to find those: nothing, for labels and terms of an ordinary number."""
         return min(len(pod.labels), len(self._about)) * (1 + len(self._need)) // _LOOKS_A_STEP
 
-    def matching(self, pod: Pod) -> int:
+    def matching(self, pod: Pod, namespaces: Namespaces) -> int:
         """The terms that match a pod."""
         found = self._reach.get(pod.namespace) | self._reach.get(ALL_NAMESPACES)
+        found |= self._selecting_space(pod.namespace, namespaces)
         for need, fewer in zip(self._need, self._need_fewer, strict=True):
             if not found & ~fewer:
                 # No term that is left needs so many labels.
@@ -249,7 +279,7 @@ class AversePods:
             return 0
         if budget is not None:
             budget.spend(self._terms.steps(pod))
-        return self._terms.matching(pod)
+        return self._terms.matching(pod, state.namespaces)
 
     def at(self, state: ClusterState, terms: int, node: int) -> tuple[PodTerm, int] | None:
         """A term of the set that has pods in a domain of this node, and how many; None for none."""

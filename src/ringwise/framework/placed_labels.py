@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from ringwise.framework.selectors import ALL_NAMESPACES
+from ringwise.framework.selectors import ALL_NAMESPACES, spaces_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodTerm
 
@@ -68,8 +68,9 @@ class PlacedLabels:
 
     def _of_term(self, term: PodTerm, namespace: str) -> Iterator[str | _Uids]:
         """By namespace, or by a label that leaves fewer."""
-        spaces = term.namespaces or (namespace,)
-        everywhere = ALL_NAMESPACES in spaces
+        spaces = spaces_of(term, namespace)
+        # Labels of namespaces are looked at later.
+        everywhere = ALL_NAMESPACES in spaces or term.namespace_selector is not None
         size = len(self._pods) if everywhere else sum(len(uids) for uids in self._in(spaces))
         best: list[str | _Uids] | None = None
         for requirement in term.selector:

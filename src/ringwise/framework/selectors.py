@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement, Taint, Toleration
+from ringwise.state.model import EMPTY, NodeTerm, Pod, PodTerm, Requirement, Taint, Toleration
 from ringwise.state.node_labels import node_set
 from ringwise.topology.numbers import whole_number
 from ringwise.wellknown import HOSTNAME, UNSCHEDULABLE_TAINT
@@ -56,10 +56,16 @@ def matches_labels(term: NodeTerm, labels: Mapping[str, str]) -> bool:
 OwnedTerm = tuple[PodTerm, str]
 
 
-def matches_pod(term: PodTerm, owner_namespace: str, pod: Pod) -> bool:
-    """Whether a term of a pod in `owner_namespace` matches this pod."""
-    spaces = term.namespaces or (owner_namespace,)
-    if pod.namespace not in spaces and ALL_NAMESPACES not in spaces:
+def spaces_of(term: PodTerm, owner_namespace: str) -> tuple[str, ...]:
+    """The namespaces that a term of a pod in `owner_namespace` names."""
+    return term.namespaces or (() if term.namespace_selector is not None else (owner_namespace,))
+
+
+def matches_pod(term: PodTerm, owner_namespace: str, pod: Pod, labels: Mapping[str, str] = EMPTY) -> bool:
+    """Whether a term of a pod in `owner_namespace` matches this pod; `labels`: those of its namespace."""
+    spaces, selector = spaces_of(term, owner_namespace), term.namespace_selector
+    named = pod.namespace in spaces or ALL_NAMESPACES in spaces
+    if not named and (selector is None or not all_hold(selector, labels)):
         return False
     return all_hold(term.selector, pod.labels)
 

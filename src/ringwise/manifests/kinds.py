@@ -25,6 +25,7 @@ from ringwise.manifests.objects.groups import (
     resource_quota_from_wire,
 )
 from ringwise.manifests.objects.jobs import vcjob_from_wire
+from ringwise.manifests.objects.namespaces import namespace_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
@@ -32,6 +33,7 @@ from ringwise.manifests.objects.workloads import pod_owner_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import (
     JobWire,
+    NamespaceWire,
     NodeWire,
     PodGroupWire,
     PodOwnerWire,
@@ -47,6 +49,7 @@ from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
     Isolations,
+    Namespace,
     Node,
     NodeReport,
     NodeReservations,
@@ -302,6 +305,15 @@ KINDS: tuple[Kind[Any], ...] = (
         lambda queue: (queue.name,),
         heard_by=_ALL,
         reader=_reader(QueueWire, queue_from_wire),
+        optional=True,
+    ),
+    Kind(
+        Namespace,
+        ApiResource("v1", "Namespace", "namespaces", namespaced=False),
+        ev.NamespaceSeen,
+        ev.NamespaceGone,
+        lambda namespace: (namespace.name,),
+        reader=_reader(NamespaceWire, namespace_from_wire),
         optional=True,
     ),
     Kind(

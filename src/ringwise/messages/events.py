@@ -17,6 +17,7 @@ from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
     Isolations,
+    Namespace,
     Node,
     NodeReport,
     NodeReservations,
@@ -105,6 +106,18 @@ class QueueSeen(Event):
 @dataclass(frozen=True, slots=True)
 class QueueGone(Event):
     kind = "Queue"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSeen(Event):
+    kind = "Namespace"
+    namespace: Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceGone(Event):
+    kind = "Namespace"
     name: str
 
 

@@ -29,6 +29,7 @@ from ringwise.state.model import (
     Pod,
     PodClass,
 )
+from ringwise.state.namespaces import Namespaces
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
@@ -126,6 +127,7 @@ class ClusterState:
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
+        self.namespaces = Namespaces()
         self.averse_changes = RecentChanges()
         #: Pods that were placed or removed, or whose labels changed while they were placed.
         self.placed_changes = RecentChanges()

@@ -94,12 +94,16 @@ def _keys_for_classes(
 
 @dataclass(frozen=True, slots=True)
 class PodTerm:
-    """A pod (anti-)affinity term. `namespaces` empty means the pod's own."""
+    """A pod (anti-)affinity term. Pods of these namespaces, and of those with such labels, count.
+
+    With neither, it is the pod's own namespace.
+    """
 
     topology_key: str
     selector: tuple[Requirement, ...]
     namespaces: tuple[str, ...] = ()
     weight: int = 0
+    namespace_selector: tuple[Requirement, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -653,6 +657,13 @@ class ResourceQuota:
     def limits_class(self, name: str) -> bool:
         """Whether it says how much all pods of this priority class together may use."""
         return bool(self.class_scopes) and not self.other_scopes and self.counts_class(name)
+
+
+@dataclass(slots=True)
+class Namespace:
+    name: str
+    labels: Mapping[str, str] = EMPTY
+    origin: str = ""
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.state.model import (
+    Namespace,
     Pod,
     PodClass,
     PodGroup,
@@ -253,3 +254,17 @@ def test_a_pod_that_gets_its_place_wakes_jobs_that_wait_for_it(cls: PodClass, bo
     rig.run()
     places = {name: pod.node for name, pod in rig.pods.items()}
     assert (places["web"], places["waiting"]) == ("n2", "n1" if cls.spread else "n2")
+
+
+def test_labels_of_a_namespace_wake_jobs_that_wait_for_its_pods() -> None:
+    rig = Rig(actions=PLAIN, tiers=(Tier(tuple(PluginOption.of(name) for name in ALWAYS)),))
+    rig.node("n1", cpu_milli=10_000, labels={"zone": "a"})
+    rig.put(Pod("web", "other", "web", PodClass(), "Running", "n1", labels={"app": "web"}))
+    term = PodTerm("zone", WEB, namespace_selector=(Requirement("team", "In", ("x",)),))
+    rig.put(Pod("waiting", "default", "waiting", PodClass(cpu_milli=1, pod_affinity=(term,))))
+    rig.run()
+    assert rig.pods["waiting"].node is None
+    rig.tell(ev.NamespaceSeen(Namespace("other", {"team": "x"})))
+    rig.run()
+    places = {name: pod.node for name, pod in rig.pods.items()}
+    assert places["waiting"] == "n1"

@@ -91,7 +91,7 @@ class NearbyPods:
     def matching(self, pod: Pod) -> int:
         """The terms that match a pod."""
         self._session.budget.spend(self._terms.steps(pod))
-        found = self._terms.matching(pod)
+        found = self._terms.matching(pod, self._session.state.namespaces)
         if not found or not self._together:
             return found
         known = self._completed.get(found)
@@ -425,7 +425,8 @@ def has_pod_terms(cls: PodClass) -> bool:
 
 def _steps_to_compile(term: PodTerm) -> int:
     """Terms of a job are compiled in every cycle in which it is tried."""
-    values = len(term.namespaces) + sum(1 + len(requirement.values) for requirement in term.selector)
+    requirements = (*term.selector, *(term.namespace_selector or ()))
+    values = len(term.namespaces) + sum(1 + len(requirement.values) for requirement in requirements)
     return _STEPS_A_TERM + values // 2
 
 

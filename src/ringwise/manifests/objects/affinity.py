@@ -146,9 +146,14 @@ def _pod_term(
     _check_label_keys(wire.label_selector, same, other, path, found)
     selector = _with_own_values(_with_own_values(selector, "In", same, labels), "NotIn", other, labels)
     namespaces = set(wire.namespaces or ())
+    selected: tuple[Requirement, ...] | None = None
     if wire.namespace_selector is not None:
-        namespaces |= _namespaces(wire.namespace_selector)
-    return PodTerm(shared(wire.topology_key), selector, tuple(sorted(namespaces)), weight)
+        selected = label_selector(wire.namespace_selector, f"{path}.namespaceSelector", found)
+        named = _namespaces(selected)
+        if named is not None:
+            namespaces.update(named)
+            selected = None
+    return PodTerm(shared(wire.topology_key), selector, tuple(sorted(namespaces)), weight, selected)
 
 
 def _check_label_keys(
@@ -220,12 +225,13 @@ def _one_of(value: str, allowed: Sequence[str], path: str, found: Findings) -> N
         found.wrong(path, f"must be one of {', '.join(allowed)}, got {shown(value)}")
 
 
-def _namespaces(selector: LabelSelectorWire) -> set[str]:
-    """Labels of namespaces are not read; only the label with the name is known for every namespace."""
-    labels = selector.match_labels or {}
-    if set(labels) == {NAMESPACE_NAME} and not selector.match_expressions:
-        return {labels[NAMESPACE_NAME] or ""}
-    return {ALL_NAMESPACES}
+def _namespaces(selector: tuple[Requirement, ...]) -> tuple[str, ...] | None:
+    """Those that a selector names, by the label that every namespace has; None: it asks for other labels."""
+    if not selector:
+        return (ALL_NAMESPACES,)
+    if len(selector) == 1 and (selector[0].key, selector[0].operator) == (NAMESPACE_NAME, "In"):
+        return selector[0].values
+    return None
 
 
 def label_selector(wire: LabelSelectorWire, path: str, found: Findings) -> tuple[Requirement, ...]:

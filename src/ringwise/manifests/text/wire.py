@@ -333,6 +333,10 @@ class CommandWire(WireStruct):
     message: str | None = None
 
 
+class NamespaceWire(WireStruct):
+    metadata: MetaWire | None = None
+
+
 class PriorityClassWire(WireStruct):
     metadata: MetaWire | None = None
     value: int | None = None

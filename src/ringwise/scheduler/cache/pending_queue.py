@@ -50,9 +50,11 @@ class PendingQueue:
         if job.waiting_since is None:
             job.waiting_since = now
         cured_by = job.reason.kind.cured_by if job.reason is not None else CAPACITY
-        if any(pod.cls.pod_affinity or pod.cls.spread for pod in job.pods.values()):
-            # Whatever the reason: where other pods are decides where these may be.
-            cured_by |= {Trigger.POD_PLACED}
+        if any(
+            pod.cls.pod_affinity or pod.cls.pod_anti_affinity or pod.cls.spread for pod in job.pods.values()
+        ):
+            # Whatever the reason: where other pods are, and which of them count, decides where these may be.
+            cured_by |= {Trigger.POD_PLACED, Trigger.NAMESPACE_CHANGED}
         self._parked[job.key] = cured_by
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None

@@ -1,4 +1,4 @@
-"""What events about queues, quotas, priority classes and the configuration change."""
+"""What events about queues, namespaces, quotas, priority classes and the configuration change."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ class QueueEvents:
             ev.QueueGone: self._queue_gone,
             ev.QuotaSeen: self._quota_seen,
             ev.QuotaGone: self._quota_gone,
+            ev.NamespaceSeen: self._namespace_seen,
+            ev.NamespaceGone: self._namespace_gone,
             ev.PriorityClassSeen: self._priority_seen,
             ev.PriorityClassGone: self._priority_gone,
             ev.LimitsSeen: self._limits_seen,
@@ -48,6 +50,7 @@ class QueueEvents:
         yield from map(ev.QueueSeen, self._book.queues.values())
         if self._book.limits.namespaces.by_namespace:
             yield ev.LimitsSeen(self._book.limits.namespaces)
+        yield from map(ev.NamespaceSeen, self._state.namespaces)
         yield from map(ev.PriorityClassSeen, self._book.priority_classes)
         yield from (ev.QuotaSeen(quota) for kept in self._book.quotas.values() for quota in kept.values())
 
@@ -62,6 +65,13 @@ class QueueEvents:
         self._book.limits.drop_queue(event.name)
         self._notify(event, now)
         self._triggers.add(Trigger.QUEUE_CHANGED)
+
+    def _namespace_seen(self, event: ev.NamespaceSeen, now: int) -> None:
+        if self._state.namespaces.put(event.namespace):
+            self._triggers.add(Trigger.NAMESPACE_CHANGED)
+
+    def _namespace_gone(self, event: ev.NamespaceGone, now: int) -> None:
+        self._state.namespaces.drop(event.name)
 
     def _quota_seen(self, event: ev.QuotaSeen, now: int) -> None:
         if self._book.put_quota(event.quota):
