@@ -160,6 +160,8 @@ GROUP_SUSPENDED = "ringwise.io/suspended"
 JOB_CONTROLLER = "ringwise.io/job-controller"
 #: Annotation of whoever creates a job (vcjob, Job, Deployment, AscendJob, pod ...), of its pod templates,
 #: pods and PodGroup: the user name of who created it. Admission; owners copy it.
+#: User name of who created the job. On its topmost owner (vcjob, Job, Deployment, AscendJob, pod ...), on its
+#: pod templates, pods and PodGroup. Admission; owners copy it.
 USER = "ringwise.io/user"
 #: Queue of a pod without a PodGroup, or of a job. User or owner.
 QUEUE_NAME = "volcano.sh/queue-name"

@@ -129,6 +129,11 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     "no-annotation-policy": {"annotationPolicy": {"enabled": False}},
     "no-device-plugin-policy": {"devicePluginPolicy": {"enabled": False}},
     "no-queue-command-policy": {"queueCommandPolicy": {"enabled": False, "namespaces": ["default", "ops"]}},
+    "user-policy": {
+        "admission": {"enabled": True},
+        "userPolicy": {"accounts": ["system:serviceaccount:ray:operator"]},
+    },
+    "no-user-policy": {"admission": {"enabled": True}, "userPolicy": {"enabled": False}},
     "network-policies": {
         "admission": {"enabled": True},
         "networkPolicy": {

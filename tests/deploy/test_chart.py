@@ -11,7 +11,7 @@ import click
 import pytest
 import yaml
 
-from ringwise.apps.install.deployment import VENDOR_ACCOUNTS, Choices
+from ringwise.apps.install.deployment import CREATING_ACCOUNTS, VENDOR_ACCOUNTS, Choices
 from ringwise.apps.install.steps import printed
 from ringwise.cli.commands import run
 from ringwise.framework.configuration import Settings
@@ -286,6 +286,40 @@ def test_N8_the_annotation_policy_is_made_where_the_api_server_has_it() -> None:
         assert _settings(objects).owned_annotations == "open"
 
 
+USERS = ("ValidatingAdmissionPolicy", "", "ringwise-users")
+FILLED = ("MutatingWebhookConfiguration", "", "ringwise-admission")
+
+
+@needs_helm
+def test_the_user_of_a_job_is_written_where_a_policy_guards_it() -> None:
+    """With admission alone; the settings believe the annotation only with the policy."""
+    for values, accounts in (
+        (VARIATIONS["admission"], CREATING_ACCOUNTS),
+        (VARIATIONS["user-policy"], ("system:serviceaccount:ray:operator",)),
+    ):
+        objects = rendered(values)
+        hooks = {hook["name"]: hook for hook in objects[FILLED]["webhooks"]}
+        for conditions in (
+            objects[USERS]["spec"]["matchConditions"],
+            hooks["user.pods.ringwise.io"]["matchConditions"],
+        ):
+            listed = re.search(r"\[(.+?)\]", conditions[0]["expression"])
+            assert listed is not None
+            names = re.findall(r"'([^']+)'", listed[1])
+            assert names == ["system:serviceaccount:volcano-system:ringwise-controller", *accounts]
+        assert _settings(objects).user_annotation == "guarded"
+    for objects in (
+        rendered({}),
+        rendered(VARIATIONS["no-user-policy"]),
+        rendered(VARIATIONS["admission"], "--kube-version", "1.29.0"),
+        rendered({**VARIATIONS["admission"], "scheduler": {"shadow": True}}),
+    ):
+        assert USERS not in objects
+        hooks = {hook["name"]: hook for hook in objects.get(FILLED, {"webhooks": []})["webhooks"]}
+        assert not any(name.startswith("user.") for name in hooks)
+        assert _settings(objects).user_annotation == "open"
+
+
 @needs_helm
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("chosen", ["allowed", "refused", "strict", None])
@@ -497,6 +531,7 @@ def test_another_namespace_is_the_same_as_ours_by_install() -> None:
         annotation_accounts=VENDOR_ACCOUNTS,
         with_device_plugin_policy=True,
         with_queue_command_policy=True,
+        with_user_policy=True,
     )
     assert rendered(VARIATIONS["admission"], "--namespace", "chips", "--include-crds") == by_identity(
         printed(choices)

@@ -56,8 +56,12 @@ GUARDED = Choices(
     with_queue_command_policy=True,
 )
 #: The options of the plain manifests, with the chart and with install.
-NO_POLICIES = [f"{name}Policy.enabled=false" for name in ("annotation", "devicePlugin", "queueCommand")]
-WITHOUT_POLICIES = [f"--no-{name}-policy" for name in ("annotation", "device-plugin", "queue-command")]
+NO_POLICIES = [
+    f"{name}Policy.enabled=false" for name in ("annotation", "devicePlugin", "queueCommand", "user")
+]
+WITHOUT_POLICIES = [
+    f"--no-{name}-policy" for name in ("annotation", "device-plugin", "queue-command", "user")
+]
 
 
 def test_the_rights_of_the_chart_are_those_of_the_table_of_kinds() -> None:
@@ -454,6 +458,12 @@ def test_18_install_prints_the_dashboard() -> None:
         (["annotationPolicy.enabled=false"], replace(GUARDED, with_annotation_policy=False)),
         (["devicePluginPolicy.enabled=false"], replace(GUARDED, with_device_plugin_policy=False)),
         (["queueCommandPolicy.enabled=false"], replace(GUARDED, with_queue_command_policy=False)),
+        (["admission.enabled=true"], replace(GUARDED, with_admission=True, with_user_policy=True)),
+        (["admission.enabled=true", "userPolicy.enabled=false"], replace(GUARDED, with_admission=True)),
+        (
+            ["admission.enabled=true", "userPolicy.accounts={operators:a}"],
+            replace(GUARDED, with_admission=True, with_user_policy=True, user_accounts=("operators:a",)),
+        ),
         (["controller.enabled=false"], replace(GUARDED, with_controller=False)),
         (["devicePlugin.enabled=false"], replace(GUARDED, with_device_plugin=False)),
         (

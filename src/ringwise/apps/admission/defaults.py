@@ -9,6 +9,7 @@ of a namespace and the gate. It makes them visible: `kubectl get vcjob -o yaml` 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -29,21 +30,30 @@ from ringwise.wellknown import (
 Operation = dict[str, Any]
 
 
-class _Patch:
+class Patch:
     """Sets fields of an object and notes the operations that do the same at the API server."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []
 
     def set(self, holder: dict[str, Any], path: str, field: str, value: Any) -> None:
+        # The patch keeps what is set now: fields that are set in the value later are operations of their own.
         holder[field] = value
-        escaped = field.replace("~", "~0").replace("/", "~1")
-        self.operations.append({"op": "add", "path": f"{path}/{escaped}", "value": value})
+        self.operations.append({"op": "add", "path": f"{path}/{escaped(field)}", "value": copy(value)})
+
+    def remove(self, holder: dict[str, Any], path: str, field: str) -> None:
+        del holder[field]
+        self.operations.append({"op": "remove", "path": f"{path}/{escaped(field)}"})
+
+
+def escaped(field: str) -> str:
+    """A part of the path of an operation."""
+    return field.replace("~", "~0").replace("/", "~1")
 
 
 def fill_job(job: dict[str, Any]) -> list[Operation]:
     """Fill in a vcjob in place. What is no object or list is left as it is: the check reports it."""
-    patch, spec = _Patch(), job.get("spec")
+    patch, spec = Patch(), job.get("spec")
     if not isinstance(spec, dict):
         return []
     if not spec.get("queue"):
@@ -67,7 +77,7 @@ def fill_job(job: dict[str, Any]) -> list[Operation]:
     return patch.operations
 
 
-def _fill_task(task: dict[str, Any], position: int, patch: _Patch) -> int:
+def _fill_task(task: dict[str, Any], position: int, patch: Patch) -> int:
     """Fill in a task, and return how many pods of it must run."""
     path = f"/spec/tasks/{position}"
     if not task.get("name"):
@@ -95,7 +105,7 @@ def _smallest(task: Mapping[str, Any], replicas: Any) -> Any:
 
 def fill_queue(queue: dict[str, Any]) -> list[Operation]:
     """Fill in a Queue in place."""
-    patch = _Patch()
+    patch = Patch()
     if not isinstance(queue.get("spec"), dict):
         patch.set(queue, "", "spec", {})
     spec = queue["spec"]
@@ -117,7 +127,7 @@ def fill_queue(queue: dict[str, Any]) -> list[Operation]:
 
 def fill_pod_group(group: dict[str, Any], queue: str | None) -> list[Operation]:
     """In the default queue it gets the queue that its namespace names, if it names one, in place."""
-    patch, spec = _Patch(), group.get("spec")
+    patch, spec = Patch(), group.get("spec")
     if queue and isinstance(spec, dict) and spec.get("queue") in (None, "", DEFAULT_QUEUE):
         patch.set(spec, "/spec", "queue", queue)
     return patch.operations
@@ -125,7 +135,7 @@ def fill_pod_group(group: dict[str, Any], queue: str | None) -> list[Operation]:
 
 def fill_pod(pod: dict[str, Any], scheduler_names: Collection[str] = SCHEDULER_NAMES) -> list[Operation]:
     """Add the scheduling gate that the pod asks for in place: the scheduler removes it with the admission."""
-    patch, meta, spec = _Patch(), pod.get("metadata"), pod.get("spec")
+    patch, meta, spec = Patch(), pod.get("metadata"), pod.get("spec")
     if not isinstance(meta, dict) or not isinstance(spec, dict):
         return []
     if spec.get("schedulerName") not in scheduler_names:

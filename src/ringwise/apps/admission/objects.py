@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -12,6 +13,7 @@ from ringwise.wellknown import SCHEDULER_NAMES, WEBHOOK_API
 NAME = "ringwise-admission"
 PATH = "/validate"
 MUTATE_PATH = "/mutate"
+USER_PATH = "/user"
 SERVICE_PORT = 443
 WEBHOOK_PORT = 9443
 #: Seconds.
@@ -24,9 +26,18 @@ GROWS = "grows"
 DEBUG_CONTAINERS = "ephemeralcontainers"
 
 
-def mutating_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
-    """What the API server sends before it stores a new object, to be filled in."""
-    return _configuration("Mutating", namespace, labels)
+def mutating_configuration(
+    namespace: str, labels: dict[str, str], user_accounts: Sequence[str] | None = None
+) -> dict[str, Any]:
+    """What the API server sends before it stores a new object, to be filled in.
+
+    With the policy that guards it also what gets the user's name; `user_accounts` create objects for others.
+    """
+    made = _configuration("Mutating", namespace, labels)
+    if user_accounts is not None:
+        hooks = _hooks(namespace, user_accounts)["users"]
+        made["webhooks"] = [*made["webhooks"], *hooks]
+    return made
 
 
 def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, Any]:
@@ -35,16 +46,21 @@ def webhook_configuration(namespace: str, labels: dict[str, str]) -> dict[str, A
 
 
 def _configuration(kind: str, namespace: str, labels: dict[str, str]) -> dict[str, Any]:
-    """From the file of the chart."""
-    file = files("ringwise").joinpath("deploy", "helm", "ringwise", "files", "webhooks.yaml")
-    text = file.read_text(encoding="utf-8").replace("NAMESPACE", namespace)
-    hooks = yaml.safe_load(text.replace("SCHEDULERS", str([*SCHEDULER_NAMES])))
     return {
         "apiVersion": WEBHOOK_API,
         "kind": f"{kind}WebhookConfiguration",
         "metadata": {"name": NAME, "labels": labels},
-        "webhooks": hooks[kind.lower()],
+        "webhooks": _hooks(namespace)[kind.lower()],
     }
+
+
+def _hooks(namespace: str, user_accounts: Sequence[str] = ()) -> dict[str, Any]:
+    """The file of the chart."""
+    file = files("ringwise").joinpath("deploy", "helm", "ringwise", "files", "webhooks.yaml")
+    text = file.read_text(encoding="utf-8").replace("NAMESPACE", namespace)
+    text = text.replace("ACCOUNTS", str([*user_accounts])).replace("SCHEDULERS", str([*SCHEDULER_NAMES]))
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
 
 
 def without_conditions(configuration: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The webhook: `kubectl apply` of a job that can never run prints the reason and what helps.
 
-It also fills in what a user may leave out of new jobs and queues.
+It also fills in what a user may leave out of new jobs and queues, and writes who created a job.
 
 After any error in the webhook itself the object is allowed.
 """
@@ -24,7 +24,14 @@ from aiohttp import web
 from ringwise.apps.admission.cost import Cost, cost_of
 from ringwise.apps.admission.defaults import Operation, filled_kinds
 from ringwise.apps.admission.namespaces import NamespaceReader
-from ringwise.apps.admission.objects import DEBUG_CONTAINERS, MUTATE_PATH, PATH, TIMEOUT, WEBHOOK_PORT
+from ringwise.apps.admission.objects import (
+    DEBUG_CONTAINERS,
+    MUTATE_PATH,
+    PATH,
+    TIMEOUT,
+    USER_PATH,
+    WEBHOOK_PORT,
+)
 from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
@@ -42,6 +49,7 @@ from ringwise.apps.admission.rules import (
     refusal_text,
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
+from ringwise.apps.admission.users import name_user
 from ringwise.apps.extensions import installed_registry
 from ringwise.framework.reasons import OTHER_SCHEDULER
 from ringwise.kube.watch.job_templates import TemplateStore
@@ -90,6 +98,10 @@ class _Kind(msgspec.Struct):
     kind: str = ""
 
 
+class _UserInfo(msgspec.Struct):
+    username: str = ""
+
+
 class _Request(msgspec.Struct, rename="camel"):
     uid: str = ""
     kind: _Kind = msgspec.field(default_factory=_Kind)
@@ -97,6 +109,7 @@ class _Request(msgspec.Struct, rename="camel"):
     namespace: str = ""
     operation: str = ""
     sub_resource: str = ""
+    user_info: _UserInfo = msgspec.field(default_factory=_UserInfo)
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -281,6 +294,26 @@ def _patch(request: _Request, fill: Callable[[dict[str, Any]], list[Operation]])
     return {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
 
 
+def attributed(body: bytes, scheduler_names: Collection[str] = SCHEDULER_NAMES) -> dict[str, Any] | None:
+    """The AdmissionReview of the response, with the user of a job; None when the body is no review.
+
+    Of every size: a job that is too large to be checked must not be nobody's.
+    """
+    request = read_review(body)
+    if request is None:
+        return None
+    response: dict[str, Any] = {"uid": request.uid, "allowed": True}
+    if request.operation in ("CREATE", "UPDATE") and not request.sub_resource:
+
+        def name(made: dict[str, Any]) -> list[Operation]:
+            before = msgspec.json.decode(request.old_object) if request.operation == "UPDATE" else None
+            kind = (request.kind.group, request.kind.kind)
+            return name_user(kind, made, before, request.user_info.username, scheduler_names)
+
+        response |= _patch(request, name)
+    return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
+
+
 class Reviews:
     """Checks reviews one by one; small ones do not wait for large ones.
 
@@ -327,9 +360,13 @@ def application(cluster: KnownCluster) -> web.Application:
         body = await read_body(request)
         return _response(filled(body, cluster.scheduler_names, cluster.namespace_queues))
 
+    async def attribute(request: web.Request) -> web.Response:
+        return _response(attributed(await read_body(request), cluster.scheduler_names))
+
     app = web.Application(client_max_size=MAX_REVIEW_BYTES)
     app.router.add_post(PATH, validate)
     app.router.add_post(MUTATE_PATH, mutate)
+    app.router.add_post(USER_PATH, attribute)
     return app
 
 

@@ -52,6 +52,7 @@ from ringwise.wellknown import (
     SCHEDULER_LEASE,
     SYSTEM_CLUSTER_CRITICAL,
     SYSTEM_NODE_CRITICAL,
+    VOLCANO_CONTROLLER_DEPLOYMENT,
     VOLCANO_SCHEDULER_DEPLOYMENT,
     VOLCANO_SYSTEM,
     WEBHOOK_API,
@@ -93,6 +94,18 @@ _VENDOR_ACCOUNTS = (
     *((KUBE_SYSTEM, f"ascend-device-plugin-sa{suffix}") for suffix in ("", "-910", "-310", "-310p")),
 )
 VENDOR_ACCOUNTS = tuple(f"system:serviceaccount:{where}:{name}" for where, name in _VENDOR_ACCOUNTS)
+#: Kubernetes' controllers that create pods or their owners, each with its account or all with one, Volcano's
+#: and the operator of AscendJobs.
+_CREATING_CONTROLLERS = (
+    *("deployment-controller", "replicaset-controller", "statefulset-controller", "daemon-set-controller"),
+    *("job-controller", "cronjob-controller", "replication-controller"),
+)
+CREATING_ACCOUNTS = (
+    "system:kube-controller-manager",
+    *(f"system:serviceaccount:{KUBE_SYSTEM}:{name}" for name in _CREATING_CONTROLLERS),
+    f"system:serviceaccount:{VOLCANO_SYSTEM}:{VOLCANO_CONTROLLER_DEPLOYMENT}",
+    f"system:serviceaccount:{MINDX_DL}:ascend-operator-manager",
+)
 METRICS_PORT, HEALTH_PORT = 8080, 11251
 _USER = 65532
 
@@ -145,6 +158,10 @@ class Choices:
     with_queue_command_policy: bool = False
     #: Whose Commands for queues are obeyed without that policy.
     queue_command_namespaces: tuple[str, ...] = QUEUE_COMMAND_NAMESPACES
+    #: With admission: only it says who created a job.
+    with_user_policy: bool = False
+    #: User names that create objects for others.
+    user_accounts: tuple[str, ...] = CREATING_ACCOUNTS
     #: Only a scheduler that decides and writes nothing.
     shadow: bool = False
     boards: Boards = ()
@@ -164,6 +181,8 @@ class Choices:
             object.__setattr__(self, "with_device_plugin_policy", False)
         if not self.with_controller:
             object.__setattr__(self, "with_queue_command_policy", False)
+        if not self.with_admission:
+            object.__setattr__(self, "with_user_policy", False)
 
     @property
     def policies(self) -> tuple[str, ...]:
@@ -177,6 +196,7 @@ class Choices:
             with_annotation_policy=False,
             with_device_plugin_policy=False,
             with_queue_command_policy=False,
+            with_user_policy=False,
         )
 
 
@@ -247,10 +267,9 @@ def configuration(choices: Choices) -> Object:
 
 
 def _settings(choices: Choices) -> str:
-    text = _text(SCHEDULER_CONFIG_KEY)
-    if choices.with_annotation_policy:
-        return text.replace("arguments: {}", "arguments: {owned-annotations: guarded}")
-    return text
+    settings = ["owned-annotations: guarded"] if choices.with_annotation_policy else []
+    settings += ["user-annotation: guarded"] if choices.with_user_policy else []
+    return _text(SCHEDULER_CONFIG_KEY).replace("arguments: {}", f"arguments: {{{', '.join(settings)}}}")
 
 
 def _boards(choices: Choices) -> Iterator[Object]:
@@ -298,11 +317,23 @@ def queue_command_policy(_: Choices) -> Iterator[Object]:
     yield from policy_objects(_meta("ringwise-queue-commands", None, "controller"), policy, "Deny")
 
 
+def user_policy(choices: Choices) -> Iterator[Object]:
+    """Nobody names another as the user of a job."""
+    text = _text("user-policy.yaml").replace("ACCOUNTS", str([*_creators(choices)]))
+    yield from policy_objects(_meta("ringwise-users", None, "admission"), yaml.safe_load(text), "Deny")
+
+
+def _creators(choices: Choices) -> tuple[str, ...]:
+    """Accounts that create objects for others: our controller's, too."""
+    return (f"system:serviceaccount:{choices.namespace}:{CONTROLLER}", *choices.user_accounts)
+
+
 #: The admission policies, by the name of their option.
 POLICIES: Mapping[str, Callable[[Choices], Iterator[Object]]] = {
     "annotation": annotation_policies,
     "device_plugin": device_plugin_policy,
     "queue_command": queue_command_policy,
+    "user": user_policy,
 }
 
 
@@ -520,7 +551,8 @@ def _admission(choices: Choices) -> Iterator[Object]:
         },
     }
     yield webhook_configuration(choices.namespace, _labels("admission"))
-    yield mutating_configuration(choices.namespace, _labels("admission"))
+    creators = _creators(choices) if choices.with_user_policy else None
+    yield mutating_configuration(choices.namespace, _labels("admission"), creators)
 
 
 def _device_plugin(choices: Choices) -> Iterator[Object]:

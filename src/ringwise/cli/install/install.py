@@ -13,6 +13,7 @@ import click
 from ringwise.apps.install.dashboard import Dashboard, is_dns_name
 from ringwise.apps.install.deployment import (
     ALL_NODES,
+    CREATING_ACCOUNTS,
     IMAGE,
     LABELLED_NODES,
     VENDOR_ACCOUNTS,
@@ -91,6 +92,18 @@ def _part(names: str, help: str, default: bool = True) -> Callable[[Command], Co
 )
 @queue_command_option
 @_part(
+    "--with-user-policy/--no-user-policy",
+    "With --with-admission: write who creates a job on it (ringwise.io/user), and let nobody name another.",
+)
+@click.option(
+    "--user-account",
+    "user_accounts",
+    multiple=True,
+    default=CREATING_ACCOUNTS,
+    show_default="those of Kubernetes' and Volcano's controllers and of the AscendJob operator",
+    help="With that policy: a user name that creates pods for others; may be repeated.",
+)
+@_part(
     "--with-reset-config/--no-reset-config",
     "Let the scheduler tell processes in reset-config-<job> that their job is rescheduled. It then may "
     "read and change every ConfigMap.",
@@ -141,9 +154,10 @@ def install_command(
 
     Volcano's definitions and configuration are used where they exist, and left as they are.
     """
-    for account in options["annotation_accounts"]:
-        if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
-            raise stop(f"ringwise: --annotation-account: no user name of Kubernetes: {account!r}")
+    for option in ("annotation", "user"):
+        for account in options[f"{option}_accounts"]:
+            if not re.fullmatch(r"[A-Za-z0-9@._:/-]+", account):
+                raise stop(f"ringwise: --{option}-account: no user name of Kubernetes: {account!r}")
     if not is_image_reference(image := options["image"]):
         raise stop(
             f"ringwise: --image: no reference of an image: {image!r}; like registry.example/ringwise:1.0"
@@ -201,6 +215,7 @@ def uninstall_command(
         with_annotation_policy=True,
         with_device_plugin_policy=True,
         with_queue_command_policy=True,
+        with_user_policy=True,
         with_reset_config=True,
         # Its Secret is not ours and stays, whatever it is called.
         dashboard=Dashboard("any"),

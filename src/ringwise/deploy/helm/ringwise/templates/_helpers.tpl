@@ -28,6 +28,17 @@ app.kubernetes.io/part-of: ringwise
 {{- if and (include "ringwise.policies" .) .Values.queueCommandPolicy.enabled .Values.controller.enabled }}true{{ end }}
 {{- end }}
 
+{{- /* "true" where admission writes who created a job, and the policy for it is made. */ -}}
+{{- define "ringwise.usersGuarded" -}}
+{{- if and (include "ringwise.policies" .) .Values.admission.enabled .Values.userPolicy.enabled }}true{{ end }}
+{{- end }}
+
+{{- /* Accounts that create objects for others, as a list of CEL. */ -}}
+{{- define "ringwise.creators" -}}
+{{- $accounts := concat (list (printf "system:serviceaccount:%s:ringwise-controller" .Release.Namespace)) (.Values.userPolicy.accounts | default list) -}}
+{{- printf "['%s']" (join "', '" $accounts) -}}
+{{- end }}
+
 {{- /* An admission policy and its binding. name, component, rules, action */ -}}
 {{- define "ringwise.policy" -}}
 ---
