@@ -158,8 +158,6 @@ GROUP_REPLICAS = "ringwise.io/replicas"
 GROUP_SUSPENDED = "ringwise.io/suspended"
 #: Label of the PodGroups of vcjobs: this project's controller runs the job. Controller.
 JOB_CONTROLLER = "ringwise.io/job-controller"
-#: Annotation of whoever creates a job (vcjob, Job, Deployment, AscendJob, pod ...), of its pod templates,
-#: pods and PodGroup: the user name of who created it. Admission; owners copy it.
 #: User name of who created the job. On its topmost owner (vcjob, Job, Deployment, AscendJob, pod ...), on its
 #: pod templates, pods and PodGroup. Admission; owners copy it.
 USER = "ringwise.io/user"

@@ -13,7 +13,7 @@ from aiohttp import ClientSession
 
 from ringwise.apps.aside import Aside
 from ringwise.apps.extensions import new_scheduler
-from ringwise.apps.web.job_documents import SchedulerAnswers
+from ringwise.apps.web.job_documents import ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.serving import listening
 from ringwise.messages import events as ev
 from ringwise.messages.events import Decide
@@ -123,12 +123,14 @@ async def dashboard(
     idle_timeout: float = 60.0,
     history: Callable[[], FrameHistory] = FrameHistory,
     connections: OpenConnections | None = None,
+    accounts: ReadAccounts | None = None,
     **server: Any,
 ) -> AsyncIterator[Dashboard]:
     core = core or TestCore()
     hub = Hub(core, source, read_interval=read_interval, idle_timeout=idle_timeout, history=history)
     server.setdefault("files", PAGE)
-    made = DashboardServer(hub, SchedulerAnswers(core, aside=Aside(pause=0)), guard or Guard(), **server)
+    answers = SchedulerAnswers(core, aside=Aside(pause=0), accounts=accounts)
+    made = DashboardServer(hub, answers, guard or Guard(), **server)
     async with (
         listening(made, "127.0.0.1:0", connections=connections) as url,
         ClientSession() as session,

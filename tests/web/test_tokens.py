@@ -117,7 +117,13 @@ def test_the_documents_of_an_exposed_dashboard_need_a_token(header: str | None, 
             async with at.session.get(f"{at.url}api/v1/snapshot", headers=headers) as response:
                 assert response.status == status
                 assert ("WWW-Authenticate" in response.headers) == (status == 401)
-            for path in ("api/v1/stream?since=0", "api/v1/series", "api/v1/jobs/a/b/why", "api/v1/none"):
+            for path in (
+                "api/v1/stream?since=0",
+                "api/v1/series",
+                "api/v1/jobs/a/b/why",
+                "api/v1/report",
+                "api/v1/none",
+            ):
                 async with at.session.get(f"{at.url}{path}") as response:
                     assert response.status == 401
             # The page itself tells nothing: it asks for the token.

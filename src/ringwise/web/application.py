@@ -6,7 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, get_args
 
 import msgspec
 from aiohttp import web
@@ -14,6 +14,7 @@ from aiohttp import web
 from ringwise.log import Logger
 from ringwise.topology.numbers import whole_number
 from ringwise.views.dashboard_details import job_document, node_document
+from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
 from ringwise.views.version1 import VERSIONS, as_version_1
 from ringwise.web.connections import read_body
@@ -30,6 +31,9 @@ API = "/api/v1"
 #: Bytes of a manifest in a what-if, and manifests at once, from their first byte until they are answered.
 MAX_BODY = 1 << 20
 MAX_MANIFESTS = 8
+#: What accounting is added up by, and the most days of one report.
+GROUPS: tuple[GroupBy, ...] = get_args(GroupBy)
+MAX_DAYS = 366
 #: Streams at once.
 MAX_STREAMS = 256
 #: Seconds after which the token of an open stream is checked again.
@@ -58,6 +62,9 @@ class DashboardAnswers(Protocol):
     async def story(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]: ...
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]: ...
+
+    async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
+        """Accounting of the last days, today included."""
 
 
 class DashboardServer:
@@ -99,6 +106,7 @@ class DashboardServer:
         app.router.add_get(f"{API}/jobs/{{namespace}}/{{name}}/story", self._story)
         app.router.add_get(f"{API}/nodes/{{name}}", self._node)
         app.router.add_post(f"{API}/what-if", self._what_if)
+        app.router.add_get(f"{API}/report", self._report)
         app.on_response_prepare.append(_add_headers)
         app.cleanup_ctx.append(self._running_hub)
         app.on_shutdown.append(self._end_streams)
@@ -228,6 +236,15 @@ class DashboardServer:
             return _document(request, await self._answers.what_if(_asker(request), body))
         finally:
             self._manifests -= 1
+
+    async def _report(self, request: web.Request) -> web.Response:
+        by = next((one for one in GROUPS if one == request.query.get("by", "queue")), None)
+        if by is None:
+            raise RequestRefusedError(400, "bad-request", f"by is one of {', '.join(GROUPS)}")
+        days = whole_number(request.query.get("days", "7"), 1, MAX_DAYS)
+        if days is None:
+            raise RequestRefusedError(400, "bad-request", f"days is a whole number, 1 to {MAX_DAYS}")
+        return _document(request, await self._answers.report(_asker(request), by, days))
 
     # -- stream ----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ringwise import __version__
 from ringwise.records import dataclass
+from ringwise.views.documents.accounting import ReportDocument
 from ringwise.views.documents.dashboard import (
     DashboardChangeDocument,
     DashboardDocument,
@@ -86,6 +87,17 @@ ENDPOINTS = (
         "A node",
         "With its chips and who holds them.",
         DashboardNodeDocument,
+        statuses=(400, 401, 403, 404, 503),
+    ),
+    Endpoint(
+        "/api/v1/report",
+        "Accounting",
+        "The document of `ringwise report -o json` for the last days, today included.",
+        ReportDocument,
+        query=(
+            ("by", "What is added up: queue (default), namespace, user, job or board."),
+            ("days", "How many days, 1 to 366; 7 where it is missing."),
+        ),
         statuses=(400, 401, 403, 404, 503),
     ),
     Endpoint(

@@ -25,6 +25,7 @@ VIEWS = {
     "queues": ("queues",),
     "what-if": ("what-if",),
     "over time": ("over-time",),
+    "accounting": ("accounting",),
 }
 
 

@@ -52,6 +52,7 @@ MEANT = {
     "schema",
     "live",
     "interval",
+    "by",
 }
 #: Signs that are shown as their number.
 ACTING = {"\u202e": "[U+202E]", "\u200b": "[U+200B]", "\ufeff": "[U+FEFF]", "\x07": "[U+0007]"}
@@ -128,7 +129,7 @@ def test_any_text_in_any_document_stays_text(lab: DashboardLab, open_page: Opene
     view.page.route(lambda url: "/api/v1/" in url and "/stream" not in url, answer)
     view.open("map", settings="colour=job")
     assert_harmless(view)
-    for path in (("map",), ("jobs",), ("nodes",), ("queues",)):
+    for path in (("map",), ("jobs",), ("nodes",), ("queues",), ("accounting",)):
         view.open(*path)
         view.settled()
         assert_harmless(view)

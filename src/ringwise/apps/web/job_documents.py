@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,19 @@ from ringwise.manifests.bundle import Bundle, read_text
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
 from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
+from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import ended_document, ended_sentence, explanation_document
 from ringwise.views.place import place_document
+from ringwise.views.report import report_document
 from ringwise.views.story import story_document
 from ringwise.web.application import Asker
 from ringwise.web.core import Core, WatchedScheduler
 from ringwise.web.guard import RequestRefusedError
+
+#: Names and texts.
+Documents = Sequence[tuple[str, str]]
+ReadAccounts = Callable[[], Awaitable[Documents]]
 
 #: Pods of one manifest in a what-if.
 MAX_PODS = 20_000
@@ -41,15 +48,18 @@ class SchedulerAnswers:
         journals: Callable[[], Sequence[Path]] | None = None,
         aside: Aside | None = None,
         disruption_budgets: Callable[[], Awaitable[BudgetsRead]] | None = None,
+        accounts: ReadAccounts | None = None,
     ) -> None:
         """`journals` are the files with the story of the cluster, oldest first; None: there are none.
 
-        `disruption_budgets` reads those of the cluster; None: it has none.
+        `disruption_budgets` reads those of the cluster; None: it has none. `accounts` reads names and texts
+        of the documents of accounting; None: none are kept.
         """
         self._core = core
         self._journals = journals
         self._aside = aside or Aside()
         self._disruption_budgets = disruption_budgets
+        self._accounts = accounts
 
     async def why(self, asker: Asker, namespace: str, name: str) -> Mapping[str, Any]:
         # A copy of the process talks to nobody.
@@ -66,6 +76,12 @@ class SchedulerAnswers:
 
     async def what_if(self, asker: Asker, text: bytes) -> Mapping[str, Any]:
         return await self._answer(lambda scheduler, now: _what_if(scheduler, now, _read(text)))
+
+    async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
+        if self._accounts is None:
+            raise RequestRefusedError(404, "no-accounting", "no documents of accounting are kept here")
+        documents = await self._accounts()
+        return await self._answer(lambda scheduler, now: _report(documents, now, by, days))
 
     async def _answer(self, question: Callable[[WatchedScheduler, int], Mapping[str, Any]]) -> _Document:
         """Raises RequestRefusedError and NotLeadingError."""
@@ -104,6 +120,12 @@ def _encoded(
     except RequestRefusedError as error:
         made = _Answered(refused=(error.status, error.code, str(error)))
     return msgspec.json.encode(made)
+
+
+def _report(documents: Documents, now: int, by: GroupBy, days: int) -> Mapping[str, Any]:
+    today = datetime.fromtimestamp(now // 1_000_000_000, UTC).date()
+    first = today - timedelta(days=days - 1)
+    return report_document(documents, first.isoformat(), today.isoformat(), by, now)
 
 
 def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.scheduler.core.machine import Scheduler
+from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.application import API, Asker, DashboardServer
@@ -132,6 +133,10 @@ class KubeAnswers:
             if found is not None:
                 return found
         return await self._own.what_if(asker, text)
+
+    async def report(self, asker: Asker, by: GroupBy, days: int) -> Mapping[str, Any]:
+        """The documents tell all of it, to whomever."""
+        return await self._own.report(asker, by, days)
 
     def _check(self, asker: Asker) -> None:
         if asker.forwarded and self._core.leads:

@@ -8,7 +8,7 @@ from pathlib import Path
 from ringwise import __version__
 from ringwise.apps.aside import Aside
 from ringwise.apps.lab.lab import LiveLab
-from ringwise.apps.web.job_documents import SchedulerAnswers
+from ringwise.apps.web.job_documents import Documents, SchedulerAnswers
 from ringwise.views.documents.dashboard import DashboardSource
 from ringwise.web.application import DashboardServer
 from ringwise.web.core import Answer, WatchedScheduler
@@ -44,4 +44,8 @@ def lab_dashboard(live: LiveLab, aside: Aside | None = None) -> DashboardServer:
     def journals() -> list[Path]:
         return [live.folder.older_journal, live.folder.journal]
 
-    return DashboardServer(Hub(core, source), SchedulerAnswers(core, journals, aside), Guard())
+    async def accounts() -> Documents:
+        return live.accounts.read()
+
+    answers = SchedulerAnswers(core, journals, aside, accounts)
+    return DashboardServer(Hub(core, source), answers, Guard())

@@ -5,6 +5,7 @@ import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, use
 import { link, useRoute } from "./routes.js";
 import { clock, count, number, percent, resourceText } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
+import { AccountingView } from "./views/accounting.js";
 import { JobView } from "./views/job.js";
 import { JobsView } from "./views/jobs.js";
 import { MapView } from "./views/map.js";
@@ -23,6 +24,7 @@ const VIEWS = /** @type {[string, string][]} */ ([
   ["queues", "Queues"],
   ["what-if", "What-if"],
   ["over-time", "Over time"],
+  ["accounting", "Accounting"],
 ]);
 
 /** A view that cannot be drawn takes nothing else with it. @param {{route: Route}} props */
@@ -47,6 +49,7 @@ function View({ route }) {
   if (view === "queues") return html`<${QueuesView} />`;
   if (view === "what-if") return html`<${WhatIfView} />`;
   if (view === "over-time") return html`<${OverTimeView} />`;
+  if (view === "accounting") return html`<${AccountingView} settings=${route.settings} />`;
   return html`<${MapView} settings=${route.settings} />`;
 }
 

@@ -222,4 +222,32 @@
  * @property {number[]} decisions
  */
 
+/**
+ * @typedef {object} AccountAmounts
+ * @property {number} held_chip_hours
+ * @property {number} uncertain_chip_hours
+ * @property {Record<string, number>} lost_chip_hours
+ * @property {number} waited_hours
+ * @property {number} uncertain_waited_hours
+ * @property {number} starts
+ * @property {number} failures
+ */
+
+/**
+ * @typedef {AccountAmounts & {queue: string | null, namespace: string | null, user: string | null, verified: boolean | null,
+ *   job: string | null, uid: string | null, board: string | null, held_by_day: number[]}} ReportRow
+ */
+
+/**
+ * @typedef {object} Report
+ * @property {"queue" | "namespace" | "user" | "job" | "board"} by
+ * @property {string[]} days
+ * @property {ReportRow[]} rows
+ * @property {AccountAmounts} total
+ * @property {{since: number, until: number}[]} gaps
+ * @property {number} merged_jobs
+ * @property {string | null} given_up_before
+ * @property {string[]} unreadable
+ */
+
 export {};

@@ -1,0 +1,191 @@
+// Chip-hours, waiting times and losses: what `ringwise report` prints, with plots.
+
+import { connection, useStore } from "../context.js";
+import { Badge, JobLink, Problem, Section, Select, Table, ViewHead } from "../elements.js";
+import { html, useEffect, useState } from "../html.js";
+import { changeSettings } from "../routes.js";
+import { count, number, rfc3339, visible } from "../text.js";
+
+/** @typedef {import("../types.js").Report} Report */
+/** @typedef {import("../types.js").ReportRow} ReportRow */
+/** @typedef {{key: string, label: unknown, text: string, colour: string, values: number[]}} Stack */
+
+const BY = { queue: "queue", namespace: "namespace", user: "user", job: "job", board: "board" };
+const DAYS = { 7: "7 days", 30: "30 days", 90: "90 days", 366: "a year" };
+/** Rows with a colour of their own; the others share one. */
+const SHOWN = 6;
+/** Seconds after which it is asked again: documents are written once a minute. */
+const AGAIN = 60;
+
+/** @param {number} index */
+const nth = (index) => (index < SHOWN ? `var(--plot-${index + 1})` : "var(--muted)");
+
+/** Chip-hours: whole ones where there are many. @param {number} value */
+function hours(value) {
+  return value >= 100 ? number(Math.round(value)) : number(Math.round(value * 10) / 10);
+}
+
+/** @param {ReportRow} row */
+function rowKey(row) {
+  return JSON.stringify([row.queue, row.namespace, row.user, row.verified, row.job, row.uid, row.board]);
+}
+
+/** What a row is called, without markup. @param {ReportRow} row @param {Report["by"]} by */
+function rowText(row, by) {
+  if (by === "job") return row.job ? `${row.namespace}/${row.job}` : `${row.namespace}: merged jobs`;
+  if (by === "user") return row.user ? `${row.user}${row.verified ? "" : " (unverified)"}` : "not known";
+  return row[by] || "none";
+}
+
+/** @param {{row: ReportRow, by: Report["by"]}} props */
+function RowName({ row, by }) {
+  if (by === "job" && row.job) return html`<${JobLink} namespace=${row.namespace ?? ""} name=${row.job} />`;
+  if (by === "user" && row.user) return html`<bdi class="name">${row.user}</bdi>${!row.verified && html` <${Badge} kind="waiting">unverified<//>`}`;
+  return html`<bdi class="name">${rowText(row, by)}</bdi>`;
+}
+
+/** @param {{settings: URLSearchParams}} props */
+export function AccountingView({ settings }) {
+  const by = /** @type {Report["by"]} */ (Object.keys(BY).find((one) => one === settings.get("by")) ?? "queue");
+  const days = Object.keys(DAYS).find((one) => one === settings.get("days")) ?? "7";
+  const { report, error } = useReport(by, days);
+  return html`
+    <${ViewHead} title="Accounting" />
+    <div class="toolbar">
+      <${Select} label="Of each" options=${BY} value=${by} onChange=${(/** @type {string} */ value) => changeSettings({ by: value })} />
+      <${Select} label="Of the last" options=${DAYS} value=${days} onChange=${(/** @type {string} */ value) => changeSettings({ days: value })} />
+      <p class="found" role="status">${report && `${hours(report.total.held_chip_hours)} chip-hours held`}</p>
+    </div>
+    ${error?.code === "no-accounting"
+      ? html`<p class="empty">No documents of accounting are kept here.</p>`
+      : html`<${Problem} error=${error} what="Accounting" />`}
+    ${report && html`<${Doubts} report=${report} />`}
+    ${report && (report.rows.length ? html`<${Figures} report=${report} />` : html`<p class="empty">In these days no job held chips or waited for them.</p>`)}`;
+}
+
+/** @param {string} by @param {string} days */
+function useReport(by, days) {
+  const { epoch } = useStore();
+  const [state, setState] = useState(/** @type {{report: Report | null, error: any}} */ ({ report: null, error: null }));
+  useEffect(() => {
+    const control = new AbortController();
+    let timer = 0;
+    const read = async () => {
+      try {
+        const report = await connection.document(`report?by=${by}&days=${days}`, { signal: control.signal });
+        setState({ report, error: null });
+      } catch (error) {
+        if (control.signal.aborted) return;
+        setState((/** @type {any} */ old) => ({ ...old, error }));
+      }
+      timer = window.setTimeout(read, AGAIN * 1000);
+    };
+    void read();
+    return () => {
+      clearTimeout(timer);
+      control.abort();
+    };
+  }, [epoch, by, days]);
+  // Until the answer is there the old one would be under the wrong heading.
+  return state.report && (state.report.by !== by || state.report.days.length !== Number(days)) ? { report: null, error: state.error } : state;
+}
+
+/** What the numbers leave out. @param {{report: Report}} props */
+function Doubts({ report }) {
+  const said = [
+    report.total.uncertain_chip_hours > 0 && `${hours(report.total.uncertain_chip_hours)} of the chip-hours are of pods whose end nobody saw; they are counted up to when they were seen last.`,
+    report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
+    report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
+    report.given_up_before && `Days before ${report.given_up_before} were given up for want of room.`,
+    report.unreadable.length > 0 && `${count(report.unreadable.length, "document")} cannot be read: ${report.unreadable.slice(0, 3).join("; ")}`,
+  ].filter(Boolean);
+  return said.length ? html`<ul class="faint">${said.map((text) => html`<li key=${text}>${text}</li>`)}</ul>` : null;
+}
+
+/** @param {{report: Report}} props */
+function Figures({ report }) {
+  const { by, rows } = report;
+  const first = rows.slice(0, SHOWN);
+  const others = rows.slice(SHOWN);
+  /** @type {Stack[]} */
+  const stacks = first.map((row, i) => ({ key: rowKey(row), label: html`<bdi>${rowText(row, by)}</bdi>`, text: rowText(row, by), colour: nth(i), values: row.held_by_day }));
+  if (others.length) {
+    const sums = report.days.map((_, day) => others.reduce((sum, row) => sum + row.held_by_day[day], 0));
+    stacks.push({ key: "", label: `${number(others.length)} others`, text: "others", colour: nth(SHOWN), values: sums });
+  }
+  return html`
+    <div class="plots">
+      <${ByDay} days=${report.days} stacks=${stacks} />
+      <${Waits} rows=${rows} by=${by} />
+      <${Lost} rows=${rows} by=${by} />
+    </div>
+    <${Table} label="Accounting" rows=${rows} id=${rowKey} columns=${columnsOf(by)} />`;
+}
+
+/** Columns of chip-hours, one for each day. @param {{days: string[], stacks: Stack[]}} props */
+function ByDay({ days, stacks }) {
+  const totals = days.map((_, day) => stacks.reduce((sum, { values }) => sum + values[day], 0));
+  const most = Math.max(...totals, 0);
+  const sums = stacks.map(({ values }) => values.reduce((sum, one) => sum + one, 0));
+  const words = stacks.map(({ text }, i) => `${visible(text)} ${hours(sums[i])}`).join("; ");
+  return html`<${Section} title="Chip-hours by day" class="plot" note=${`at most ${hours(most)} a day`}>
+    <p class="plot-text">${stacks.map(({ key, label, colour }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: colour }}></i>${label} ${hours(sums[i])}</span>`)}</p>
+    <div class="columns" role="img" aria-label=${`Chip-hours of ${count(days.length, "day")}: ${words}`}>
+      ${days.map((day, i) => html`<span key=${day} title=${`${day}: ${hours(totals[i])} chip-hours`}>
+        ${[...stacks].reverse().map(({ key, colour, values }) => html`<i key=${key} style=${{ background: colour, height: `${most > 0 ? (100 * values[i]) / most : 0}%` }}></i>`)}</span>`)}
+    </div>
+    <p class="columns-ends"><span>${days[0]}</span><span>${days[days.length - 1]} (UTC)</span></p>
+  <//>`;
+}
+
+/** Hours that a job waited until it started, on average. @param {ReportRow} row */
+function waitOf(row) {
+  return row.starts ? row.waited_hours / row.starts : row.waited_hours;
+}
+
+/** @param {{rows: ReportRow[], by: Report["by"]}} props */
+function Waits({ rows, by }) {
+  const shown = [...rows].sort((a, b) => waitOf(b) - waitOf(a)).filter((row) => row.waited_hours > 0).slice(0, SHOWN);
+  const most = Math.max(...shown.map(waitOf), 0);
+  return html`<${Section} title="Waiting time" class="plot" note="hours for each start; the longest">
+    ${shown.length ? html`<dl class="facts">${shown.map((row) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
+      <${Stripes} of=${most} parts=${[["waited", waitOf(row), nth(2)]]} /> ${hours(waitOf(row))} h, ${count(row.starts, "start")}</dd></div>`)}</dl>` : html`<p class="empty">No job waited.</p>`}
+  <//>`;
+}
+
+/** @param {ReportRow} row */
+function lostOf(row) {
+  return Object.values(row.lost_chip_hours).reduce((sum, one) => sum + one, 0);
+}
+
+/** @param {{rows: ReportRow[], by: Report["by"]}} props */
+function Lost({ rows, by }) {
+  const causes = [...new Set(rows.flatMap((row) => Object.keys(row.lost_chip_hours)))].sort();
+  const shown = [...rows].sort((a, b) => lostOf(b) - lostOf(a)).filter((row) => lostOf(row) > 0).slice(0, SHOWN);
+  const most = Math.max(...shown.map(lostOf), 0);
+  return html`<${Section} title="Lost chip-hours" class="plot" note="by cause; the most">
+    ${shown.length ? html`<p class="plot-text">${causes.map((cause, i) => html`<span key=${cause}><i class="square" aria-hidden="true" style=${{ background: nth(i) }}></i>${cause}</span>`)}</p>
+      <dl class="facts">${shown.map((row) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
+        <${Stripes} of=${most} parts=${causes.map((cause, i) => [cause, row.lost_chip_hours[cause] ?? 0, nth(i)])} /> ${hours(lostOf(row))}</dd></div>`)}</dl>` : html`<p class="empty">No work was lost.</p>`}
+  <//>`;
+}
+
+/** @param {{parts: [string, number, string][], of: number}} props */
+function Stripes({ parts, of }) {
+  const known = parts.filter(([, value]) => value > 0);
+  const text = known.map(([name, value]) => `${name} ${hours(value)}`).join(", ");
+  return html`<span class="stripes" role="img" aria-label=${text} title=${text}>
+    ${known.map(([name, value, colour]) => html`<i key=${name} style=${{ background: colour, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
+}
+
+/** @param {Report["by"]} by @returns {import("../elements.js").Column<ReportRow>[]} */
+function columnsOf(by) {
+  return [
+    { title: by, kind: "named", cell: (row) => html`<${RowName} row=${row} by=${by} />`, sort: (row) => rowText(row, by) },
+    { title: "held chip-hours", cell: (row) => hours(row.held_chip_hours), sort: (row) => row.held_chip_hours, kind: "number" },
+    { title: "lost chip-hours", cell: (row) => hours(lostOf(row)), sort: lostOf, kind: "number" },
+    { title: "waited hours", cell: (row) => hours(row.waited_hours), sort: (row) => row.waited_hours, kind: "number" },
+    { title: "starts", cell: (row) => number(row.starts), sort: (row) => row.starts, kind: "number" },
+    { title: "failures", cell: (row) => number(row.failures), sort: (row) => row.failures, kind: "number" },
+  ];
+}

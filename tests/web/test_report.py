@@ -1,0 +1,62 @@
+"""Accounting for the dashboard: the document of `ringwise report`, or a word why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ringwise.manifests.accounts.document import (
+    FORMAT,
+    VERSION,
+    AccountDocument,
+    JobAccount,
+    Line,
+    account_text,
+    document_text,
+)
+from tests.tools.schemas import check_document
+from tests.web.rig import dashboard, run
+
+#: The day of the rig's clock.
+DAY = "1970-01-01"
+JOBS = [
+    JobAccount("ml", "a", "1", "ana", True, [Line("research", "910-x8", held=8 * 3600, starts=1)]),
+    JobAccount("ml", "b", "2", "ana", False, [Line("default", "910-x8", held=3600, lost={"fault": 1800})]),
+]
+DOCUMENT = document_text(AccountDocument(FORMAT, VERSION, DAY, 900), map(account_text, JOBS))
+
+
+def test_the_days_that_are_asked_for_are_added_up() -> None:
+    asked = 0
+
+    async def accounts() -> Sequence[tuple[str, str]]:
+        nonlocal asked
+        asked += 1
+        return [(f"{DAY}-00", DOCUMENT)]
+
+    async def story() -> None:
+        async with dashboard(accounts=accounts) as at:
+            status, week = await at.get("api/v1/report")
+            assert status == 200
+            assert check_document(week) == "ringwise.io/report/v1"
+            assert (week["by"], len(week["days"]), week["days"][-1]) == ("queue", 7, DAY)
+            held = {row["queue"]: row["held_chip_hours"] for row in week["rows"]}
+            assert held == {"research": 8, "default": 1}
+            status, day = await at.get("api/v1/report?by=user&days=1")
+            assert (day["by"], len(day["days"])) == ("user", 1)
+            users = {(row["user"], row["verified"]): row["held_by_day"] for row in day["rows"]}
+            assert users == {("ana", True): [8], ("ana", False): [1]}
+            for wrong in ("by=pod", "by=", "days=0", "days=367", "days=x", "days=-1"):
+                status, error = await at.get(f"api/v1/report?{wrong}")
+                assert (status, error["error"]["code"]) == (400, "bad-request"), wrong
+        assert asked == 2
+
+    run(story())
+
+
+def test_where_none_is_kept_it_says_so() -> None:
+    async def story() -> None:
+        async with dashboard() as at:
+            status, error = await at.get("api/v1/report")
+            assert (status, error["error"]["code"]) == (404, "no-accounting")
+
+    run(story())
