@@ -439,6 +439,9 @@ POD_RESCHEDULE = "podReschedule"
 #: Jobs that are being rescheduled (rule F1; in volcano-system), and its data key. Scheduler.
 RESCHEDULING_CONFIG_MAP = "ringwise-rescheduling"
 RESCHEDULING_KEY = "rescheduling.json"
+#: ConfigMaps with accounting documents, `ringwise-accounting-00` to `-63`, and the key in them. Scheduler.
+ACCOUNTING_CONFIG_MAPS = "ringwise-accounting-"
+ACCOUNTING_KEY = "accounting.json"
 COOL_DOWNS_KEY = "cool-downs.json"
 #: Plans of moves that are carried out, and how the last ones ended (rule M1).
 MOVES_KEY = "moves.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 from pathlib import Path
@@ -50,3 +51,18 @@ class AccountFolder:
 
     def _file(self, name: str) -> Path:
         return self.path / f"{name}.json"
+
+
+class FolderAccounts:
+    """The folder as the store of a component on Kubernetes."""
+
+    limited = False
+
+    def __init__(self, folder: AccountFolder) -> None:
+        self._folder = folder
+
+    async def read(self) -> list[tuple[str, str]]:
+        return await asyncio.to_thread(self._folder.read)
+
+    async def write(self, name: str, text: str) -> None:
+        await asyncio.to_thread(self._folder.write, name, text)

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from ringwise.apps.accounting import AccountFolder, FolderAccounts
 from ringwise.apps.aside import Aside, QuestionFailedError
 from ringwise.apps.auto_moves import is_wanted, keep_moving
 from ringwise.apps.estimating import Answer, StartEstimator
@@ -102,6 +103,8 @@ class ComponentOptions:
     journal: Path | None = None
     journal_bytes: int = FILE_MEGABYTES << 20
     journal_files: int = FILES
+    #: The folder of accounting documents; None: they are ConfigMaps.
+    accounting: Path | None = None
     #: Where the dashboard listens; None: nowhere.
     web: WebOptions | None = None
 
@@ -297,6 +300,7 @@ def runner_settings(options: ComponentOptions) -> RunnerSettings:
         in_flight=options.in_flight,
         core_stall_timeout=options.core_stall_timeout,
         registry=installed_registry(),
+        accounts=None if options.accounting is None else FolderAccounts(AccountFolder(options.accounting)),
     )
 
 

@@ -145,6 +145,11 @@ SECTIONS = {
             "capacity_command",
             "Count how many more jobs of each shape would start now, and what fragmentation costs.",
         ),
+        "report": CommandEntry(
+            "ringwise.cli.ask.report",
+            "report_command",
+            "Show chip-hours held and lost, waiting time, starts and failures.",
+        ),
         "place": CommandEntry(
             "ringwise.cli.ask.place",
             "place_command",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import cast
 
+from ringwise.durations import go_duration
 from ringwise.manifests.accounts.document import (
     AccountDocument,
     JobAccount,
@@ -12,15 +14,44 @@ from ringwise.manifests.accounts.document import (
     NotAnAccountError,
     read_document,
 )
-from ringwise.manifests.accounts.ledger import current_parts, next_day, start_of
+from ringwise.manifests.accounts.ledger import current_parts, day_of, next_day, start_of
+from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.topology.natural import natural_key
 from ringwise.views.documents.accounting import AmountFields, GroupBy, ReportDocument, ReportRowFields
 
 _SECOND = 1_000_000_000
 _DAY = 86_400
 _HOUR = 3600
+_MOST_DAYS = 4000
+_DAYS = re.compile(r"([0-9]{1,4})d", re.ASCII)
+_DATE = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", re.ASCII)
 #: Queue, namespace, user, verified, job, uid, board: None where rows are not by it.
 _Key = tuple[str | None, str | None, str | None, bool | None, str | None, str | None, str | None]
+
+
+def days_asked(since: str, until: str, now: int) -> tuple[str, str]:
+    """The first and the last day. Raises ValueError with one line that says what is allowed."""
+    first = _moment(since, now)
+    last = _moment(until, now) if until else now
+    if first > last:
+        raise ValueError(f"--since {since} is after --until {until or 'now'}")
+    days = day_of(first // _SECOND), day_of(last // _SECOND)
+    if (last - first) // _SECOND > _MOST_DAYS * _DAY:
+        raise ValueError(f"a report is about {_MOST_DAYS} days at most")
+    return days
+
+
+def _moment(text: str, now: int) -> int:
+    days = _DAYS.fullmatch(text)
+    span = int(days[1]) * _DAY * _SECOND if days else go_duration(text)
+    try:
+        found = now - span if span is not None else nanoseconds(_DATE.sub(r"\g<0>T00:00:00Z", text))
+    except NotReadableError:
+        found = -1
+    if found < 0:
+        allowed = "write a span before now like 12h or 30d, or a day like 2026-01-31"
+        raise ValueError(f"{text!r} is no time: {allowed}")
+    return found
 
 
 def days_between(first: str, last: str) -> list[str]:

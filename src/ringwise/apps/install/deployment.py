@@ -396,6 +396,8 @@ def _rights(choices: Choices) -> Iterator[tuple[str | None, str, str, str]]:
         yield VOLCANO_SYSTEM, "ringwise-switches", "switches", "scheduler"
         for namespace in dict.fromkeys((VOLCANO_SYSTEM, own)):
             yield namespace, RESCHEDULING_CONFIG_MAP, "rescheduling", "scheduler"
+            yield namespace, "ringwise-accounting", "accounting", "scheduler"
+            yield namespace, "ringwise-accounting-writer", "accountingWriter", "scheduler"
         yield MINDX_DL, RESCHEDULING_CONFIG_MAP, "rescheduleRecords", "scheduler"
         if choices.with_reset_config:
             yield None, "ringwise-reset-config", "resetConfig", "scheduler"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -34,6 +34,7 @@ from ringwise.messages.move_plan import plain_plan
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.state.model import Pod
 from ringwise.views.cluster import ClusterObjects, JobView, job_views
+from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.cluster import StatusFields
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.maintenance import DrainPlanDocument
@@ -41,6 +42,7 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
 from ringwise.views.lists import Listing
 from ringwise.views.place import place_document
+from ringwise.views.report import days_asked, report_document
 from ringwise.views.story import story_document
 
 Parameters = Mapping[str, Any]
@@ -104,6 +106,16 @@ class LabAnswers(ClusterAnswers):
         table, without = without_many_waiting(live.cluster.table)
         with copy_of(table, live.now, live.settings) as copy:
             return plan_document(found, plan_drain(copy, found.nodes, at=start, without=without))
+
+    def report(self, since: str, until: str, by: str) -> ReportDocument:
+        """Every turn is in the documents before a query is answered."""
+        if by not in get_args(GroupBy):
+            raise UnknownNameError(f"there is no report by {by}; known are {', '.join(get_args(GroupBy))}")
+        try:
+            days = days_asked(since, until, self.now)
+        except ValueError as error:
+            raise UnknownNameError(str(error)) from None
+        return report_document(self.live.accounts.read(), *days, cast("GroupBy", by), self.now)
 
     def drain_question(self, target: str, *, force: bool) -> dict[str, Any]:
         """What a drain would do to jobs. Raises UnknownTargetError."""
@@ -270,6 +282,9 @@ QUERIES: dict[str, Query] = {
         parameters.get("job"), parameters.get("namespace")
     ),
     "moves": _moves,
+    "report": lambda answers, parameters: answers.report(
+        str(parameters.get("since")), str(parameters.get("until") or ""), str(parameters.get("by"))
+    ),
     "top": lambda answers, _parameters: answers.top(),
     "why": _why,
     "story": lambda answers, parameters: answers.story(

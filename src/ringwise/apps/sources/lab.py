@@ -9,6 +9,7 @@ from ringwise import __version__
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
 from ringwise.manifests.bundle import Bundle
+from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.cluster import (
     ChipsDocument,
     JobDocument,
@@ -117,6 +118,10 @@ class LabSource:
 
     def topology(self) -> TopologyDocument:
         document: TopologyDocument = self._ask("topology")
+        return document
+
+    def report(self, since: str, until: str, by: GroupBy) -> ReportDocument:
+        document: ReportDocument = self._ask("report", since=since, until=until, by=by)
         return document
 
     # -- what-if

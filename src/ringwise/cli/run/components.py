@@ -222,6 +222,12 @@ _cluster_options = with_options(
     show_default=True,
     help="With --journal: how many files are kept.",
 )
+@click.option(
+    "--accounting",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="Keep the documents for `ringwise report` in this folder, not in ConfigMaps.",
+)
 @with_options(WEB)
 def scheduler(journal_size: int, **options: Any) -> None:
     """Run the scheduler on a Kubernetes cluster."""

@@ -17,6 +17,7 @@ from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
 from ringwise.kube.watch.malformed import MalformedObjects
 from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
+from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
 from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Creations, Executor
@@ -84,6 +85,8 @@ class RunnerSettings:
     registry: Registry = BUILT_IN
     #: Gets the reasons that another scheduler wrote into conditions; None: they are not read.
     written: WrittenReasons | None = None
+    #: Where accounting documents are kept; None: in ConfigMaps.
+    accounts: AccountStore | None = None
 
 
 class LeaderTerm:
@@ -123,6 +126,11 @@ class LeaderTerm:
             loop_is_idle=loop_idle_event(),
         )
         self._config_maps = OwnConfigMaps(self._writer, settings.namespace)
+        #: None: nothing is decided, or written, here.
+        self._accounts: AccountKeeper | None = None
+        if not settings.jobs_only and not settings.read_only:
+            store = settings.accounts or ConfigMapAccounts(self._config_maps, self._retrier)
+            self._accounts = AccountKeeper(store, clock)
         self._status: StatusWriter | None = None
         #: None: a read-only component executes nothing.
         self._sink = None if settings.read_only else self._executor()
@@ -185,6 +193,15 @@ class LeaderTerm:
         )
         self.core.put([read])
 
+    async def read_accounts(self) -> None:
+        """What the previous leader accounted for. Without it this term accounts for nothing."""
+        if self._accounts is None:
+            return
+        try:
+            self.core.put([await self._accounts.read()])
+        except (GivenUpError, OSError) as error:
+            _LOG.error("accounting documents cannot be read; nothing is accounted for", why=str(error))
+
     async def _read_own(self, namespace: str, name: str) -> Mapping[str, str]:
         """Nothing is decided while the server cannot be reached; what it refuses counts as missing."""
         found: dict[str, str] = {}
@@ -204,6 +221,8 @@ class LeaderTerm:
             self.malformed.listen(self._status.events.malformed)
         if self._job_commands is not None:
             self._job_commands.lead()
+        if self._accounts is not None:
+            self._accounts.lead()
         if not self._settings.jobs_only and not self._settings.read_only:
             self._first_work.add(
                 "default queues", [partial(create_default_queues, self._writer, self._retrier)]
@@ -215,6 +234,8 @@ class LeaderTerm:
         if self._job_commands is not None:
             await self._job_commands.stop()
         await self._first_work.stop()
+        if self._accounts is not None:
+            await self._accounts.stop()
         if self._sink is not None:
             await self._sink.stop()
 
@@ -278,6 +299,7 @@ class LeaderTerm:
             config_maps=self._config_maps,
             namespaces=namespaces,
             creations=creations,
+            on_account=lambda command: self._accounts.apply(command) if self._accounts else None,
         )
 
     def _set_aside(self, command: SetAside) -> None:

@@ -206,6 +206,8 @@ class Runner:
                 return
         if not await finished_before(term.read_rescheduling(), ends):
             return
+        if not await finished_before(term.read_accounts(), ends):
+            return
         term.lead()
         self.deciding.set()
         _LOG.info("deciding")

@@ -38,6 +38,7 @@ from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.config_maps.rejections import write_rejections
 from ringwise.manifests.text.quantities import rfc3339, written
+from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import (
     AnnotatePod,
     Bind,
@@ -149,12 +150,14 @@ class Executor:
         config_maps: OwnConfigMaps | None = None,
         namespaces: TerminatingNamespaces | None = None,
         creations: Creations | None = None,
+        on_account: Callable[[AccountCommand], object] = lambda command: None,
     ) -> None:
         self._creations = creations or Creations()
         #: The phase of each vcjob that was sent last.
         self._phases: dict[str, str] = {}
         self._on_set_aside = on_set_aside
         self._on_held_up = on_held_up
+        self._on_account = on_account
         self._client = client
         self._binder = binder
         self._status = status
@@ -196,6 +199,8 @@ class Executor:
                     self._record_queue_event(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
+                case _ if isinstance(command, AccountCommand):
+                    self._on_account(command)
                 case CreateGroup() if _is_of_lone_pod(command.group):
                     key = f"create PodGroup {command.group.key}"
                     self._status.updates.put(key, partial(self._create_group, command.group))

@@ -44,6 +44,10 @@ class OwnConfigMaps:
 
     async def read(self, namespace: str, name: str) -> dict[str, str]:
         """Its data; empty where there is none. Other errors than a missing object are raised."""
+        return await self.find(namespace, name) or {}
+
+    async def find(self, namespace: str, name: str) -> dict[str, str] | None:
+        """The same; None where there is no such ConfigMap."""
         for place in dict.fromkeys((namespace, self._namespace)):
             try:
                 found = await self._client.get(CONFIG_MAPS, place, name, ConfigMapWire)
@@ -52,4 +56,4 @@ class OwnConfigMaps:
                     raise
                 continue
             return {key: value for key, value in (found.data or {}).items() if value}
-        return {}
+        return None

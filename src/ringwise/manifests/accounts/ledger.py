@@ -41,6 +41,8 @@ _SECOND = 1_000_000_000
 _DAY = 86_400
 #: ConfigMaps in all; parts of a day there, and in a folder.
 CONFIG_MAPS, PARTS_OF_CONFIG_MAPS, PARTS_OF_FOLDER = 64, 8, 128
+#: Names of documents where they are ConfigMaps.
+SLOTS = tuple(f"{number:02}" for number in range(CONFIG_MAPS))
 #: A part is not begun to be filled further: what is in it grows.
 _FULL = MAX_BYTES * 3 // 4
 #: A guess for the bytes of a job that was not written yet.
@@ -460,7 +462,7 @@ class Ledger:
         used = {name for past in self._past.values() for name in past.names}
         used |= {one.name for other in self._days for one in other.parts} | set(self.foreign)
         written: list[tuple[str, str]] = []
-        free = next((name for name in _SLOTS if name not in used), "")
+        free = next((name for name in SLOTS if name not in used), "")
         while not free and self._past:
             oldest = next((name for name in sorted(self._past) if self._past[name].whole), "")
             if oldest:
@@ -527,9 +529,6 @@ class Ledger:
             size += len(texts[who])
         document.merged = part.merged
         return document_text(document, [*_spaces(part.spaces), *texts.values()])
-
-
-_SLOTS = tuple(f"{number:02}" for number in range(CONFIG_MAPS))
 
 
 def current_parts(found: list[tuple[str, AccountDocument]]) -> list[tuple[str, AccountDocument]]:

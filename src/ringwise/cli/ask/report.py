@@ -1,0 +1,167 @@
+"""`ringwise report`: what jobs held, lost and waited for, from the accounting documents."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from ringwise.cli.ask.queries import (
+    asks_clusters,
+    cluster_options,
+    find_cluster,
+    lab_client,
+    lab_option,
+    show,
+    talking_to_cluster,
+)
+from ringwise.cli.output import OF_CLUSTER, complain, schema_version_option, stop, with_options
+from ringwise.wellknown import VOLCANO_SYSTEM
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.views.documents.accounting import GroupBy, ReportDocument
+
+
+@click.command("report")
+@click.option(
+    "--since",
+    default="7d",
+    show_default=True,
+    help="A span before now like 12h or 30d, or a day like 2026-01-31; whole UTC days.",
+)
+@click.option("--until", default="", help="The same, for the last day.  [default: today]")
+@click.option(
+    "--by",
+    type=click.Choice(["queue", "namespace", "user", "job", "board"]),
+    default="queue",
+    show_default=True,
+    help="What a row is about.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "yaml", "csv"]),
+    default="table",
+    show_default=True,
+    help="Output format.",
+)
+@schema_version_option
+@click.option(
+    "--accounting",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIRECTORY",
+    help="The folder that the scheduler was given with --accounting.",
+)
+@with_options((lab_option, *cluster_options))
+@click.option(
+    "-n",
+    "--namespace",
+    help=f"Of the ConfigMaps of a cluster's scheduler.  [default: {VOLCANO_SYSTEM}]",
+)
+def report_command(
+    since: str, until: str, by: str, output: str, accounting: Path | None, **options: Any
+) -> None:
+    """Show chip-hours held and lost, waiting time, starts and failures."""
+    document = _ask(since, until, cast("GroupBy", by), accounting, options)
+    complain(*_notes(document))
+    if output == "csv":
+        click.echo(_csv(document), nl=False)
+        return
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.report import draw_report
+
+        draw_report(console, document)
+
+    show(document, output, draw)
+
+
+def _ask(
+    since: str, until: str, by: GroupBy, accounting: Path | None, options: dict[str, Any]
+) -> ReportDocument:
+    lab, cluster = options.get("lab"), any(options.get(name) for name in ("kubeconfig", "context"))
+    if accounting is not None:
+        if lab is not None or cluster:
+            raise stop("ringwise: --accounting names a folder: give no --lab, --kubeconfig or --context")
+        return _of_folder(accounting, since, until, by)
+    if lab is not None and cluster:
+        raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
+    if cluster or (lab is None and asks_clusters()):
+        click.get_current_context().meta[OF_CLUSTER] = True
+        return _of_cluster(options, since, until, by)
+    if options.get("namespace"):
+        raise stop("ringwise: --namespace goes with a cluster")
+    from ringwise.apps.sources.lab import LabSource
+
+    hint = ", or give --accounting DIRECTORY; kubectl ringwise report asks a cluster"
+    with lab_client(lab, "querying the lab", hint=hint) as client:
+        return LabSource(client).report(since, until, by)
+
+
+def _of_folder(folder: Path, since: str, until: str, by: GroupBy) -> ReportDocument:
+    from ringwise.apps.accounting import AccountFolder
+    from ringwise.views.report import days_asked, report_document
+
+    if not folder.is_dir():
+        raise stop(f"ringwise: {folder} is no folder")
+    try:
+        days = days_asked(since, until, time.time_ns())
+    except ValueError as error:
+        raise stop(f"ringwise: {error}") from None
+    return report_document(AccountFolder(folder).read(), *days, by)
+
+
+def _of_cluster(options: dict[str, Any], since: str, until: str, by: GroupBy) -> ReportDocument:
+    from ringwise.apps.live_accounts import read_accounts
+    from ringwise.views.report import days_asked, report_document
+
+    namespace = options.get("namespace") or VOLCANO_SYSTEM
+    hint = "docs/rbac.md says how a user gets the right to read them"
+    with talking_to_cluster(hint):
+        days = days_asked(since, until, time.time_ns())
+        documents = read_accounts(find_cluster(options), namespace)
+    return report_document(documents, *days, by)
+
+
+def _notes(document: ReportDocument) -> list[str]:
+    return [f"left out: {line}" for line in document["unreadable"]]
+
+
+#: Names of a row, as far as it has them.
+_NAMES = ("queue", "namespace", "user", "verified", "job", "uid", "board")
+_AMOUNTS = (
+    "held_chip_hours",
+    "uncertain_chip_hours",
+    "waited_hours",
+    "uncertain_waited_hours",
+    "starts",
+    "failures",
+    "clamped",
+)
+
+
+def _csv(document: ReportDocument) -> str:
+    """One line for each row, and a column for each cause of loss that occurs."""
+    rows = cast("list[dict[str, Any]]", document["rows"])
+    causes = sorted({cause for row in rows for cause in row["lost_chip_hours"]})
+    names = [name for name in _NAMES if any(row[name] is not None for row in rows)] or [document["by"]]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*names, *_AMOUNTS, *(f"lost_to_{cause}_chip_hours" for cause in causes)])
+    for row in rows:
+        lost = [row["lost_chip_hours"].get(cause, 0.0) for cause in causes]
+        writer.writerow([*(_plain(row[name]) for name in names), *(row[name] for name in _AMOUNTS), *lost])
+    return text.getvalue()
+
+
+def _plain(value: object) -> object:
+    """A spreadsheet computes what begins like a formula: a name must not."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value

@@ -1,0 +1,105 @@
+"""The report of accounting as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringwise.cli.drawing.lines import print_lines
+from ringwise.cli.drawing.tables import Column, Table
+from ringwise.durations import time_text
+from ringwise.grammar import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ringwise.views.documents.accounting import AmountFields, ReportDocument, ReportRowFields
+
+_NONE = "-"
+
+
+def draw_report(console: Console, document: ReportDocument) -> None:
+    days = document["days"]
+    span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    until = f", until {time_text(document['now'])}" if document["now"] else ""
+    print_lines(console, f"chip-hours of {span} (UTC){until}")
+    rows = document["rows"]
+    if not rows:
+        print_lines(console, "nothing is accounted for on these days")
+    else:
+        _table(document).print(console)
+    for remark in _remarks(document):
+        print_lines(console, remark)
+
+
+def _table(document: ReportDocument) -> Table:
+    by = document["by"]
+    names = {"job": "JOB", "user": "USER"}
+    columns = [Column(names.get(by, by.upper()))]
+    if by == "job":
+        columns.append(Column("USER", moves=True))
+    columns += [
+        Column("HELD", right=True),
+        Column("LOST", right=True),
+        Column("WAITED", right=True),
+        Column("STARTS", right=True),
+        Column("FAILED", right=True),
+    ]
+    table = Table(columns, gap=2)
+    for row in document["rows"]:
+        user = [_user(row)] if by == "job" else []
+        table.add(_name(row, by), *user, *_cells(row))
+    if len(document["rows"]) > 1:
+        table.add("total", *([""] if by == "job" else []), *_cells(document["total"]))
+    return table
+
+
+def _name(row: ReportRowFields, by: str) -> str:
+    match by:
+        case "job":
+            return f"{row['namespace']}/{row['job']}" if row["job"] else f"{row['namespace']}/ (merged)"
+        case "user":
+            return _user(row)
+        case "queue":
+            return row["queue"] or _NONE
+        case "namespace":
+            return row["namespace"] or _NONE
+    return row["board"] or "no node"
+
+
+def _user(row: ReportRowFields) -> str:
+    if not row["user"]:
+        return _NONE
+    return row["user"] if row["verified"] else f"{row['user']} (unverified)"
+
+
+def _cells(amounts: AmountFields) -> list[str]:
+    held = f"{amounts['held_chip_hours']:.1f}"
+    uncertain = amounts["uncertain_chip_hours"]
+    return [
+        f"{held} (-{uncertain:.1f})" if uncertain >= 0.05 else held,
+        f"{sum(amounts['lost_chip_hours'].values()):.1f}",
+        f"{amounts['waited_hours']:.1f}h",
+        str(amounts["starts"]),
+        str(amounts["failures"]),
+    ]
+
+
+def _remarks(document: ReportDocument) -> list[str]:
+    remarks = []
+    lost = document["total"]["lost_chip_hours"]
+    if lost:
+        causes = ", ".join(f"{cause} {work:.1f}" for cause, work in lost.items())
+        remarks.append(f"lost to: {causes}")
+    if document["total"]["uncertain_chip_hours"] >= 0.05:
+        remarks.append("(-N): of these nobody saw when the pods ended; at most N of them were not held")
+    remarks += [
+        f"no scheduler wrote from {time_text(gap['since'])} to {time_text(gap['until'])}: pods that came and "
+        "went then are missing"
+        for gap in document["gaps"]
+    ]
+    if document["merged_jobs"]:
+        remarks.append(f"{counted(document['merged_jobs'], 'job')} merged into rows of their namespaces")
+    given_up = document["given_up_before"]
+    if given_up:
+        remarks.append(f"documents of days before {given_up} were given up for want of room")
+    return remarks

@@ -1,0 +1,121 @@
+"""Accounting documents on Kubernetes: read when this replica begins to lead, written at most once a minute.
+
+Where they are kept is a store's matter: the ConfigMaps of the scheduler, or a folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from ringwise.kube.write.own_config_maps import OwnConfigMaps
+from ringwise.kubeclient.clock import Clock
+from ringwise.kubeclient.retry import GivenUpError, Retrier
+from ringwise.log import Logger
+from ringwise.manifests.accounts.ledger import SLOTS, Ledger
+from ringwise.messages.accounting import AccountCommand
+from ringwise.messages.events import AccountsRead
+from ringwise.wellknown import ACCOUNTING_CONFIG_MAPS, ACCOUNTING_KEY, VOLCANO_SYSTEM
+
+_LOG = Logger()
+#: Seconds between two writes.
+INTERVAL = 60.0
+#: Requests at the same time; seconds that the last write of a term may take.
+_TOGETHER, _LAST = 8, 5.0
+_ATTEMPTS = 3
+
+
+class AccountStore(Protocol):
+    #: Whether there may be 64 documents at most.
+    limited: bool
+
+    async def read(self) -> Sequence[tuple[str, str]]:
+        """Names and texts; the text of what is there and is no document is empty."""
+
+    async def write(self, name: str, text: str) -> None:
+        """Raises GivenUpError and OSError."""
+
+
+class ConfigMapAccounts:
+    limited = True
+
+    def __init__(self, config_maps: OwnConfigMaps, retrier: Retrier) -> None:
+        self._config_maps = config_maps
+        self._retrier = retrier
+
+    async def read(self) -> list[tuple[str, str]]:
+        found: dict[str, str] = {}
+        for start in range(0, len(SLOTS), _TOGETHER):
+            names = SLOTS[start : start + _TOGETHER]
+            await asyncio.gather(*(self._retrier.run(partial(self._read_one, one, found)) for one in names))
+        return sorted(found.items())
+
+    async def _read_one(self, slot: str, found: dict[str, str]) -> None:
+        data = await self._config_maps.find(VOLCANO_SYSTEM, f"{ACCOUNTING_CONFIG_MAPS}{slot}")
+        if data is not None:
+            found[slot] = data.get(ACCOUNTING_KEY, "")
+
+    async def write(self, name: str, text: str) -> None:
+        config_map = f"{ACCOUNTING_CONFIG_MAPS}{name}"
+        write = partial(self._config_maps.write, VOLCANO_SYSTEM, config_map, {ACCOUNTING_KEY: text})
+        await self._retrier.run(write, _ATTEMPTS)
+
+
+class AccountKeeper:
+    """One term: adds up what the scheduler tells, and writes it."""
+
+    def __init__(self, store: AccountStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._ledger = Ledger(limited=store.limited)
+        self._is_read = False
+        self._writing: asyncio.Task[None] | None = None
+        #: What was said last about a document that could not be written.
+        self._said: dict[str, str] = {}
+
+    async def read(self) -> AccountsRead:
+        """What was written before. Raises GivenUpError and OSError where it cannot be read."""
+        self._ledger.read(await self._store.read(), self._clock.now())
+        self._is_read = True
+        for name, why in self._ledger.foreign.items():
+            _LOG.warning("accounting document is left alone", document=name, why=why)
+        return self._ledger.known()
+
+    def apply(self, command: AccountCommand) -> None:
+        if self._is_read:
+            self._ledger.apply(command, self._clock.now())
+
+    def lead(self) -> None:
+        if self._is_read:
+            self._writing = asyncio.create_task(self._keep_writing(), name="accounting")
+
+    async def _keep_writing(self) -> None:
+        while True:
+            await self._clock.sleep(INTERVAL)
+            await self.write()
+
+    async def write(self) -> None:
+        """What changed. Others are written although one cannot be."""
+        for name, text in self._ledger.due(self._clock.now()):
+            try:
+                await self._store.write(name, text)
+                self._said.pop(name, None)
+            except (GivenUpError, OSError) as error:
+                self._ledger.failed([name])
+                if self._said.get(name) != str(error):
+                    self._said[name] = str(error)
+                    _LOG.warning("accounting document is not written", document=name, why=str(error))
+
+    async def stop(self) -> None:
+        """The end of the term: what is not written yet is, if it still may be."""
+        if self._writing is None:
+            return
+        self._writing.cancel()
+        await asyncio.gather(self._writing, return_exceptions=True)
+        self._writing = None
+        try:
+            await asyncio.wait_for(self.write(), _LAST)
+        except TimeoutError:
+            _LOG.warning("the last accounting documents are not written: the server does not answer")
