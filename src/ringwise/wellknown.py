@@ -445,6 +445,8 @@ ACCOUNTING_KEY = "accounting.json"
 COOL_DOWNS_KEY = "cool-downs.json"
 #: Plans of moves that are carried out, and how the last ones ended (rule M1).
 MOVES_KEY = "moves.json"
+#: Its data key with since when jobs run whose queue has a longest run time, and when they were warned.
+RUN_TIMES_KEY = "run-times.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

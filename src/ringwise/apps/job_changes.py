@@ -29,6 +29,7 @@ from ringwise.apps.suspension import (
 )
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.readers import JobReader
+from ringwise.kube.write.job_commands import job_command
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.clock import Clock, RealClock
 from ringwise.kubeclient.config import Access
@@ -51,7 +52,6 @@ from ringwise.state.model import DEFAULT_QUEUE
 from ringwise.state.vcjob import SUSPENDED, VcJob
 from ringwise.topology.nearest import did_you_mean
 from ringwise.views.documents.changes import JobChangeDocument
-from ringwise.wellknown import BATCH_API
 
 Object = dict[str, Any]
 _NAMED = page_reader(NamedObject)
@@ -251,26 +251,7 @@ class JobChanges:
         return change
 
     async def _ask(self, job: VcJob, action: str, message: str) -> Object:
-        target = {
-            "apiVersion": BATCH_API,
-            "kind": VCJOBS.kind,
-            "name": job.name,
-            "uid": job.uid,
-            "controller": True,
-            "blockOwnerDeletion": False,
-        }
-        body = {
-            "apiVersion": JOB_COMMANDS.version,
-            "kind": JOB_COMMANDS.kind,
-            "metadata": {
-                "generateName": f"{job.name}-{action.lower()}-",
-                "namespace": self._namespace,
-                "ownerReferences": [target],
-            },
-            "action": action,
-            "target": target,
-            "message": message,
-        }
+        body = job_command(self._namespace, job.name, job.uid, action, message)
         answer = await self._client.create(JOB_COMMANDS, self._namespace, body)
         return dict(msgspec.json.decode(answer))
 

@@ -10,8 +10,8 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.objects import TableWatch
 from ringwise.embed.records import events_of
 from ringwise.grammar import counted
-from ringwise.messages.commands import Command
-from ringwise.messages.events import Event, ReschedulingRead
+from ringwise.messages.commands import AskJob, Command
+from ringwise.messages.events import Event, JobCommand, ReschedulingRead
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
@@ -22,6 +22,7 @@ from ringwise.wellknown import (
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
     RESCHEDULING_KEY,
+    RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
 
@@ -139,7 +140,10 @@ class EmbeddedLoop:
         for command in commands:
             name = type(command).__name__
             self.done[name] = self.done.get(name, 0) + 1
-            self._for_scheduler_only += self.cluster.apply(command)
+            if isinstance(command, AskJob):
+                self.inject(JobCommand(command.key, command.action, command.message))
+            else:
+                self._for_scheduler_only += self.cluster.apply(command)
 
 
 def _written(cluster: EmbeddedCluster) -> list[Event]:
@@ -155,6 +159,7 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     nodes = cluster.published(VOLCANO_SYSTEM, FAULT_NODES_CONFIG_MAP, FAULT_NODE_KEY)
     cool_downs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
     moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
-    if not (document or records or nodes or cool_downs or moves):
+    runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
+    if not (document or records or nodes or cool_downs or moves or runs):
         return []
-    return [ReschedulingRead(document, records, cool_downs, nodes, moves)]
+    return [ReschedulingRead(document, records, cool_downs, nodes, moves, runs)]

@@ -213,6 +213,17 @@ class Settings:
             "admission policy guards them (guarded); then `huawei.com/AscendReal` alone names a pod's chips",
         )
     )
+    run_time_warning: int = _setting(
+        integer(
+            "run-time-warning",
+            600,
+            "how long before the end of its queue's longest run time a job is warned; nobody is ended sooner "
+            "after his warning",
+            minimum=1,
+            maximum=7 * _DAY,
+            unit="seconds",
+        )
+    )
     user_annotation: Literal["open", "guarded"] = _setting(
         choice(
             "user-annotation",

@@ -75,6 +75,10 @@ class LimitTable:
         self.may_burst: frozenset[str] = frozenset()
         #: Whether a job was tried and waits to start. Set by who knows the jobs.
         self.is_waiting: Callable[[Job], bool] = lambda job: False
+        #: When a running job ends at the latest, and how long one of a queue runs that starts now, where the
+        #: queue has a longest run time. Set by who ends them.
+        self.end_of: Callable[[Job, int], int | None] = lambda job, now: None
+        self.longest: Callable[[str], int | None] = lambda queue: None
         self._kept: tuple[int, dict[Scope, tuple[int, int]]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------

@@ -355,6 +355,16 @@ class RecordQueueEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class AskJob:
+    """Ask the controller of a vcjob, Volcano's or ours, to end it or to start it over: a Command."""
+
+    key: str
+    uid: str
+    action: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteJob:
     """Its `ttlSecondsAfterFinished` has passed."""
 
@@ -382,6 +392,7 @@ Command = (
     | RecordVcJobEvent
     | UpdateQueue
     | RecordQueueEvent
+    | AskJob
     | DeleteJob
     | AccountCommand
 )

@@ -229,6 +229,8 @@ class ReschedulingRead(Event):
     fault_nodes: str = ""
     #: M1: plans of moves.
     moves: str = ""
+    #: Since when jobs run whose queue has a longest run time.
+    run_times: str = ""
 
     @property
     def about(self) -> tuple[str, str]:

@@ -168,6 +168,14 @@ class SchedulerView:
         """What is wrong with a job before any plugin is asked."""
         return self._book.refusal(job)
 
+    def run_time_end(self, job: Job, now: int) -> int | None:
+        """When a running job ends at the latest, by the longest run time of its queue."""
+        return self._book.limits.end_of(job, now)
+
+    def longest_run_time(self, job: Job) -> int | None:
+        """How long the job runs at most if it starts now."""
+        return self._book.limits.longest(job.queue)
+
     @property
     def limits(self) -> LimitTable:
         """Limits of namespaces, queues and users."""

@@ -47,5 +47,5 @@ def lab_dashboard(live: LiveLab, aside: Aside | None = None) -> DashboardServer:
     async def accounts() -> Documents:
         return live.accounts.read()
 
-    answers = SchedulerAnswers(core, journals, aside, accounts)
+    answers = SchedulerAnswers(core, journals, aside, accounts=accounts)
     return DashboardServer(Hub(core, source), answers, Guard())

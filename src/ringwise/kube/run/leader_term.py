@@ -50,6 +50,7 @@ from ringwise.wellknown import (
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
     RESCHEDULING_KEY,
+    RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
 
@@ -190,6 +191,7 @@ class LeaderTerm:
             own.get(COOL_DOWNS_KEY, ""),
             nodes.get(FAULT_NODE_KEY, ""),
             own.get(MOVES_KEY, ""),
+            own.get(RUN_TIMES_KEY, ""),
         )
         self.core.put([read])
 

@@ -15,6 +15,7 @@ from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.disruption_budgets import held_back
 from ringwise.kube.write.event_recorder import ObjectReference
+from ringwise.kube.write.job_commands import job_command
 from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.ordered_work import OrderedWork
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
@@ -41,6 +42,7 @@ from ringwise.manifests.text.quantities import rfc3339, written
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import (
     AnnotatePod,
+    AskJob,
     Bind,
     Command,
     CreateGroup,
@@ -301,6 +303,8 @@ class Executor:
                 return _job_of_config_map(command) or f"{command.namespace}/{command.name}"
             case Evict() | AnnotatePod() | RemoveQueueGate():
                 return f"evict {command.uid}"
+            case AskJob():
+                return f"ask {command.key}"
         return current
 
     async def _execute(self, command: Command) -> None:
@@ -324,12 +328,25 @@ class Executor:
                 await self._delete(partial(self._delete_group, command.key))
             case DeleteJob():
                 await self._delete_job(command.key)
+            case AskJob():
+                await self._delete(partial(self._ask_job, command))
             case UpdateQueue():
                 await self._update_queue(command)
             case Evict():
                 await self._evict(command)
             case Publish():
                 await self._publish(command)
+
+    async def _ask_job(self, command: AskJob) -> None:
+        """Its name is the same each time: one that nobody took yet is not made twice."""
+        namespace, _, job = command.key.partition("/")
+        name = f"{job[:200]}-{command.action.lower()}-{command.uid[:8] or 'any'}"
+        body = job_command(namespace, job, command.uid, command.action, command.message, name)
+        try:
+            await self._client.create(JOB_COMMANDS, namespace, body)
+        except ApiError as error:
+            if error.status != 409:
+                raise
 
     # -- queues ----------------------------------------------------------------------------
 

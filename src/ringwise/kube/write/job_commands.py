@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,30 @@ from ringwise.kubeclient.resources import JOB_COMMANDS, QUEUES, VCJOBS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.events import Event, JobCommand, QueueCommand
+from ringwise.wellknown import BATCH_API
+
+
+def job_command(
+    namespace: str, job: str, uid: str, action: str, message: str, name: str = ""
+) -> dict[str, Any]:
+    """A Command for a vcjob; without a name the API server makes one. It goes with the job."""
+    target = {
+        "apiVersion": BATCH_API,
+        "kind": VCJOBS.kind,
+        "name": job,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
+    named = {"name": name} if name else {"generateName": f"{job}-{action.lower()}-"}
+    return {
+        "apiVersion": JOB_COMMANDS.version,
+        "kind": JOB_COMMANDS.kind,
+        "metadata": {**named, "namespace": namespace, "ownerReferences": [target]},
+        "action": action,
+        "target": target,
+        "message": message,
+    }
 
 
 class _Target(msgspec.Struct):

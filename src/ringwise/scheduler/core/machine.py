@@ -49,6 +49,7 @@ from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
+from ringwise.scheduler.core.run_time_limits import RunTimeLimits
 from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
@@ -151,8 +152,9 @@ class Scheduler:
             self._triggers,
             self._assumed,
         )
+        self._run_times = RunTimeLimits(state, self._book, self._configuration, self._assumed)
         self._rescheduling = ReschedulingPublisher(
-            self._faults, self._previous, self._shares, fault_nodes, self._moves
+            self._faults, self._previous, self._shares, fault_nodes, self._moves, self._run_times
         )
         self._awaited = AwaitedObjects()
         self._starts = starts = ExpectedStarts(RunTimes(state, self._book, usage))
@@ -228,6 +230,7 @@ class Scheduler:
                 fault_nodes,
                 fault_times,
                 self._moves,
+                self._run_times,
                 inventory,
                 starts.run_times,
                 StartEstimates(self._book, starts, self._reporter.job_changed, self._rows_changed),

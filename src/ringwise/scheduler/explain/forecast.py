@@ -158,12 +158,18 @@ class _Run:
         return self.earliest == self.latest
 
 
-def _length(view: SchedulerView, job: Job, elapsed: int = 0) -> _Length:
+def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None = None) -> _Length:
+    """`longest`: what its queue allows."""
     if job.expected is not None:
         # When a job ends that runs longer than it said is not known.
-        return _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
-    guess = view.what_if.starts.run_times.guess(job, elapsed)
-    return _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
+        known = _Length(job.expected, job.expected) if job.expected > elapsed else _Length(elapsed, None)
+    else:
+        guess = view.what_if.starts.run_times.guess(job, elapsed)
+        known = _Length(elapsed, None) if guess is None else _Length(*guess, guessed=True)
+    if longest is None or (known.most is not None and known.most <= longest):
+        return known
+    least = min(known.least, longest)
+    return _Length(least, longest, known.guessed and least < longest)
 
 
 def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
@@ -182,7 +188,12 @@ def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
             continue
         # For a job that another scheduler placed: when it was created.
         started = now if job.key in began else job.created if job.started is None else job.started
-        length = _length(view, job, max(0, now - started))
+        if job.key in began:
+            longest = view.longest_run_time(job)
+        else:
+            end = view.run_time_end(job, now)
+            longest = None if end is None else end - started
+        length = _length(view, job, max(0, now - started), longest)
         latest = None if length.most is None else max(now, started + length.most)
         found.append(_Run(job, uids, max(now, started + length.least), latest, length.guessed))
     for uid, placement in view.cluster.pods.items():
@@ -242,7 +253,7 @@ def _is_free(state: ClusterReader, wanted: Allocation) -> bool:
 def _played_with(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[_Run]
 ) -> Mapping[str, ExpectedStart]:
-    lengths = {job.key: _length(view, job) for job in waiting}
+    lengths = {job.key: _length(view, job, 0, view.longest_run_time(job)) for job in waiting}
     known = sum(run.latest is not None for run in runs)
     exact = known == len(runs) and all(length.least == length.most for length in lengths.values())
     exact = exact and all(run.is_exact for run in runs)

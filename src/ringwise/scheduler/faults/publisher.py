@@ -29,12 +29,13 @@ from ringwise.wellknown import (
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
     RESCHEDULING_KEY,
+    RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
 
 
-class KeptPlans(Protocol):
-    """M1: plans of moves, and their reservations."""
+class Kept(Protocol):
+    """What another part keeps: plans of moves and their reservations (M1), since when jobs run."""
 
     changed: bool
 
@@ -52,13 +53,15 @@ class ReschedulingPublisher(Component):
         previous: PreviousPlacements,
         shares: ShareRecords,
         nodes: FaultNodes,
-        moves: KeptPlans,
+        moves: Kept,
+        run_times: Kept,
     ) -> None:
         self._faults = faults
         self._previous = previous
         self._shares = shares
         self._nodes = nodes
         self._moves = moves
+        self._run_times = run_times
         #: Entries of the document for which there was no room when it was written last.
         self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
@@ -81,6 +84,7 @@ class ReschedulingPublisher(Component):
             self._previous.restore(found.placements, now)
             self._shares.restore(found.shares, now)
         self._moves.restore(event.moves, now)
+        self._run_times.restore(event.run_times, now)
         self._faults.find_lost_pods(now)
 
     def changes(self, now: int) -> list[Publish]:
@@ -110,6 +114,9 @@ class ReschedulingPublisher(Component):
         if self._moves.changed:
             self._moves.changed = False
             own[MOVES_KEY] = self._moves.document()
+        if self._run_times.changed:
+            self._run_times.changed = False
+            own[RUN_TIMES_KEY] = self._run_times.document()
         if faults.records.changed:
             faults.records.changed = False
             records[RESCHEDULE_RECORDS_KEY] = faults.records.document()

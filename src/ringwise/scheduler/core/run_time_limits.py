@@ -1,0 +1,301 @@
+"""The longest run time of a queue: jobs are warned, and then ended or requeued.
+
+A job runs from when its first pod got a node until none of them has one. Nobody is ended without a warning
+that is as old as `run-time-warning`: so a limit that is new or was lowered, or a time in which no scheduler
+ran, gives running jobs that time. When each job began and when it was warned is written where tenants cannot
+write (F1): another leader goes on with it.
+
+A vcjob is ended (TerminateJob) or requeued (RestartJob) with a Command, which its controller carries out:
+Volcano's or ours. Pods of others are evicted: their owner, where they have one, creates them again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from ringwise.durations import duration_text, time_text
+from ringwise.framework.job import Job
+from ringwise.messages.commands import (
+    AnnotatePod,
+    AskJob,
+    Command,
+    EvictionCause,
+    RecordJobEvent,
+)
+from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.cluster import ClusterState
+from ringwise.state.limits import REQUEUE
+from ringwise.state.model import Pod
+from ringwise.wellknown import RUN_TIME_ENDS
+
+_SECOND = 1_000_000_000
+#: A job that still runs after this time is asked for again: its controller was away, or a budget forbade it.
+_AGAIN = 60 * _SECOND
+#: Reasons of events.
+WARNED, ENDED = "RunTimeEnds", "RunTimeOver"
+#: Bytes of the document; a ConfigMap holds one MiB, and others share it.
+MAX_DOCUMENT = 128 * 1024
+VERSION = 1
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A job that runs in a queue with a longest run time. Nanoseconds."""
+
+    #: Uid of its PodGroup, or of its only pod: another job may have its name later.
+    uid: str
+    started: int
+    limit: int
+    warned: int | None = None
+    #: When its end was last asked for.
+    asked: int | None = None
+
+
+class RunTimeLimits(Component):
+    name = "run time limits"
+
+    def __init__(
+        self, state: ClusterState, book: JobBook, configuration: ActiveConfiguration, assumed: AssumedPods
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._table = book.limits
+        self._configuration = configuration
+        self._assumed = assumed
+        self._runs: dict[str, Run] = {}
+        #: When something is due for a job.
+        self._due = Deadlines()
+        #: Whether what is written is out of date.
+        self.changed = False
+        self._commands: list[Command] = []
+        #: Queue -> its longest run time, of those that have one.
+        self._limits: dict[str, int] = {}
+        self._table.end_of, self._table.longest = self.end_of, self.longest
+
+    def hears(self) -> Handlers:
+        return {
+            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound), self._job_seen),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            QueueSeen: lambda event, now: self._queue_seen(event.queue.name, now),
+            QueueGone: lambda event, now: self._queue_seen(event.name, now),
+            ConfigurationSeen: lambda event, now: self._see_all(now),
+        }
+
+    def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
+        self._see(event.job, now)
+
+    # -- who runs since when -------------------------------------------------------------------
+
+    def _queue_seen(self, name: str, now: int) -> None:
+        limit = self._table.of_queue(name).longest_run_time
+        if limit == self._limits.get(name):
+            return
+        if limit is None:
+            del self._limits[name]
+        else:
+            self._limits[name] = limit
+        self._see_all(now)
+
+    def _see_all(self, now: int) -> None:
+        for job in self._book.jobs.values() if self._limits or self._runs else ():
+            self._see(job, now)
+
+    def _see(self, job: Job, now: int) -> None:
+        if not self._limits and not self._runs:
+            return
+        limit, run = self._limits.get(job.queue), self._runs.get(job.key)
+        if limit is None or not self._book.usage.holdings.runs(job.key) or not self._book.serves(job):
+            if run is not None:
+                self._withdraw(run, job)
+                self._forget(job.key)
+            return
+        uid = _uid(job)
+        if run is None or run.uid != uid:
+            run = self._runs[job.key] = Run(uid, _started(job, self._placed(job), now), limit)
+            self.changed = True
+        elif run.limit != limit:
+            if limit < run.limit or run.started + limit > now + self._warning:
+                # What it was told does not hold.
+                self._withdraw(run, job)
+            run.limit = limit
+            self.changed = True
+        elif run.warned is not None and run.asked is None:
+            self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
+        self._due.put(job.key, self._next(run))
+
+    def _withdraw(self, run: Run, job: Job) -> None:
+        if run.warned is not None:
+            run.warned = run.asked = None
+            self._commands += [
+                AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (RUN_TIME_ENDS,))
+                for pod in self._placed(job)
+                if RUN_TIME_ENDS in pod.annotations
+            ]
+
+    def _placed(self, job: Job) -> list[Pod]:
+        return [
+            pod
+            for uid, pod in job.pods.items()
+            if self._state.pods[uid].node >= 0 and pod.live and not pod.deleting
+        ]
+
+    def _forget(self, key: str) -> None:
+        if self._runs.pop(key, None) is not None:
+            self._due.drop(key)
+            self.changed = True
+
+    # -- when ----------------------------------------------------------------------------------
+
+    @property
+    def _warning(self) -> int:
+        return self._configuration.settings.run_time_warning * _SECOND
+
+    def _next(self, run: Run) -> int:
+        if run.warned is None:
+            return run.started + run.limit - self._warning
+        return self._end(run) if run.asked is None else run.asked + _AGAIN
+
+    def _end(self, run: Run) -> int:
+        return max(run.started + run.limit, (run.warned or 0) + self._warning)
+
+    def end_of(self, job: Job, now: int) -> int | None:
+        """When a running job ends at the latest; None: no limit."""
+        run = self._runs.get(job.key)
+        if run is None:
+            return None
+        return self._end(run) if run.warned is not None else max(run.started + run.limit, now + self._warning)
+
+    def longest(self, queue: str) -> int | None:
+        """How long a job of the queue that starts now runs at most, in nanoseconds."""
+        limit = self._limits.get(queue)
+        return None if limit is None else max(limit, self._warning)
+
+    def deadline(self) -> int | None:
+        return self._due.first()
+
+    # -- acting --------------------------------------------------------------------------------
+
+    def act(self, now: int) -> list[Command]:
+        commands, self._commands = self._commands, []
+        for key in self._due.take(now):
+            job, run = self._book.jobs.get(key), self._runs.get(key)
+            if job is None or run is None:
+                continue
+            placed = self._placed(job)
+            if not placed:
+                # All of them terminate.
+                self._due.put(key, now + _AGAIN)
+                continue
+            if run.warned is None:
+                run.warned = now
+                commands += self._warn(job, run, placed, now)
+            elif now >= self._end(run):
+                first, run.asked = run.asked is None, now
+                commands += self._end_job(job, run, placed, first)
+            self.changed = True
+            self._due.put(key, self._next(run))
+        return commands
+
+    def _warn(self, job: Job, run: Run, placed: list[Pod], now: int) -> Iterator[Command]:
+        end = self._end(run)
+        message = (
+            f"it is {self._verb(job)} at {time_text(end)}, in {duration_text(end - now)}: the longest run "
+            f"time of queue {job.queue} is {duration_text(run.limit)}"
+        )
+        yield RecordJobEvent.about(job, WARNED, message, warning=True)
+        self._annotate(run, placed)
+        yield from self._commands
+        self._commands = []
+
+    def _annotate(self, run: Run, pods: list[Pod]) -> None:
+        end = time_text(self._end(run))
+        self._commands += [
+            AnnotatePod(pod.uid, pod.namespace, pod.name, {RUN_TIME_ENDS: end})
+            for pod in pods
+            if self._book.is_ours(pod)
+        ]
+
+    def _verb(self, job: Job) -> str:
+        if self._table.of_queue(job.queue).at_end == REQUEUE:
+            return "requeued" if self._may_return(job) else "ended"
+        if self._book.vcjob_of(job) is not None or not self._may_return(job):
+            return "ended"
+        # Whoever creates its pods does so again; nobody asked it to end.
+        return "requeued (what creates its pods cannot be ended)"
+
+    def _may_return(self, job: Job) -> bool:
+        return self._book.vcjob_of(job) is not None or any(pod.owner for pod in job.pods.values())
+
+    def _end_job(self, job: Job, run: Run, placed: list[Pod], first: bool) -> Iterator[Command]:
+        why = f"the longest run time of queue {job.queue}, {duration_text(run.limit)}, is over"
+        if first:
+            yield RecordJobEvent.about(job, ENDED, f"it is {self._verb(job)}: {why}", warning=True)
+        vcjob = self._book.vcjob_of(job)
+        if vcjob is not None:
+            requeue = self._table.of_queue(job.queue).at_end == REQUEUE
+            action = "RestartJob" if requeue else "TerminateJob"
+            yield AskJob(vcjob.key, vcjob.uid, action, why)
+            return
+        for pod in placed:
+            if self._book.is_ours(pod):
+                yield self._assumed.evict(job, pod.uid, why, EvictionCause.LIMIT)
+
+    # -- the next leader (F1) ------------------------------------------------------------------
+
+    def document(self) -> str:
+        """Those that were warned first: of the others the objects say nearly the same."""
+        runs = sorted(self._runs.items(), key=lambda item: (item[1].warned is None, item[0]))
+        parts: list[str] = []
+        room = MAX_DOCUMENT
+        for key, run in runs:
+            text = json.dumps([key, run.uid, run.started, run.limit, run.warned], separators=(",", ":"))
+            room -= len(text) + 1
+            if room < 0:
+                break
+            parts.append(text)
+        return f'{{"version":{VERSION},"runs":[{",".join(parts)}]}}'
+
+    def restore(self, text: str, now: int) -> None:
+        """What cannot be read is as if it were not there: such a job is warned again."""
+        try:
+            found = json.loads(text) if text else {}
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            return
+        for one in found.get("runs") or () if isinstance(found.get("runs"), list) else ():
+            try:
+                key, uid, started, limit, warned = one
+                told = None if warned is None else int(warned)
+                run = Run(str(uid), min(int(started), now), int(limit), told)
+            except (TypeError, ValueError, OverflowError):
+                continue
+            job = self._book.jobs.get(str(key))
+            if job is None or _uid(job) != run.uid or run.limit <= 0:
+                continue
+            if run.warned is not None and not 0 <= run.warned <= now:
+                run.warned = None
+            self._runs[job.key] = run
+            self._see(job, now)
+
+
+def _uid(job: Job) -> str:
+    if job.group is not None:
+        return job.group.uid or job.key
+    return next(iter(job.pods), "")
+
+
+def _started(job: Job, placed: list[Pod], now: int) -> int:
+    """When its first pod got its node; where nobody knows, it begins now."""
+    times = [pod.bound for pod in placed if 0 < pod.bound <= now]
+    if job.started is not None:
+        times.append(job.started)
+    return min(times, default=now)

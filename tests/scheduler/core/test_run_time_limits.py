@@ -1,0 +1,212 @@
+"""The longest run time of a queue: a warning, then the end; never sooner than the warning time after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.commands import (
+    AnnotatePod,
+    AskJob,
+    Evict,
+    EvictionCause,
+    Publish,
+    RecordJobEvent,
+)
+from ringwise.scheduler.explain.forecast import estimates
+from ringwise.state.model import Owner, Queue
+from ringwise.state.vcjob import VcJob
+from tests.scheduler.rig import SECOND, Rig
+
+MINUTE = 60
+WARNING = 600
+OWNER = Owner("Job", "train", "uid-1", api="batch.volcano.sh/v1alpha1")
+
+
+def limit(made: Rig, text: str | None, at_end: str | None = None, name: str = "default") -> None:
+    annotations = {} if text is None else {"ringwise.io/longest-run-time": text}
+    if at_end is not None:
+        annotations["ringwise.io/at-run-time-end"] = at_end
+    made.tell(ev.QueueSeen(Queue(name, created=1, annotations=annotations)))
+
+
+def running(text: str | None = "1h", at_end: str | None = None, **job: Any) -> Rig:
+    made = Rig(2)
+    limit(made, text, at_end)
+    made.submit("train", chips=8, **job)
+    made.run()
+    assert made.nodes_of("train")
+    return made
+
+
+def told(made: Rig, reason: str) -> list[str]:
+    return [one.message for one in made.commands if isinstance(one, RecordJobEvent) and one.reason == reason]
+
+
+def carry_annotations_out(made: Rig) -> None:
+    for command in made.commands:
+        if isinstance(command, AnnotatePod) and command.pod in made.pods:
+            pod = made.pods[command.pod]
+            kept = {key: value for key, value in pod.annotations.items() if key not in command.remove}
+            made.change(command.pod, annotations={**kept, **command.annotations})
+    made.run()
+
+
+def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
+    made = running()
+    made.step(50 * MINUTE - 1)
+    assert told(made, "RunTimeEnds") == []
+    made.step(1)
+    assert told(made, "RunTimeEnds") == [
+        "it is ended at 1970-01-01T01:16:40Z, in 10 min: the longest run time of queue default is 1 h"
+    ]
+    carry_annotations_out(made)
+    assert made.pods["train-0"].annotations["ringwise.io/run-time-ends"] == "1970-01-01T01:16:40Z"
+    made.step(10 * MINUTE - 1)
+    assert made.evictions() == []
+    made.step(1)
+    assert made.evictions() == ["train-0"]
+    assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
+    assert told(made, "RunTimeOver") == ["it is ended: the longest run time of queue default, 1 h, is over"]
+
+
+@pytest.mark.parametrize(("at_end", "action"), [(None, "TerminateJob"), ("requeue", "RestartJob")])
+def test_a_vcjob_is_ended_or_requeued_by_a_command(at_end: str | None, action: str) -> None:
+    made = Rig(2)
+    limit(made, "1h", at_end)
+    made.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-1", min_available=1)))
+    made.submit("train", chips=8, owner=OWNER)
+    made.run()
+    assert made.nodes_of("train")
+    made.step(50 * MINUTE)
+    made.step(10 * MINUTE)
+    asked = [one for one in made.commands if isinstance(one, AskJob)]
+    assert [(one.key, one.uid, one.action) for one in asked] == [("default/train", "uid-1", action)]
+    assert made.evictions() == []
+    # Nobody took it.
+    made.step(59)
+    made.step(1)
+    assert len([one for one in made.commands if isinstance(one, AskJob)]) == 2
+    assert len(told(made, "RunTimeOver")) == 1
+
+
+def test_a_limit_that_is_new_or_lowered_gives_running_jobs_the_warning_time() -> None:
+    made = running(None)
+    made.step(5 * 3600)
+    limit(made, "1h")
+    made.step()
+    assert len(told(made, "RunTimeEnds")) == 1
+    made.step(WARNING - 1)
+    assert made.evictions() == []
+    limit(made, "30m")
+    made.step()
+    assert len(told(made, "RunTimeEnds")) == 2
+    made.step(WARNING - 1)
+    assert made.evictions() == []
+    made.step(1)
+    assert made.evictions() == ["train-0"]
+
+
+def test_a_limit_that_is_raised_or_removed_takes_the_warning_back() -> None:
+    made = running()
+    made.step(50 * MINUTE)
+    carry_annotations_out(made)
+    limit(made, "10h")
+    made.run()
+    carry_annotations_out(made)
+    assert "ringwise.io/run-time-ends" not in made.pods["train-0"].annotations
+    made.step(2 * 3600)
+    assert made.evictions() == []
+    limit(made, None)
+    made.step(20 * 3600)
+    assert made.evictions() == []
+
+
+def _next_leader(made: Rig) -> None:
+    """Another scheduler that reads the objects and what the leader before wrote."""
+    written: dict[str, str] = {}
+    for command in made.commands:
+        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
+            written |= command.data
+    told_before = [event for batch, _, _ in made.history for event in batch]
+    known = [event for event in told_before if isinstance(event, ev.NodeSeen | ev.QueueSeen)]
+    made.machine = new_scheduler(made.machine.view.configuration)
+    made.machine.handle(known, made.now, ev.Decide.NOTHING)
+    made.tell(
+        *[ev.PodGroupSeen(group) for group in made.groups.values()],
+        *[ev.PodSeen(pod) for pod in made.pods.values()],
+        ev.ReschedulingRead(run_times=written.get("run-times.json", "")),
+    )
+    made.step()
+
+
+def test_another_leader_neither_shortens_nor_forgets() -> None:
+    made = running()
+    made.step(40 * MINUTE)
+    _next_leader(made)
+    made.step(10 * MINUTE - 1)
+    assert told(made, "RunTimeEnds") == []
+    made.step(1)
+    assert len(told(made, "RunTimeEnds")) == 1
+    _next_leader(made)
+    assert len(told(made, "RunTimeEnds")) == 1
+    made.step(WARNING - 1)
+    assert made.evictions() == []
+    made.step(1)
+    assert made.evictions() == ["train-0"]
+
+
+def test_time_without_a_leader_shortens_no_warning() -> None:
+    made = running()
+    made.step(10 * MINUTE)
+    made.now += 5 * 3600 * SECOND
+    _next_leader(made)
+    assert len(told(made, "RunTimeEnds")) == 1
+    assert made.evictions() == []
+    made.step(WARNING)
+    assert made.evictions() == ["train-0"]
+
+
+def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
+    for text in ("{", "[]", '{"version":1,"runs":[1,["a"],["default/train","x","y",1,2]]}', '{"version":9}'):
+        made = running()
+        made.tell(ev.ReschedulingRead(run_times=text))
+        made.step()
+        made.step(50 * MINUTE)
+        assert len(told(made, "RunTimeEnds")) == 1
+
+
+def test_an_estimate_is_exact_by_the_longest_run_time() -> None:
+    made = Rig(1)
+    limit(made, "1h")
+    made.submit("train", chips=8)
+    made.run()
+    made.submit("next", chips=8)
+    made.run()
+    start = estimates(made.machine.view, made.now)["default/next"]
+    assert start.latest == made.now + 3600 * SECOND
+
+
+def test_a_shorter_expected_duration_counts() -> None:
+    made = Rig(1)
+    limit(made, "1h")
+    made.submit("train", chips=8, expected="20m")
+    made.run()
+    made.submit("next", chips=8)
+    made.run()
+    start = estimates(made.machine.view, made.now)["default/next"]
+    assert start.latest == made.now + 1200 * SECOND
+
+
+def test_a_job_that_says_it_runs_longer_is_taken_to_end_with_its_queues_time() -> None:
+    made = Rig(1)
+    limit(made, "1h")
+    made.submit("train", chips=8, expected="100d")
+    made.run()
+    made.submit("next", chips=8)
+    made.run()
+    start = estimates(made.machine.view, made.now)["default/next"]
+    assert (start.earliest, start.latest) == (made.now + 3600 * SECOND, made.now + 3600 * SECOND)
