@@ -58,6 +58,7 @@ from tests.framework.settings_by_name import value_of
         ("move-again-after", 86_400),
         ("restart-cost", 600),
         ("owned-annotations", "open"),
+        ("run-time-warning", 600),
         ("user-annotation", "open"),
         ("user-label", ""),
         ("visible-devices", "refused"),
@@ -79,7 +80,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 34
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 35
 
 
 @pytest.mark.parametrize(

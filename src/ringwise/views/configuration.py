@@ -12,7 +12,7 @@ def configuration_document(check: ConfigurationCheck) -> ConfigurationDocument:
         "schema": "ringwise.io/configuration/v1",
         "version": 1,
         "file": check.origin,
-        "loads": check.configuration is not None,
+        "loads": check.loads,
         "warnings": check.count("warning"),
         "errors": check.count("error"),
         "lines": [

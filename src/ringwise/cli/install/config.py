@@ -31,8 +31,9 @@ def config() -> None:
 def check(file: str, output: str) -> None:
     """Show what each line of FILE does here.
 
-    FILE is a volcano-scheduler.conf, a ConfigMap that holds one, or - for stdin. Exit code 2 when the
-    scheduler would refuse it; warnings do not count.
+    FILE is a volcano-scheduler.conf, a ConfigMap that holds one, or - for stdin. Queues and the ConfigMap
+    ringwise-limits in it are checked as well. Exit code 2 when the scheduler would refuse it; warnings do not
+    count.
     """
     from ringwise.apps.extensions import check_user_configuration
     from ringwise.views.configuration import configuration_document
@@ -42,7 +43,7 @@ def check(file: str, output: str) -> None:
         _print(checked)
     else:
         print_document(configuration_document(checked), output)
-    if checked.configuration is None:
+    if not checked.loads:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)
 
 

@@ -35,13 +35,24 @@ from ringwise.framework.configuration import (
     Tier,
     settings_from,
 )
+from ringwise.framework.limits import RECLAIM
 from ringwise.framework.registry import Arguments, PluginSpec, Registry
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
-from ringwise.manifests.settings.configuration_text import Document, noun, open_configuration, plain_value
+from ringwise.manifests.settings.configuration_text import (
+    Document,
+    LimitObjects,
+    limit_objects,
+    noun,
+    open_configuration,
+    plain_value,
+)
+from ringwise.manifests.settings.limits import read_limits
 from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
+from ringwise.state.limits import ANNOTATIONS, Limits, annotation_problems
 from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import BURST_CHIPS, BURST_CHIPS_PER_USER
 
 __all__ = [
     "CheckedLine",
@@ -91,12 +102,30 @@ class ConfigurationCheck:
     #: None where the file has errors.
     configuration: Configuration | None
 
+    @property
+    def loads(self) -> bool:
+        return not self.count("error")
+
     def count(self, verdict: str) -> int:
         return sum(1 for line in self.lines if line.verdict == verdict)
 
 
 def check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
-    """What each line of the file does here. Errors are lines, too; nothing is raised."""
+    """What each line of the file does here. Errors are lines, too; nothing is raised.
+
+    Queues and the ConfigMap `ringwise-limits` in it are checked as well, alone or with a configuration.
+    """
+    limits = limit_objects(text, origin)
+    if limits.alone:
+        return ConfigurationCheck(origin, tuple(check_limits(limits, origin, None)), None)
+    checked = _check_configuration(text, origin, registry)
+    actions = None if checked.configuration is None else checked.configuration.actions
+    found = check_limits(limits, origin, actions)
+    lines = sorted([*checked.lines, *found], key=lambda line: line.line)
+    return ConfigurationCheck(origin, tuple(lines), checked.configuration)
+
+
+def _check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
     try:
         reader = _Reader(open_configuration(text, origin), registry)
     except ConfigurationError as error:
@@ -109,6 +138,49 @@ def check_configuration(text: bytes | str, origin: str, registry: Registry) -> C
         errors = [_error_line(problem) for problem in error.errors]
     lines = sorted([*reader.lines, *errors], key=lambda line: line.line)
     return ConfigurationCheck(origin, tuple(lines), configuration)
+
+
+def check_limits(limits: LimitObjects, origin: str, actions: Collection[str] | None) -> Iterator[CheckedLine]:
+    """What the limits do. `actions`: those of the configuration, where it is known."""
+    lends: list[tuple[int, str]] = []
+    for text, first in limits.texts:
+        try:
+            found = read_limits(text, origin, first)
+        except ConfigurationError as error:
+            yield from (_error_line(problem) for problem in error.errors)
+            continue
+        for name, one in found.by_namespace.items():
+            what = "each namespace without an entry" if name == "*" else f"namespace {name}"
+            yield CheckedLine(first, f"limits of {what}", "works", _limits_text(one))
+            if one.burst:
+                lends.append((first, what))
+    for queue in limits.queues:
+        wrong = dict(annotation_problems({key: text for key, (text, _) in queue.annotations.items()}))
+        for key, (text, line) in queue.annotations.items():
+            if key in wrong:
+                yield CheckedLine(line, f"queue {queue.name}", "error", wrong[key])
+            elif key in ANNOTATIONS:
+                yield CheckedLine(line, f"queue {queue.name}", "works", f"{key}: {text}")
+                if key in (BURST_CHIPS, BURST_CHIPS_PER_USER) and text != "0":
+                    lends.append((line, f"queue {queue.name}"))
+    for line, what in lends:
+        if actions is None:
+            effect = "a burst needs the action reclaim: check this together with the configuration"
+            yield CheckedLine(line, f"burst of {what}", "warning", effect)
+        elif RECLAIM not in actions:
+            effect = "nothing is lent: the actions have no reclaim, which would take it back"
+            yield CheckedLine(line, f"burst of {what}", "warning", effect)
+
+
+def _limits_text(limits: Limits) -> str:
+    parts = [
+        f"{limits.chips} chips" + (f" and a burst of {limits.burst}" if limits.burst else "")
+        if limits.chips is not None
+        else "",
+        f"{limits.running} running jobs" if limits.running is not None else "",
+        f"{limits.waiting} waiting jobs" if limits.waiting is not None else "",
+    ]
+    return "at most " + ", ".join(part for part in parts if part) if any(parts) else "no limits"
 
 
 def _error_line(problem: ConfigurationProblem) -> CheckedLine:

@@ -16,7 +16,12 @@ from ringwise.grammar import counted
 from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
-from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI
+from ringwise.wellknown import (
+    LIMITS_CONFIG_MAP,
+    LIMITS_KEY,
+    SCHEDULER_CONFIG_KEY,
+    SCHEDULER_CONFIG_KEY_CI,
+)
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
@@ -61,12 +66,73 @@ def open_configuration(text: bytes | str, origin: str) -> Document:
     return _from_config_map(manifests, origin)
 
 
-def open_text(text: bytes | str, origin: str, what: str, keys: str) -> Document | None:
+@dataclass(frozen=True, slots=True)
+class QueueNode:
+    """A Queue among manifests: its name and its annotations, with their lines."""
+
+    name: str
+    annotations: Mapping[str, tuple[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class LimitObjects:
+    """What says limits among manifests: ConfigMaps `ringwise-limits`, and Queues."""
+
+    #: The text of each, with the line at which it begins.
+    texts: tuple[tuple[str, int], ...]
+    queues: tuple[QueueNode, ...]
+    #: Whether nothing else is there that could hold a configuration.
+    alone: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.texts or self.queues)
+
+
+def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
+    """Nothing where the text is no list of manifests, or cannot be read."""
+    try:
+        roots = _compose(_decoded(text, origin), origin, first_line=1)
+    except ConfigurationError:
+        return LimitObjects((), (), alone=False)
+    manifests = [manifest for root in roots for manifest in _manifests(root)]
+    texts: list[tuple[str, int]] = []
+    queues: list[QueueNode] = []
+    others = 0
+    for manifest in manifests:
+        meta = _entry(manifest, "metadata")
+        name = _entry(meta, "name") if meta is not None else None
+        named = str(name.value) if isinstance(name, yaml.ScalarNode) else ""
+        if _kind(manifest) == "Queue" and meta is not None:
+            queues.append(QueueNode(named, _texts(_entry(meta, "annotations"))))
+        elif _kind(manifest) == "ConfigMap" and named == LIMITS_CONFIG_MAP:
+            data = _entry(manifest, "data")
+            value = _entry(data, LIMITS_KEY) if data is not None else None
+            if isinstance(value, yaml.ScalarNode):
+                below = value.style == "|"
+                texts.append((str(value.value), 1 + int(value.start_mark.line) + below))
+            else:
+                texts.append((f"{LIMITS_KEY}: missing", 1 + int(manifest.start_mark.line)))
+        else:
+            others += 1
+    return LimitObjects(tuple(texts), tuple(queues), alone=not others and bool(texts or queues))
+
+
+def _texts(node: yaml.Node | None) -> dict[str, tuple[str, int]]:
+    if not isinstance(node, yaml.MappingNode):
+        return {}
+    return {
+        str(key.value): (str(value.value), 1 + int(value.start_mark.line))
+        for key, value in node.value
+        if isinstance(value, yaml.ScalarNode)
+    }
+
+
+def open_text(text: bytes | str, origin: str, what: str, keys: str, first_line: int = 1) -> Document | None:
     """A text that holds one map and nothing else; None where it is empty."""
-    roots = _compose(_decoded(text, origin), origin, first_line=1)
+    roots = _compose(_decoded(text, origin), origin, first_line)
     if len(roots) > 1:
         raise _error(origin, None, f"holds {counted(roots, 'document')}; allowed: one, with {what}")
-    return Document(origin, _mapping(roots[0], origin, 1, keys)) if roots else None
+    return Document(origin, _mapping(roots[0], origin, first_line, keys), first_line) if roots else None
 
 
 def _decoded(text: bytes | str, origin: str) -> str:

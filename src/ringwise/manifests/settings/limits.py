@@ -24,9 +24,9 @@ _LONGEST_NAME = 63
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
-def read_limits(text: bytes | str, origin: str) -> NamespaceLimits:
+def read_limits(text: bytes | str, origin: str, first_line: int = 1) -> NamespaceLimits:
     """Raises `ConfigurationError` with all errors."""
-    document = open_text(text, origin, "limits of namespaces", f"the key {TOP_KEY}")
+    document = open_text(text, origin, "limits of namespaces", f"the key {TOP_KEY}", first_line)
     return NamespaceLimits() if document is None else _Reader(document).limits()
 
 

@@ -47,7 +47,7 @@ VERSION = 1
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class LimitedRun:
     """A job that runs in a queue with a longest run time. Nanoseconds."""
 
     #: Uid of its PodGroup, or of its only pod: another job may have its name later.
@@ -70,7 +70,7 @@ class RunTimeLimits(Component):
         self._table = book.limits
         self._configuration = configuration
         self._assumed = assumed
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, LimitedRun] = {}
         #: When something is due for a job.
         self._due = Deadlines()
         #: Whether what is written is out of date.
@@ -119,7 +119,7 @@ class RunTimeLimits(Component):
             return
         uid = _uid(job)
         if run is None or run.uid != uid:
-            run = self._runs[job.key] = Run(uid, _started(job, self._placed(job), now), limit)
+            run = self._runs[job.key] = LimitedRun(uid, _started(job, self._placed(job), now), limit)
             self.changed = True
         elif run.limit != limit:
             if limit < run.limit or run.started + limit > now + self._warning:
@@ -131,7 +131,7 @@ class RunTimeLimits(Component):
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
 
-    def _withdraw(self, run: Run, job: Job) -> None:
+    def _withdraw(self, run: LimitedRun, job: Job) -> None:
         if run.warned is not None:
             run.warned = run.asked = None
             self._commands += [
@@ -158,12 +158,12 @@ class RunTimeLimits(Component):
     def _warning(self) -> int:
         return self._configuration.settings.run_time_warning * _SECOND
 
-    def _next(self, run: Run) -> int:
+    def _next(self, run: LimitedRun) -> int:
         if run.warned is None:
             return run.started + run.limit - self._warning
         return self._end(run) if run.asked is None else run.asked + _AGAIN
 
-    def _end(self, run: Run) -> int:
+    def _end(self, run: LimitedRun) -> int:
         return max(run.started + run.limit, (run.warned or 0) + self._warning)
 
     def end_of(self, job: Job, now: int) -> int | None:
@@ -204,7 +204,7 @@ class RunTimeLimits(Component):
             self._due.put(key, self._next(run))
         return commands
 
-    def _warn(self, job: Job, run: Run, placed: list[Pod], now: int) -> Iterator[Command]:
+    def _warn(self, job: Job, run: LimitedRun, placed: list[Pod], now: int) -> Iterator[Command]:
         end = self._end(run)
         message = (
             f"it is {self._verb(job)} at {time_text(end)}, in {duration_text(end - now)}: the longest run "
@@ -215,7 +215,7 @@ class RunTimeLimits(Component):
         yield from self._commands
         self._commands = []
 
-    def _annotate(self, run: Run, pods: list[Pod]) -> None:
+    def _annotate(self, run: LimitedRun, pods: list[Pod]) -> None:
         end = time_text(self._end(run))
         self._commands += [
             AnnotatePod(pod.uid, pod.namespace, pod.name, {RUN_TIME_ENDS: end})
@@ -234,7 +234,7 @@ class RunTimeLimits(Component):
     def _may_return(self, job: Job) -> bool:
         return self._book.vcjob_of(job) is not None or any(pod.owner for pod in job.pods.values())
 
-    def _end_job(self, job: Job, run: Run, placed: list[Pod], first: bool) -> Iterator[Command]:
+    def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
         why = f"the longest run time of queue {job.queue}, {duration_text(run.limit)}, is over"
         if first:
             yield RecordJobEvent.about(job, ENDED, f"it is {self._verb(job)}: {why}", warning=True)
@@ -275,7 +275,7 @@ class RunTimeLimits(Component):
             try:
                 key, uid, started, limit, warned = one
                 told = None if warned is None else int(warned)
-                run = Run(str(uid), min(int(started), now), int(limit), told)
+                run = LimitedRun(str(uid), min(int(started), now), int(limit), told)
             except (TypeError, ValueError, OverflowError):
                 continue
             job = self._book.jobs.get(str(key))

@@ -15,6 +15,7 @@ from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
@@ -98,6 +99,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _superpods,
         _racks,
         _queues,
+        _limits,
         _jobs,
         _priority_classes,
         fault_findings,
@@ -343,6 +345,20 @@ def _offers_chips(view: SchedulerView, number: int) -> bool:
 
 
 # -- queues and jobs ------------------------------------------------------------------------------
+
+
+def _limits(view: SchedulerView) -> Iterator[Finding]:
+    for queue, limits in view.limits.queues.items():
+        for problem in limits.problems:
+            yield Finding(
+                ERROR,
+                "limit-unreadable",
+                f"queue {queue}",
+                f"{problem}; what was in force before stays",
+                "correct the annotation; ringwise limits shows what is in force",
+            )
+    for note in limit_notes(view):
+        yield Finding(WARNING, "limit-without-effect", note.where, note.what, note.cure)
 
 
 def _queues(view: SchedulerView) -> Iterator[Finding]:

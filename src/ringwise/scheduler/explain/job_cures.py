@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ringwise.durations import duration_text
+from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
@@ -245,7 +246,7 @@ def selector_cures(search: CureSearch) -> Iterator[Cure]:
 def queue_cures(search: CureSearch) -> Iterator[Cure]:
     view, job = search.view, search.job
     reason = job.reason
-    if reason is None or "queue" not in reason.code:
+    if reason is None or not ("queue" in reason.code or waits_for_limit(reason)):
         return
     queue = view.queues.get(job.queue)
     if queue is not None:

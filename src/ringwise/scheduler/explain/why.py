@@ -9,6 +9,7 @@ from dataclasses import field, replace
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
+from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, WAITS_BEHIND
 from ringwise.framework.session import Session
@@ -40,6 +41,7 @@ from ringwise.scheduler.explain.job_cures import (
     selector_cures,
     size_cures,
 )
+from ringwise.scheduler.explain.limit_waits import limit_cures, naming_users
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
@@ -249,7 +251,7 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
     first = _first_ahead(session, job, reason)
     if first is not None:
         reason = _naming(reason, first, first.reason)
-    return reason.with_only(())
+    return naming_users(session, job, reason).with_only(())
 
 
 def _first_ahead(session: Session, job: Job, reason: Reason | None) -> Job | None:
@@ -282,7 +284,7 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     cut_short = False
     if reason is not None:
         if not evicting:
-            cures, cut_short = find_cures(view, job, now, refusals, ahead, budget)
+            cures, cut_short = find_cures(view, job, now, refusals, ahead, budget, reason)
         if first is not None:
             with view.what_if.with_pods(first):
                 of_first = _present(view, first, now, budget)
@@ -290,6 +292,7 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
             start = f"let {_full_name(first)} start"
             cures += [replace(cure, text=f"{start}: {cure.text}") for cure in of_first.cures]
             cut_short = cut_short or of_first.cut_short
+        reason = naming_users(session, job, reason)
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
         reason = reason.with_only([cure.sentence for cure in cures])
     return _Present(reason, refusals, line, ahead, cures, cut_short)
@@ -357,12 +360,18 @@ def find_cures(
     refusals: Refusals | None,
     ahead: Sequence[Job],
     budget: SearchBudget,
+    reason: Reason | None = None,
 ) -> tuple[list[Cure], bool]:
     """What would let a pending job start; each was tried. The cheapest for the cluster come first.
 
     And whether some were not tried because the budget was used up.
     """
     search = CureSearch(view, job, now, refusals, ahead, budget)
+    if reason is not None and waits_for_limit(reason):
+        # No chips, nodes or moves help; and what others run is not told.
+        limited = [*limit_cures(search, reason)]
+        limited += [cure for of in (size_cures, minimum_cures, queue_cures) for cure in of(search)]
+        return limited, search.cut_short
     kinds = (
         board_cures,
         size_cures,

@@ -1,0 +1,176 @@
+"""Who uses a limit that a job waits for, and what would let the job start; each cure was tried.
+
+Jobs of its own namespace are named. Of others only their number is told: whoever may read a job need not
+know what others run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from ringwise.framework.configuration import ENQUEUE
+from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
+from ringwise.framework.job import Job
+from ringwise.framework.limits import RECLAIM, LimitTable, scope_of, setting_of, waits_for_limit
+from ringwise.framework.reasons import (
+    CHIP_LIMIT_REACHED,
+    LARGER_THAN_LIMIT,
+    RUNNING_LIMIT_REACHED,
+    WAITING_LIMIT_REACHED,
+)
+from ringwise.framework.session import Session
+from ringwise.grammar import counted
+from ringwise.reasons import Reason
+from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
+from ringwise.topology.natural import natural_key
+
+#: Jobs of its own namespace that are named.
+_NAMED = 5
+#: Jobs that are supposed to end, one after the other.
+_TRIED = 8
+
+
+class LimitUsers:
+    """By what limits are set for: the jobs that count for it, with their chips. Made once for a session."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._found: dict[Scope, list[tuple[Job, int]]] = {}
+
+    def of(self, scope: Scope) -> list[tuple[Job, int]]:
+        found = self._found.get(scope)
+        if found is None:
+            holdings, jobs = self._session.usage.holdings, self._session.jobs
+            found = [
+                (job, chips)
+                for (key, queue), (_, chips) in holdings.held.items()
+                if _counts(scope, key, queue, holdings.users.get(key, ""))
+                if (job := jobs.get(key)) is not None
+            ]
+            found.sort(key=lambda one: natural_key(one[0].name))
+            self._found[scope] = found
+        return found
+
+
+def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
+    if scope.kind == NAMESPACE:
+        return namespace_of(key) == scope.name
+    return queue == scope.name and (scope.kind != USER or user == scope.user)
+
+
+def naming_users(session: Session, job: Job, reason: Reason) -> Reason:
+    """The reason with who uses the limit."""
+    if not waits_for_limit(reason) or reason.code in (LARGER_THAN_LIMIT.code, WAITING_LIMIT_REACHED.code):
+        return reason
+    users = [one for one in session.shared(LimitUsers).of(scope_of(reason)) if one[0] is not job]
+    own = [(one, chips) for one, chips in users if one.namespace == job.namespace]
+    others = [chips for one, chips in users if one.namespace != job.namespace]
+    parts = [f"{one.name} ({counted(chips, 'chip')})" for one, chips in own[:_NAMED]]
+    if len(own) > _NAMED:
+        more = own[_NAMED:]
+        parts.append(f"{counted(more, 'more job')} ({counted(sum(chips for _, chips in more), 'chip')})")
+    if others:
+        parts.append(f"{counted(others, 'job')} of other namespaces ({counted(sum(others), 'chip')})")
+    return reason.with_hints([f"used by {', '.join(parts)}"]) if parts else reason
+
+
+def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
+    """The limit raised to what is needed; a job of its own namespace that ends."""
+    scope, table = scope_of(reason), search.view.limits
+    name, needed, raised = _raised(reason, table.limits_of(scope))
+    text = f"if {setting_of(scope, name)} were {needed} (now {reason.details['most']})"
+    yield from search.attempt("limit", text, partial(_supposed, table, scope, raised))
+    if reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
+        yield from _ended(search, scope)
+
+
+def _raised(reason: Reason, limits: Limits) -> tuple[str, int, Limits]:
+    if reason.code == RUNNING_LIMIT_REACHED.code:
+        needed = int(reason.details["jobs"]) + 1
+        return RUNNING, needed, replace(limits, running=needed)
+    if reason.code == WAITING_LIMIT_REACHED.code:
+        needed = int(reason.details["jobs"]) + 1
+        return WAITING, needed, replace(limits, waiting=needed)
+    needed = int(reason.details["needed"])
+    return CHIPS, needed, replace(limits, chips=needed)
+
+
+@contextmanager
+def _supposed(table: LimitTable, scope: Scope, limits: Limits) -> Iterator[None]:
+    """Inside, the limit is another one."""
+    queues, namespaces = dict(table.queues), table.namespaces
+    try:
+        if scope.kind == NAMESPACE:
+            table.namespaces = replace(
+                namespaces, by_namespace={**namespaces.by_namespace, scope.name: limits}
+            )
+        else:
+            queue = table.of_queue(scope.name)
+            user = scope.kind == USER
+            table.queues[scope.name] = (
+                replace(queue, per_user=limits) if user else replace(queue, all_jobs=limits)
+            )
+        yield
+    finally:
+        table.queues.clear()
+        table.queues.update(queues)
+        table.namespaces = namespaces
+
+
+def _without(search: CureSearch, uids: list[str]) -> Suppose:
+    what_if = search.view.what_if
+    return lambda: what_if.ended(what_if.open_session(search.now), uids, search.job)
+
+
+def _ended(search: CureSearch, scope: Scope) -> Iterator[Cure]:
+    view, job = search.view, search.job
+    users = LimitUsers(view.what_if.open_session(search.now)).of(scope)
+    own = [one for one, _ in users if one.namespace == job.namespace and one is not job]
+    for other in own[:_TRIED]:
+        uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]
+        text = f"if job {other.namespace}/{other.name} ended"
+        found = list(search.attempt("job-ended", text, _without(search, uids), len(uids)))
+        yield from found
+        if found:
+            return
+
+
+class LimitNote(NamedTuple):
+    """A limit that is set and does not hold, and what would make it hold."""
+
+    where: str
+    what: str
+    cure: str
+
+
+def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
+    table, settings, actions = view.limits, view.settings, view.configuration.actions
+    users = [name for name, queue in table.queues.items() if queue.per_user]
+    if users and settings.user_annotation != "guarded":
+        yield LimitNote(
+            f"queue {users[0]}" if len(users) == 1 else f"{len(users)} queues",
+            "limits per user do not hold: who a job belongs to is known only where admission writes it "
+            "(user-annotation: guarded)",
+            "install admission and set user-annotation: guarded, or remove the annotations",
+        )
+    if table.has_bursts() and RECLAIM not in actions:
+        yield LimitNote(
+            "bursts",
+            "nothing is lent: the action reclaim, which would take it back, is not configured",
+            "add reclaim to the actions, or remove the bursts",
+        )
+    if ENQUEUE not in actions and (
+        any(q.all_jobs.waiting is not None or q.per_user.waiting is not None for q in table.queues.values())
+        or any(one.waiting is not None for one in table.namespaces.by_namespace.values())
+    ):
+        yield LimitNote(
+            "max-waiting-jobs",
+            "it does not hold: without the action enqueue all jobs are tried",
+            "add enqueue to the actions",
+        )
