@@ -149,6 +149,10 @@ SECTIONS = {
             "ringwise.cli.ask.report",
             "report_command",
             "Show chip-hours held and lost, waiting time, starts and failures.",
+        "limits": CommandEntry(
+            "ringwise.cli.ask.explain",
+            "limits_command",
+            "Show the limits of namespaces, queues and users, and what is used of them.",
         ),
         "place": CommandEntry(
             "ringwise.cli.ask.place",

@@ -291,6 +291,7 @@ QUERIES: dict[str, Query] = {
         str(parameters.get("job")), parameters.get("namespace")
     ),
     "faults": lambda answers, _parameters: answers.faults(),
+    "limits": lambda answers, _parameters: answers.limits(),
     "capacity": lambda answers, parameters: answers.capacity(parameters.get("queue")),
     "doctor": lambda answers, _parameters: answers.doctor(),
     "topology": lambda answers, _parameters: answers.topology(),

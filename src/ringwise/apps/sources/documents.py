@@ -51,6 +51,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
+from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.explain import (
@@ -61,6 +62,7 @@ from ringwise.views.explain import (
     explanation_pictures,
 )
 from ringwise.views.faults import faults_document
+from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job
 from ringwise.views.topology import topology_document
@@ -144,6 +146,9 @@ class ClusterAnswers(ABC):
             }
         chips, more = choice.of(chip_documents(objects.view, self.now, nodes))
         return {"schema": "ringwise.io/chips/v2", "chips": chips, **_more(more)}
+
+    def limits(self) -> LimitsDocument:
+        return limits_document(self.decided.view, self.now)
 
     def faults(self) -> FaultsDocument:
         return faults_document(self.objects.view, self.now)

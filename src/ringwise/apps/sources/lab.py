@@ -23,6 +23,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.documents.topology import TopologyDocument
@@ -106,6 +107,10 @@ class LabSource:
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         document: StoryDocument = self._ask("story", job=job, namespace=namespace)
+        return document
+
+    def limits(self) -> LimitsDocument:
+        document: LimitsDocument = self._ask("limits")
         return document
 
     def capacity(self, queue: str | None = None) -> CapacityDocument:

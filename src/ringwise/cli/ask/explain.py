@@ -1,4 +1,4 @@
-"""`ringwise why`, `ringwise capacity`, `ringwise doctor`: queries that explain a cluster."""
+"""`ringwise why`, `capacity`, `limits` and `doctor`: queries that explain a cluster."""
 
 from __future__ import annotations
 
@@ -105,6 +105,24 @@ def capacity_command(queue: str | None, output: str, **options: Any) -> None:
         from ringwise.cli.drawing.explain import print_capacity
 
         print_capacity(console, document)
+
+    show(document, output, draw)
+
+
+@click.command("limits")
+@source_options()
+@output_option
+def limits_command(output: str, **options: Any) -> None:
+    """Show the limits of namespaces, queues and users, and what is used of them.
+
+    Limits of queues are annotations of the Queue, those of namespaces are in the ConfigMap ringwise-limits.
+    """
+    document = ask(options, lambda source: source.limits())
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.limits import print_limits
+
+        print_limits(console, document)
 
     show(document, output, draw)
 

@@ -14,6 +14,7 @@ from ringwise.views.documents import (
     cluster,
     dashboard,
     explain,
+    limits,
     maintenance,
     place,
     reference,
@@ -88,6 +89,7 @@ DOCUMENTS = (
     DocumentKind(cluster.JobDocument, "ringwise describe job"),
     DocumentKind(changes.JobChangeDocument, "ringwise requeue", "ringwise resume", "ringwise suspend"),
     DocumentKind(cluster.JobsDocument, "ringwise get jobs"),
+    DocumentKind(limits.LimitsDocument, "ringwise limits"),
     DocumentKind(changes.MovesDocument, "ringwise defrag --apply"),
     DocumentKind(cluster.NodeDocument, "ringwise describe node"),
     DocumentKind(
