@@ -40,12 +40,15 @@ ALL = tuple(range(8))
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases"
 CONFIG_MAPS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
+DEFAULT_QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
 RECORD = "ringwise-rescheduling"
 COMPONENTS = ("scheduler", "controller")
 
 _PRINT_SHIPPED = """
-import json
+import json, sys
+import ringwise
 from ringwise.apps.install import deployment
+assert ringwise.__file__.startswith(sys.argv[1]), ringwise.__file__
 shipped = deployment.definitions(), deployment.objects(deployment.Choices())
 print(json.dumps([list(map(dict, found)) for found in shipped]))
 """
@@ -62,7 +65,7 @@ class Version:
             self._arguments = dict(cluster.shipped_arguments)
             return
         done = subprocess.run(
-            [sys.executable, "-c", _PRINT_SHIPPED],
+            [sys.executable, "-c", _PRINT_SHIPPED, str(sources)],
             env=environment_of(sources),
             capture_output=True,
             text=True,
@@ -263,12 +266,17 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
     new = hand_over(cluster, old, present)
     probe(cluster, "probe-b")
     nothing_changed("after the upgrade")
+    # What an earlier version does not know: it ignores it.
+    cluster.api.patch(f"{JOBS}/train", {"metadata": {"annotations": {"ringwise.io/user": "ana"}}})
+    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/longest-cooldown": "1h"}}})
     back = hand_over(cluster, new, former)
     probe(cluster, "probe-c")
     nothing_changed("after the rollback")
     again = hand_over(cluster, back, present)
     probe(cluster, "probe-d")
     nothing_changed("after the second upgrade")
+    assert cluster.api.get(f"{JOBS}/train")["metadata"]["annotations"]["ringwise.io/user"] == "ana"
+    cluster.api.patch(DEFAULT_QUEUE, {"metadata": {"annotations": {"ringwise.io/longest-cooldown": None}}})
 
     # -- and everything goes on where it was ----------------------------------------------------------------
     cluster.apply([node_report(f"node-{number}", ALL, index=10 + number) for number in range(1, 6)])

@@ -149,6 +149,7 @@ SECTIONS = {
             "ringwise.cli.ask.report",
             "report_command",
             "Show chip-hours held and lost, waiting time, starts and failures.",
+        ),
         "limits": CommandEntry(
             "ringwise.cli.ask.explain",
             "limits_command",

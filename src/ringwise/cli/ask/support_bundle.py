@@ -16,6 +16,7 @@ from ringwise.cli.ask.queries import (
     lab_folder,
     lab_option,
     now_option,
+    show_text,
     source_of,
     talking_to_cluster,
 )
@@ -27,7 +28,6 @@ from ringwise.cli.output import (
     complain,
     configuration_option,
     output_option,
-    print_document,
     spinner,
     stop,
     with_options,
@@ -89,19 +89,14 @@ def support_bundle_command(
     catalog = load_catalog(boards)
     contents = _contents({**options, "boards": boards}, journal)
     try:
-        with spinner("writing") as show_text:
+        with spinner("writing") as show_progress:
             document = write_bundle(
-                bundle, contents, catalog, keep_names=keep_names, mapping=mapping, progress=show_text
+                bundle, contents, catalog, keep_names=keep_names, mapping=mapping, progress=show_progress
             )
     except OSError as problem:
         raise stop(f"ringwise: {bundle}: {(problem.strerror or str(problem)).lower()}") from None
-    if output == "table":
-        click.echo(readme(document), nl=False)
-    else:
-        print_document(document, output)
     complain(f"written: {bundle}")
-    if document["left_out"]:
-        raise click.exceptions.Exit(ExitCode.FAILED)
+    show_text(document, output, readme(document), ExitCode.FAILED if document["left_out"] else ExitCode.OK)
 
 
 def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
@@ -142,8 +137,8 @@ def _of_cluster(options: dict[str, Any], journals: tuple[tuple[str, Path], ...])
     from ringwise.apps.support.objects import lines_of
 
     access = find_cluster(options)
-    with spinner("reading the cluster") as show_text:
-        live = read_live(access, lambda kind, count: show_text(f"reading the cluster: {count} {kind}"))
+    with spinner("reading the cluster") as show_progress:
+        live = read_live(access, lambda kind, count: show_progress(f"reading the cluster: {count} {kind}"))
     configuration = live.configuration if options["config"] is None else load_configuration(options["config"])
     complain(*told(live.bundle.errors))
     missing = list(live.missing)
