@@ -402,7 +402,7 @@ def test_the_mapping_is_not_in_the_bundle_and_the_contents_are_listed_in_it(tmp_
         assert manifest is not None
         assert json.loads(manifest.read()) == document
     assert document["objects"]["Node"] == len(_Cluster(1).nodes)
-    assert document["left_out"] == []
+    assert document["missing"] == []
 
 
 def _written_journal(tmp_path: Path) -> Path:
@@ -420,7 +420,7 @@ def test_a_journal_that_was_cut_off_counts_up_to_there(tmp_path: Path) -> None:
     whole = journal.read_bytes()
     journal.write_bytes(whole[:-100])
     path, document = _small(tmp_path, journals=((JOURNAL, journal),))
-    assert document["left_out"] == ["journal.jsonl: line 3 is cut off and left out"]
+    assert document["missing"] == ["journal.jsonl: line 3 is cut off and left out"]
     assert document["journals"][0]["batches"] == 1
     with unpacked_bundle(path, lambda name: name.startswith(JOURNAL)) as folder:
         assert replay(open_journal(folder / JOURNAL), CATALOG).difference is None
@@ -451,8 +451,8 @@ def test_what_is_no_journal_is_left_out_and_listed(tmp_path: Path, content: byte
     journal = tmp_path / "journal.jsonl"
     journal.write_bytes(content)
     _, document = _small(tmp_path, journals=((JOURNAL, journal),))
-    assert len(document["left_out"]) == 1
-    assert told in document["left_out"][0]
+    assert len(document["missing"]) == 1
+    assert told in document["missing"][0]
 
 
 def test_a_broken_line_ends_the_journal(tmp_path: Path) -> None:
@@ -460,7 +460,7 @@ def test_a_broken_line_ends_the_journal(tmp_path: Path) -> None:
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([*lines[:2], b'{"number":"umbrella"}\n', lines[2]]))
     _, document = _small(tmp_path, journals=((JOURNAL, journal),))
-    assert document["left_out"] == ["journal.jsonl: line 3 and what follows: cannot be read"]
+    assert document["missing"] == ["journal.jsonl: line 3 and what follows: cannot be read"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x1f\x8b", b"no gzip", gzip.compress(b"no tar")])
@@ -485,6 +485,16 @@ def test_kept_names_give_the_very_same_answers(tmp_path: Path) -> None:
     document = write_bundle(path, Contents("files", lines), CATALOG, keep_names=True)
     assert document["names"] == "kept"
     assert _answers(read_support_bundle(path))[0] == _answers(_read(_Cluster(3).text))[0]
+
+
+def test_the_priority_classes_of_kubernetes_keep_no_part_of_other_names(tmp_path: Path) -> None:
+    made = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}]
+    made = [{**one, "metadata": {"name": "system-node-critical"}} for one in made]
+    made += [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made}).encode()
+    path, mapping, _ = _bundle_of(tmp_path, _read(text))
+    assert mapping.of("node-1") != "node-1"
+    assert b'"name":"system-node-critical"' in gzip.decompress(path.read_bytes())
 
 
 def test_every_kind_and_event_can_be_rewritten() -> None:

@@ -21,7 +21,7 @@ MEANINGS = {
     ExitCode.OK: "Done. Jobs that wait or are refused change it only with `--exit-code` or `--wait`.",
     ExitCode.FAILED: "The check found errors (`doctor`), the decisions differ (`replay`), a goal does not "
     "hold (`bench`), an expectation does not hold (`drill`), the question was answered with no or pods did "
-    "not go in time (`drain`), something is left out (`support-bundle`), "
+    "not go in time (`drain`), something is missing (`support-bundle`), "
     "or the API server or the node refused.",
     ExitCode.BAD_INPUT: "Input or arguments cannot be read, a name is not known, no lab runs, or a "
     "command that changes something does not know where ([which cluster](#which-cluster)).",

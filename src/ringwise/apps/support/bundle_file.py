@@ -64,8 +64,9 @@ class Contents:
     #: Header and snapshot: two lines of a journal.
     objects: bytes
     journals: tuple[tuple[str, Path], ...] = ()
-    #: What could not be read or listed, one line each; without names.
+    #: What could not be read or listed, one line each, without names; and what no decision depends on.
     missing: tuple[str, ...] = ()
+    not_needed: tuple[str, ...] = ()
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ class Contents:
 class _Counts:
     kinds: Counter[str]
     journals: dict[str, tuple[int, int]]
-    left_out: list[str]
+    missing: list[str]
 
 
 def write_bundle(
@@ -89,7 +90,7 @@ def write_bundle(
 ) -> SupportBundleDocument:
     """Raises OSError. What cannot be read is left out and listed."""
     counts = _Counts(Counter(), {}, list(contents.missing))
-    files = _journals(contents.journals, counts.left_out)
+    files = _journals(contents.journals, counts.missing)
     names = Pseudonyms(vocabulary(catalog), KEPT_RUNS)
     if keep_names:
         texts = Texts(str, str, str, sentences=True)
@@ -125,7 +126,7 @@ def _opened(
             yield name, lines
 
 
-def _journals(given: Sequence[tuple[str, Path]], left_out: list[str]) -> list[tuple[str, Path]]:
+def _journals(given: Sequence[tuple[str, Path]], missing: list[str]) -> list[tuple[str, Path]]:
     """Each with its rotated files; of too many bytes the newest files."""
     found = []
     for name, path in given:
@@ -140,12 +141,12 @@ def _journals(given: Sequence[tuple[str, Path]], left_out: list[str]) -> list[tu
             with file.open("rb") as opened:
                 start = opened.read(len(HEADER_START))
         except OSError as problem:
-            left_out.append(f"{name}: cannot be read: {(problem.strerror or str(problem)).lower()}")
+            missing.append(f"{name}: cannot be read: {(problem.strerror or str(problem)).lower()}")
             continue
         if start != HEADER_START:
-            left_out.append(f"{name}: is {'no journal' if start else 'empty'}")
+            missing.append(f"{name}: is {'no journal' if start else 'empty'}")
         elif size > MAX_JOURNAL_BYTES:
-            left_out.append(f"{name}: journals of more than {MAX_JOURNAL_BYTES >> 30} GiB are left out")
+            missing.append(f"{name}: journals of more than {MAX_JOURNAL_BYTES >> 30} GiB are left out")
         else:
             taken.append((name, file))
     return taken[::-1]
@@ -202,7 +203,7 @@ def _rewrite_lines(
             rest = (
                 "is cut off and left out" if not text.endswith(b"\n") else "and what follows: cannot be read"
             )
-            counts.left_out.append(f"{name}: line {number} {rest}")
+            counts.missing.append(f"{name}: line {number} {rest}")
             break
         if out is not None:
             out.write(msgspec.json.encode(done) + b"\n")
@@ -262,7 +263,8 @@ def _document(
             for name, (batches, events) in counts.journals.items()
         ],
         "never": _NEVER,
-        "left_out": counts.left_out,
+        "left_out": list(contents.not_needed),
+        "missing": counts.missing,
     }
 
 
@@ -285,6 +287,7 @@ def readme(document: SupportBundleDocument) -> str:
         )
     lines.append(f"never in it: {document['never']}")
     lines += [f"left out: {line}" for line in document["left_out"]]
+    lines += [f"missing: {line}" for line in document["missing"]]
     return "\n".join(lines) + "\n"
 
 
@@ -333,8 +336,10 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def unpacked_bundle(path: Path | str, only: Callable[[str], bool]) -> Iterator[Path]:
-    """A folder with those of its files. Raises BundleError."""
+def unpacked_bundle(
+    path: Path | str, only: Callable[[str], bool], missing: str = "is no support bundle"
+) -> Iterator[Path]:
+    """A folder with those of its files; `missing`: what is wrong where it has none. Raises BundleError."""
     with TemporaryDirectory(prefix="ringwise-bundle-") as folder:
         found = False
         try:
@@ -356,7 +361,7 @@ def unpacked_bundle(path: Path | str, only: Callable[[str], bool]) -> Iterator[P
                 f"{path}: is no support bundle, or is cut off ({type(problem).__name__})"
             ) from None
         if not found:
-            raise BundleError(f"{path}: is no support bundle with such a file")
+            raise BundleError(f"{path}: {missing}")
         yield Path(folder)
 
 

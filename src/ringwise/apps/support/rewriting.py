@@ -26,7 +26,7 @@ from ringwise.messages.commands import FORMER_NAMES
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.document import unpacked
-from ringwise.state.model import Isolation, VisibleDevices
+from ringwise.state.model import Isolation, PriorityClass, VisibleDevices
 
 #: Stands for a text that is left out: that there is one can decide.
 LEFT_OUT = "left-out"
@@ -199,6 +199,9 @@ def _rewrite_record(kind: type, value: Any, texts: Texts) -> Any:
             done[key] = []
         elif (key in _SENTENCE_NAMES or (kind, key) in _SENTENCES) and not texts.sentences:
             done[key] = _left_out(item)
+        elif kind is PriorityClass:
+            # Nothing is made of its name.
+            done[key] = _rewrite(hints[key], item, texts, "")
         else:
             done[key] = _rewrite(hints[key], item, texts, key)
     return done

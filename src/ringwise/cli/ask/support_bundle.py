@@ -76,7 +76,7 @@ def support_bundle_command(
     FILE is ringwise-bundle.tar.gz where none is named. `place`, `why` and `replay` give the same answers from
     it. What is in it is printed.
 
-    Exit code 1 when something could not be read and is left out.
+    Exit code 1 when something could not be read and is missing in it.
     """
     from ringwise.apps.support.bundle_file import readme, write_bundle
 
@@ -96,7 +96,7 @@ def support_bundle_command(
     except OSError as problem:
         raise stop(f"ringwise: {bundle}: {(problem.strerror or str(problem)).lower()}") from None
     complain(f"written: {bundle}")
-    show_text(document, output, readme(document), ExitCode.FAILED if document["left_out"] else ExitCode.OK)
+    show_text(document, output, readme(document), ExitCode.FAILED if document["missing"] else ExitCode.OK)
 
 
 def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
@@ -110,12 +110,14 @@ def _contents(options: dict[str, Any], journal: Path | None) -> Contents:
         configuration = load_configuration(options["config"], read)
         complain(*told(read.errors))
         missing = [f"{counted(read.errors, 'object')} that cannot be read"] if read.errors else []
-        missing += [
-            f"{counted(count, 'object')} of the kind {kind}, which scheduling does not need"
-            for kind, count in sorted(read.ignored.items())
+        others = [
+            f"{counted(count, 'object')} of the kind {kind}" for kind, count in sorted(read.ignored.items())
         ]
+        if not any(read.objects.values()) and not journals:
+            raise stop("ringwise: there is nothing to put into a bundle")
         now = read.newest_timestamp if options["now"] is None else options["now"]
-        return Contents("files", lines_of(read, configuration, now), tuple(journals), tuple(missing))
+        lines = lines_of(read, configuration, now)
+        return Contents("files", lines, tuple(journals), tuple(missing), tuple(others))
     if chosen == FROM_CLUSTER:
         with talking_to_cluster(unreachable=ExitCode.BAD_INPUT):
             return _of_cluster(options, tuple(journals))

@@ -171,4 +171,5 @@ class SupportBundleDocument(TypedDict):
     objects: Annotated[dict[str, int], Meta(description="How many of each kind.")]
     journals: list[BundledJournalFields]
     never: Annotated[str, Meta(description="What no bundle contains.")]
-    left_out: Annotated[list[str], Meta(description="What could not be read, or is too large.")]
+    left_out: Annotated[list[str], Meta(description="Objects that no decision depends on.")]
+    missing: Annotated[list[str], Meta(description="What could not be read or listed, or is too large.")]
