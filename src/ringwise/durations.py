@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import pairwise
 
 _SECOND = 1_000_000_000
@@ -12,6 +13,12 @@ _LONGEST = 64
 #: The last one of the year 9999.
 _LAST_SECOND = 253_402_300_799
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ns|us|µs|ms|s|m|h)", re.ASCII)
+_TIMESTAMP = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})",
+    re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
     "ns": 1,
     "us": 1000,
@@ -45,6 +52,22 @@ def plain_duration(text: str) -> int | None:
         return None
     seconds = value * (factor or 1)
     return int(seconds * _SECOND) if 0 < seconds < 10 * 366 * 86400 else None
+
+
+@lru_cache(maxsize=512)
+def unix_nanoseconds(text: str) -> int | None:
+    """An RFC 3339 time as Unix nanoseconds, 0 for the zero time of Go; None for anything else."""
+    match = _TIMESTAMP.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        return None
+    seconds, fraction, zone = match.groups()
+    try:
+        moment = datetime.fromisoformat(seconds.upper() + ("+00:00" if zone in "Zz" else zone))
+        since = moment - _EPOCH
+    except (ValueError, OverflowError):
+        return None
+    whole = since.days * 86400 + since.seconds
+    return max(0, whole * _SECOND + int((fraction or "0").ljust(9, "0")))
 
 
 def _nanoseconds(amount: str, unit: str) -> int:

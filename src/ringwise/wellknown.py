@@ -172,9 +172,21 @@ TASK_INDEX = "volcano.sh/task-index"
 TASK_PRIORITY = "volcano.sh/task-priority"
 #: Whether the pod may be preempted. User.
 PREEMPTABLE = "volcano.sh/preemptable"
-#: Time between two evictions of a pod; when it may run in a zone; how many pods may be evicted. Copied to the
-#: PodGroup and not read by Ringwise. User.
+#: How long a pod has run before it is preempted, reclaimed or moved: a Go duration (plugin cdp). Label or
+#: annotation, copied from the vcjob. User.
 COOLDOWN_TIME = "volcano.sh/cooldown-time"
+#: The longest such time that counts for jobs of a Queue: a Go duration, an hour where there is none.
+#: Administrator, on the Queue.
+LONGEST_COOLDOWN = "ringwise.io/longest-cooldown"
+#: When a job wrote its last checkpoint: RFC 3339. User, on pods or the PodGroup.
+CHECKPOINT_TIME = "ringwise.io/checkpoint-time"
+#: "true": what jobs of a Queue say about their checkpoints counts for the work that an eviction loses.
+#: Administrator, on the Queue.
+BELIEVE_CHECKPOINTS = "ringwise.io/believe-checkpoints"
+#: When, why and for which job the pod is about to be evicted: the warning before it. Scheduler.
+EVICTED = "ringwise.io/evicted"
+#: When the pod may run in a zone; how many pods may be evicted. Copied to the PodGroup and not read by
+#: Ringwise. User.
 REVOCABLE_ZONE = "volcano.sh/revocable-zone"
 JDB_MIN_AVAILABLE = "volcano.sh/jdb-min-available"
 JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
@@ -447,6 +459,8 @@ COOL_DOWNS_KEY = "cool-downs.json"
 MOVES_KEY = "moves.json"
 #: Its data key with since when jobs run whose queue has a longest run time, and when they were warned.
 RUN_TIMES_KEY = "run-times.json"
+#: Data key of the same: jobs that were preempted lately.
+PREEMPTIONS_KEY = "preemptions.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

@@ -14,12 +14,14 @@ from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, pl
 from ringwise.durations import time_text
 from ringwise.grammar import counted
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.preemptions import PREEMPTED
 from ringwise.scheduler.core.awaited_objects import AWAITED
 from ringwise.scheduler.core.drain_events import DRAINED
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
 from ringwise.wellknown import (
+    EVICTED,
     FAULT_NODES_CONFIG_MAP,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULING_CONFIG_MAP,
@@ -181,11 +183,16 @@ _RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESC
 
 
 def _is_record(command: Any) -> bool:
-    """Also the status of queues, which older versions counted without pods and the queues below."""
+    """Also warnings before an eviction, and the status of queues.
+
+    Older versions counted that without pods and the queues below.
+    """
     if not isinstance(command, dict):
         return False
     if command["type"] == "RecordJobEvent":
-        return bool(command["reason"] == DRAINED)
+        return command["reason"] in (DRAINED, PREEMPTED)
+    if command["type"] == "AnnotatePod":
+        return EVICTED in (*command["annotations"], *command.get("remove", ()))
     if command["type"] == "SetQueueStatus":
         return True
     if command["type"] == "SetPodCondition":

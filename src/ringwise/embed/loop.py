@@ -11,13 +11,14 @@ from ringwise.embed.objects import TableWatch
 from ringwise.embed.records import events_of
 from ringwise.grammar import counted
 from ringwise.messages.commands import AskJob, Command
-from ringwise.messages.events import Event, JobCommand, ReschedulingRead
+from ringwise.messages.events import Event, JobCommand, PreemptionsRead, ReschedulingRead
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     MOVES_KEY,
+    PREEMPTIONS_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
@@ -160,6 +161,8 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     cool_downs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, COOL_DOWNS_KEY)
     moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
     runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
-    if not (document or records or nodes or cool_downs or moves or runs):
-        return []
-    return [ReschedulingRead(document, records, cool_downs, nodes, moves, runs)]
+    preemptions = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, PREEMPTIONS_KEY)
+    found: list[Event] = [PreemptionsRead(preemptions)] if preemptions else []
+    if document or records or nodes or cool_downs or moves or runs:
+        found.append(ReschedulingRead(document, records, cool_downs, nodes, moves, runs))
+    return found

@@ -195,6 +195,15 @@ class Settings:
             unit="seconds",
         )
     )
+    preempt_again_after: int = _setting(
+        integer(
+            "preempt-again-after",
+            3600,
+            "how long a job that was preempted or reclaimed is the last of its priority to be so again",
+            maximum=30 * _DAY,
+            unit="seconds",
+        )
+    )
     restart_cost: int = _setting(
         integer(
             "restart-cost",

@@ -172,6 +172,12 @@ class VictimFilter(Protocol):
     def __call__(self, job: Job, pod: Pod, candidates: list[str], /) -> list[str] | None: ...
 
 
+class VictimProtection(Protocol):
+    """Until when the pod (uid) is evicted for no other job, in nanoseconds; None: it is not protected."""
+
+    def __call__(self, uid: str, /) -> int | None: ...
+
+
 class VictimQueueOrder(Protocol):
     """The sort key of a queue that may lose pods to `queue`; the smallest loses first."""
 
@@ -231,6 +237,9 @@ NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preferenc
 JOB_PLAN: ExtensionPoint[JobPlanner] = ExtensionPoint("job_plan")
 PREEMPTABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("preemptable", "preemptable")
 RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "reclaimable")
+#: These pods are no candidates, whatever the plugins of any tier say about them.
+PREEMPT_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("preempt_protection", "preemptable")
+RECLAIM_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("reclaim_protection", "reclaimable")
 VICTIM_QUEUE_ORDER: ExtensionPoint[VictimQueueOrder] = ExtensionPoint("victim_queue_order")
 VICTIMS: ExtensionPoint[VictimList] = ExtensionPoint("victims", "victim")
 #: A pod was placed, or its eviction was undone.
@@ -259,6 +268,8 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     JOB_PLAN,
     PREEMPTABLE,
     RECLAIMABLE,
+    PREEMPT_PROTECTION,
+    RECLAIM_PROTECTION,
     VICTIM_QUEUE_ORDER,
     VICTIMS,
     ALLOCATED,

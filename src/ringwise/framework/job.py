@@ -143,6 +143,10 @@ class Job:
     clock: RescheduleClock | None = None
     #: F3: chips that broke it, and how it avoids them. Kept by the fault handler.
     cooling: dict[BrokenChip, CoolDown] = field(default_factory=dict)
+    #: When it was last preempted or reclaimed, in nanoseconds. Kept by the preemptions.
+    preempted: int | None = None
+    #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.
+    victims_from: int | None = None
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None

@@ -27,15 +27,19 @@ from ringwise.framework.extension_points import (
     NODE_SET,
     OVERUSED,
     PREDICATE,
+    PREEMPT_PROTECTION,
     PREEMPTABLE,
     PREEMPTIVE,
     QUEUE_ORDER,
+    RECLAIM_PROTECTION,
     RECLAIMABLE,
     TASK_ORDER,
     VICTIM_QUEUE_ORDER,
     VICTIMS,
     ExtensionPoint,
     JobPlan,
+    VictimFilter,
+    VictimProtection,
     agreed_victims,
     count_votes,
     first_reason,
@@ -133,6 +137,10 @@ class Session:
         #: When jobs are tried again although nothing changes, in nanoseconds by key.
         self.retries: dict[str, int] = {}
         self.incidents: list[Incident] = []
+        #: By key of a job: when the first pod that it could evict but for its protection loses that.
+        self.protected: dict[str, int] = {}
+        #: Only to find out what a job would evict if nothing were protected.
+        self.ignores_protection = False
         #: Whether an action enqueues jobs; without one every job is admitted.
         self.enqueues = ENQUEUE in configuration.actions
         #: Plugins that give chips, where the configuration has none of them.
@@ -287,14 +295,36 @@ class Session:
         return all(may(queue, pod) for may in self._functions[PREEMPTIVE])
 
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return agreed_victims(
-            (named(job, pod, candidates) for named in tier) for tier in self.tiers(PREEMPTABLE)
-        )
+        return self._allowed_victims(PREEMPTABLE, PREEMPT_PROTECTION, job, pod, candidates)
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
-        return agreed_victims(
-            (named(job, pod, candidates) for named in tier) for tier in self.tiers(RECLAIMABLE)
-        )
+        return self._allowed_victims(RECLAIMABLE, RECLAIM_PROTECTION, job, pod, candidates)
+
+    def _allowed_victims(
+        self,
+        point: ExtensionPoint[VictimFilter],
+        protection: ExtensionPoint[VictimProtection],
+        job: Job,
+        pod: Pod,
+        candidates: list[str],
+    ) -> list[str]:
+        def agreed(uids: list[str]) -> list[str]:
+            return agreed_victims((named(job, pod, uids) for named in tier) for tier in self.tiers(point))
+
+        until: dict[str, int] = {}
+        for protects in self._functions[protection]:
+            for uid in candidates:
+                end = protects(uid)
+                if end is not None and end > self.now:
+                    until[uid] = max(until.get(uid, 0), end)
+        if not until or self.ignores_protection:
+            return agreed(candidates)
+        # The tiers are not asked about those: what one of them refuses another could allow.
+        later = agreed(list(until))
+        if later:
+            end = min(until[uid] for uid in later)
+            self.protected[job.key] = min(end, self.protected.get(job.key, end))
+        return agreed([uid for uid in candidates if uid not in until])
 
     def victims(self, candidates: list[str]) -> list[str]:
         """The running pods that plugins want to evict, whoever needs their nodes."""

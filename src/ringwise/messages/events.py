@@ -217,6 +217,17 @@ class NodeReportGone(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class PreemptionsRead(Event):
+    """What the previous leader wrote about jobs that were preempted lately. Read once, at the start."""
+
+    document: str
+
+    @property
+    def about(self) -> tuple[str, str]:
+        return self.kind, type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
 class ReschedulingRead(Event):
     """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start."""
 

@@ -6,6 +6,7 @@ from ringwise.framework.registry import PluginSpec
 from ringwise.plugins import (
     binpack,
     capacity,
+    cdp,
     conformance,
     drf,
     gang,
@@ -35,4 +36,5 @@ PLUGINS: tuple[PluginSpec, ...] = (
     sla.SPEC,
     nodegroup.SPEC,
     resourcequota.SPEC,
+    cdp.SPEC,
 )

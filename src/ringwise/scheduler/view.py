@@ -30,6 +30,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.accounting.totals import QueueTotal, QueueTotals
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.preemptions import Preemption
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import MoveRecords
@@ -71,6 +72,8 @@ class History:
     #: M1.
     moves: MoveRecords = field(default_factory=MoveRecords)
     accounts: QueueTotals = field(default_factory=QueueTotals)
+    #: Jobs that were preempted or reclaimed lately, by key.
+    preemptions: Mapping[str, Preemption] = field(default_factory=dict)
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -349,6 +352,11 @@ class SchedulerView:
     def accounts(self) -> Mapping[str, QueueTotal]:
         """What was accounted for since this process leads, by queue."""
         return self._history.accounts.queues
+
+    @property
+    def preemptions(self) -> Mapping[str, Preemption]:
+        """Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost."""
+        return self._history.preemptions
 
     @property
     def moves(self) -> MoveRecords:

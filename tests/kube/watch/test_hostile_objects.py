@@ -82,7 +82,9 @@ _PLAN = MovePlan(
 VALID: dict[str, list[Any]] = {
     "configuration": [config_map("ringwise", {SCHEDULER_CONFIG_KEY: _CONFIGURATION})],
     "nodes": [real_node(1)],
-    "namespaces": [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"a": "b"}}}],
+    "namespaces": [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"a": "b"}}}
+    ],
     "priorityclasses": [priority_class()],
     "resourcequotas": [
         {

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ringwise.framework.evictions.lost_work import SECOND, LostWork
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.node_selection import NodeSelection
@@ -30,6 +31,8 @@ from ringwise.state.reservations import Reservation
 MAX_NODES_TRIED = 64
 #: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
 MAX_SPARED_SINGLY = 32
+#: A job is tried again when a pod that it may evict is protected no more, and then no sooner than this.
+AGAIN_AFTER_SECONDS = 10
 #: Added to the time a pod may take to end, before what is reserved is given up.
 MARGIN_SECONDS = 60
 
@@ -79,7 +82,9 @@ def _waits_for_release(session: Session, job: Job) -> bool:
     if reservation is None:
         return False
     if not reservation.evicting:
-        return True
+        # A job that waited long has its nodes reserved, and evicts all the same those that it waited for.
+        is_due = job.victims_from is not None and session.now >= job.victims_from
+        return reservation.expires is not None or reservation.lasting or not is_due
     if not awaited_pods(session.state, reservation):
         return False
     # Not what this cycle found out while the pods are still there.
@@ -101,28 +106,47 @@ def evict_for(
 
     No pod is evicted where pods that are being deleted already leave enough.
     """
-    # What was reserved for it did not suffice: it is free for the new search.
-    session.reservations.lift(job.key)
+    reservation = session.reservations.of(job.key)
+    if reservation is not None and reservation.evicting:
+        # What was reserved for it did not suffice: it is free for the new search.
+        session.reservations.lift(job.key)
     try:
-        session.budget.begin(job.namespace, len(job.pods))
-        search = VictimSearch(session, job, candidates, allowed)
-        if not session.is_admitted(job):
-            if not search.would_be_admitted():
-                return False
-            # Only a lack of resources kept it out, and evictions can end that.
-            job.inqueue = True
-            job.reason = None
-            session.job_enqueued(job)
-        if not pending_pods(session, job):
-            return False
-        plan = search.find()
+        with session.reservations.open_to(job.key):
+            plan = plan_for(session, job, candidates, allowed)
     except Exception as error:
         session.fail_job(job, error, action)
         return False
-    if plan is None or not plan.allocations:
+    if plan is None:
+        end = session.protected.get(job.key)
+        if end is not None:
+            if job.victims_from is not None and job.victims_from <= session.now:
+                # Not for each of thousands of pods at its own moment.
+                end = max(end, session.now + AGAIN_AFTER_SECONDS * SECOND)
+            session.retry_at(job, end)
+        job.victims_from = end
         return False
+    job.victims_from = None
     _nominate(session, job, plan, action)
     return True
+
+
+def plan_for(
+    session: Session, job: Job, candidates: list[JobPod], allowed: AllowedVictims
+) -> EvictionPlan | None:
+    """Which candidates have to go so that the job fits; None where that does not help. It may be admitted."""
+    session.budget.begin(job.namespace, len(job.pods))
+    search = VictimSearch(session, job, candidates, allowed)
+    if not session.is_admitted(job):
+        if not search.would_be_admitted():
+            return None
+        # Only a lack of resources kept it out, and evictions can end that.
+        job.inqueue = True
+        job.reason = None
+        session.job_enqueued(job)
+    if not pending_pods(session, job):
+        return None
+    plan = search.find()
+    return plan if plan is not None and plan.allocations else None
 
 
 def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[JobPod]:
@@ -138,10 +162,13 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
     ]
 
 
-def _in_victim_order(session: Session, evictor: Job, members: Iterable[JobPod]) -> list[JobPod]:
-    """The reverse of the order in which they are served: queues, then jobs, then pods.
+def _in_victim_order(
+    session: Session, evictor: Job, members: Iterable[JobPod]
+) -> tuple[list[JobPod], dict[str, int]]:
+    """The reverse of the order in which they are served: queues, then jobs, then pods; and places of queues.
 
-    A plugin may order the queues in another way.
+    A plugin may order the queues in another way. Inside a queue the job of the lowest priority comes first,
+    among equal ones that which was not evicted lately, then that which loses least work.
     """
     pods: dict[str, list[JobPod]] = {}
     jobs: dict[str, dict[str, Job]] = {}
@@ -154,14 +181,23 @@ def _in_victim_order(session: Session, evictor: Job, members: Iterable[JobPod]) 
     taker = session.queues.get(evictor.queue)
     if taker is not None:
         known.sort(key=lambda queue: session.victim_queue_key(taker, queue))
+    work = session.shared(LostWork)
     for queue in known:
-        for job in sorted(jobs[queue.name].values(), key=session.job_key, reverse=True):
+        last_first = sorted(jobs[queue.name].values(), key=session.job_key, reverse=True)
+        last_first.sort(
+            key=lambda job: (
+                job.priority,
+                work.was_preempted_lately(job),
+                sum(work.of(job, pod) for _, pod in pods[job.key]),
+            )
+        )
+        for job in last_first:
             ordered += sorted(
                 pods[job.key],
                 key=lambda member: (session.pod_key(member[1]), pod_order(member[1])),
                 reverse=True,
             )
-    return ordered
+    return ordered, {queue.name: place for place, queue in enumerate(known)}
 
 
 @contextmanager
@@ -185,7 +221,8 @@ class VictimSearch:
         self._session = session
         self._job = job
         self._allowed_victims = allowed
-        self._candidates = _in_victim_order(session, job, candidates)
+        self._work = session.shared(LostWork)
+        self._candidates, self._queue_place = _in_victim_order(session, job, candidates)
         #: The position of each candidate in the victim order.
         self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
         missing = missing_pods(session, job)
@@ -292,7 +329,15 @@ class VictimSearch:
                 groups.append(tuple(members))
             else:
                 groups += [(member,) for member in members[: max(0, self._spare(job))]]
+        # A pod that a job can spare loses less than the whole of another job does.
+        groups.sort(key=self._place_of_group)
         return groups
+
+    def _place_of_group(self, group: VictimGroup) -> tuple[int, int, bool, int, int]:
+        job = group[0][0]
+        lost = sum(self._work.of(owner, pod) for owner, pod in group)
+        again = self._work.was_preempted_lately(job)
+        return self._queue_place[job.queue], job.priority, again, lost, self._position[group[0][1].uid]
 
     def _release_leaving(self, evict: Callable[[Eviction], None]) -> None:
         """What pods that are being deleted hold counts as free: no pod is evicted for it."""
@@ -356,9 +401,25 @@ class VictimSearch:
                     best = (price, plan)
         return None if best is None else best[1]
 
-    def _price(self, groups: Iterable[VictimGroup]) -> tuple[int, ...]:
-        groups = list(groups)
-        return *cost(groups), max(self._position[pod.uid] for group in groups for _, pod in group)
+    def _price(self, groups: Iterable[VictimGroup]) -> tuple[Any, ...]:
+        """What it costs to evict these, the smallest first.
+
+        Their highest priority; the last of their queues; of each priority, the highest first, whether a job
+        was evicted lately and the work that is lost; how many; and the last of them in victim order.
+        """
+        members = [member for group in groups for member in group]
+        lost: dict[int, tuple[bool, int]] = {}
+        for job, pod in members:
+            again, seconds = lost.get(job.priority, (False, 0))
+            again = again or self._work.was_preempted_lately(job)
+            lost[job.priority] = again, seconds + self._work.of(job, pod)
+        return (
+            max(lost),
+            max(self._queue_place[job.queue] for job, _ in members),
+            tuple((priority, *lost[priority]) for priority in sorted(lost, reverse=True)),
+            len(members),
+            max(self._position[pod.uid] for _, pod in members),
+        )
 
     def _groups_by_node(self, whole: bool) -> dict[int, list[VictimGroup]]:
         placements = self._session.state.pods
@@ -481,12 +542,6 @@ class VictimSearch:
         return [group for group in groups if any(placements[pod.uid].node in nodes for _, pod in group)]
 
 
-def cost(groups: Iterable[VictimGroup]) -> tuple[int, int, int]:
-    """The cost of evicting these: lowest highest priority, then lowest sum, then fewest."""
-    priorities = [job.priority for group in groups for job, _ in group]
-    return max(priorities, default=0), sum(priorities), len(priorities)
-
-
 def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
     """Evict the victims, and reserve what the job gets until it can have it."""
     for owner, pod in plan.victims:
@@ -501,7 +556,7 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         loads=loads_by_node(plan.allocations) if awaited else {},
         awaited=awaited,
         nominated={allocation.pod.uid: allocation.node for allocation in plan.allocations},
-        expires=session.now + seconds * 1_000_000_000,
+        expires=session.now + seconds * SECOND,
         why=why,
         evicting=True,
     )

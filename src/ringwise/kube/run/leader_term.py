@@ -35,7 +35,7 @@ from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages.commands import Command, SetAside
-from ringwise.messages.events import ReschedulingRead
+from ringwise.messages.events import PreemptionsRead, ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
@@ -46,6 +46,7 @@ from ringwise.wellknown import (
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     MOVES_KEY,
+    PREEMPTIONS_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
@@ -193,7 +194,8 @@ class LeaderTerm:
             own.get(MOVES_KEY, ""),
             own.get(RUN_TIMES_KEY, ""),
         )
-        self.core.put([read])
+        found = own.get(PREEMPTIONS_KEY, "")
+        self.core.put([PreemptionsRead(found), read] if found else [read])
 
     async def read_accounts(self) -> None:
         """What the previous leader accounted for. Without it this term accounts for nothing."""

@@ -87,11 +87,6 @@ def _needs_extender(arguments: Arguments) -> str:
 
 _PLUGINS = (
     VolcanoName(
-        "cdp",
-        "pods are no victims for some time after their start",
-        lost="`volcano.sh/cooldown-time`; pods that must be spared have to be not preemptable",
-    ),
-    VolcanoName(
         "deviceshare",
         "parts of GPUs and NPUs",
         lost="parts of devices; whole chips are given by topology910",

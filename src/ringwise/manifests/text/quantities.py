@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from ringwise.durations import go_duration
+from ringwise.durations import go_duration, unix_nanoseconds
 
 _QUANTITY = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
@@ -26,12 +26,6 @@ _LONGEST = 64
 #: Kubernetes keeps a quantity in an int64.
 _LARGEST = 2**63 - 1
 
-_TIMESTAMP = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})"
-    r"(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})",
-    re.ASCII,
-)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NANOSECONDS = 10**9
 
 
@@ -83,20 +77,12 @@ def _fraction(value: str | int | float) -> tuple[int, int]:
     return numerator, denominator
 
 
-@lru_cache(maxsize=512)
 def nanoseconds(text: str) -> int:
     """An RFC 3339 time as Unix nanoseconds; 0 for the zero time of Go."""
-    match = _TIMESTAMP.fullmatch(text)
-    if match is None:
+    found = unix_nanoseconds(text)
+    if found is None:
         raise NotReadableError("must be a time like 2025-01-31T08:00:00Z")
-    seconds, fraction, zone = match.groups()
-    try:
-        moment = datetime.fromisoformat(seconds.upper() + ("+00:00" if zone in "Zz" else zone))
-        since = moment - _EPOCH
-    except (ValueError, OverflowError):
-        raise NotReadableError("must be a time like 2025-01-31T08:00:00Z") from None
-    whole = since.days * 86400 + since.seconds
-    return max(0, whole * NANOSECONDS + int((fraction or "0").ljust(9, "0")))
+    return found
 
 
 def rfc3339(now: int, *, exact: bool = False) -> str:

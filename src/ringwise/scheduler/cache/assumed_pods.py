@@ -72,6 +72,10 @@ class AssumedPods:
         job.ranks = None
         return True
 
+    def is_evicted(self, reported: Pod) -> bool:
+        """Whether we evicted the pod, and this report of it is from before."""
+        return reported.uid in self._evicting and not reported.deleting and reported.live
+
     def forget(self, uid: str) -> None:
         """The API server reported the pod, or it is gone: nothing is assumed about it any more."""
         self._before_binding.pop(uid, None)

@@ -32,6 +32,7 @@ from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.inventory import Inventory
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.preemptions import Preemptions
 from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.component import Components
@@ -170,6 +171,7 @@ class Scheduler:
         )
         self._accounting = Accounting(state, self._book, topology, self._configuration)
         inventory = Inventory(state)
+        self._preemptions = Preemptions(self._book, self._configuration)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
             self._book,
@@ -231,6 +233,7 @@ class Scheduler:
                 fault_times,
                 self._moves,
                 self._run_times,
+                self._preemptions,
                 inventory,
                 starts.run_times,
                 StartEstimates(self._book, starts, self._reporter.job_changed, self._rows_changed),
@@ -241,7 +244,10 @@ class Scheduler:
             )
         )
         self._history = History(
-            set_aside=self._backoff.set_aside, moves=self._moves.records, accounts=self._accounting.totals
+            set_aside=self._backoff.set_aside,
+            moves=self._moves.records,
+            accounts=self._accounting.totals,
+            preemptions=self._preemptions.jobs,
         )
         self.view = SchedulerView(
             state=state,
@@ -401,12 +407,15 @@ class Scheduler:
         self._history.add(session.incidents)
         self._history.plans = session.plans
         commands: list[Command] = [*binds]
+        evictions: list[Command] = []
         for gone in session.evicted:
             cause = EvictionCause.of_action(gone.why)
             by = "" if gone.beneficiary is None else gone.beneficiary.key
             if by:
                 self._notify(ie.PodEvicted(gone.pod.uid, cause, by), now)
-            commands.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by))
+            evictions.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by))
+        # A pod is warned before it is evicted.
+        commands += [*self._preemptions.warnings(), *evictions]
         for job in pending:
             try:
                 self._settle(job, now)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ringwise.durations import go_duration, plain_duration
+from ringwise.durations import plain_duration
+from ringwise.framework.evictions.lost_work import (
+    cooldown_span,
+    gang_started,
+    pod_started,
+    written_cooldown,
+)
 from ringwise.framework.job import Job
 from ringwise.framework.selectors import all_hold
 from ringwise.reasons import Reason
@@ -27,7 +33,7 @@ from ringwise.scheduler.defragment.reasons import (
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.failures import NO_OP_ACTIONS
 from ringwise.state.job_rules import ANY
-from ringwise.state.model import Pod, Requirement
+from ringwise.state.model import Pod, Queue, Requirement
 from ringwise.state.vcjob import Policy, Task, VcJob
 from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 
@@ -110,7 +116,7 @@ def not_movable(
         or _incomplete(view, job, placed)
         or _not_recreated(view, job, placed)
         or _ended_by_policy(view, job, placed)
-        or _cooling(job, placed, now)
+        or _cooling(job, placed, view.queues.get(job.queue), now)
         or _over_budget(job, moved_together(job, placed), budgets)
         or permit(job)
     )
@@ -251,19 +257,17 @@ def _policies_of_eviction(vcjob: VcJob, task: Task | None) -> Iterable[tuple[str
                 break
 
 
-def _cooling(job: Job, placed: Sequence[Pod], now: int) -> Reason | None:
+def _cooling(job: Job, placed: Sequence[Pod], queue: Queue | None, now: int) -> Reason | None:
     until, why = 0, ""
     for cool_down in job.cooling.values():
         if cool_down.until > max(now, until):
             until, why = cool_down.until, "hardware broke it a while ago"
-    started = job.started
-    if started is None:
-        started = max((pod.created for pod in placed), default=0)
+    gang = None if job.has_independent_pods else gang_started(job, now)
     for pod in placed:
-        text = pod.annotations.get(COOLDOWN_TIME) or pod.labels.get(COOLDOWN_TIME) or ""
-        span = go_duration(text) if text else None
-        if span is not None and started + span > max(now, until):
-            until, why = started + span, f"it has {COOLDOWN_TIME}: {text}"
+        span = cooldown_span(job, pod, queue)
+        end = span + (pod_started(job, pod, now) if gang is None else gang)
+        if span and end > max(now, until):
+            until, why = end, f"it has {COOLDOWN_TIME}: {written_cooldown(job, pod)}"
     if not why:
         return None
     return COOLS_DOWN(job=name_of(job), seconds=-((now - until) // _SECOND), why=why)

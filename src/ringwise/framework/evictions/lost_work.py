@@ -1,0 +1,137 @@
+"""What an eviction costs the job: how long its pods have run, what it says about that, and what is believed.
+
+A job may ask to be spared for a while after its start (`volcano.sh/cooldown-time`), and say when it wrote its
+last checkpoint (`ringwise.io/checkpoint-time`). Anyone may write anything there. The first counts up to the
+limit of its queue; the second, where its queue believes it, can only make the job a cheaper victim.
+"""
+
+from __future__ import annotations
+
+from ringwise.durations import go_duration, unix_nanoseconds
+from ringwise.framework.job import Job
+from ringwise.framework.session import Session
+from ringwise.state.model import Pod, Queue
+from ringwise.wellknown import BELIEVE_CHECKPOINTS, CHECKPOINT_TIME, COOLDOWN_TIME, LONGEST_COOLDOWN
+
+SECOND = 1_000_000_000
+#: Where a queue says nothing, or nothing that can be read.
+DEFAULT_LONGEST_COOLDOWN = 3600 * SECOND
+
+
+def pod_started(job: Job, pod: Pod, now: int) -> int:
+    """When the pod got its node. No clock runs so far ahead that it would be spared for ever."""
+    known = pod.bound or job.started or pod.created
+    return min(known, now)
+
+
+def gang_started(job: Job, now: int) -> int:
+    """When the present run of a gang began: it does not become young again with a pod that is replaced."""
+    times = [pod_started(job, pod, now) for pod in job.pods.values() if pod.node is not None and pod.live]
+    if job.started is not None:
+        times.append(job.started)
+    return min(times, default=now)
+
+
+def written_cooldown(job: Job, pod: Pod) -> str | None:
+    """As Volcano reads it: the pod's label, else its annotation; else what its PodGroup has."""
+    return (
+        pod.labels.get(COOLDOWN_TIME)
+        or pod.annotations.get(COOLDOWN_TIME)
+        or job.labels.get(COOLDOWN_TIME)
+        or job.annotations.get(COOLDOWN_TIME)
+    )
+
+
+def longest_cooldown(queue: Queue | None) -> int:
+    """In nanoseconds."""
+    written = None if queue is None else queue.annotations.get(LONGEST_COOLDOWN)
+    found = None if written is None else go_duration(written)
+    return DEFAULT_LONGEST_COOLDOWN if found is None else found
+
+
+def cooldown_span(job: Job, pod: Pod, queue: Queue | None) -> int:
+    """How long after its start the pod is to be spared, in nanoseconds; 0 where it does not ask for that."""
+    written = written_cooldown(job, pod)
+    span = None if written is None else go_duration(written)
+    return min(span, longest_cooldown(queue)) if span else 0
+
+
+def believed_checkpoint(job: Job, queue: Queue | None, start: int, now: int) -> int | None:
+    """When the job wrote its last checkpoint. A time before its start or to come is no such time."""
+    if queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
+        return None
+    written = job.annotations.get(CHECKPOINT_TIME)
+    found = None if written is None else unix_nanoseconds(written)
+    return found if found is not None and start <= found <= now else None
+
+
+def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
+    """What the job says and does not count, and why."""
+    found: dict[str, None] = {}
+    longest = longest_cooldown(queue)
+    for pod in job.in_order:
+        written = written_cooldown(job, pod)
+        span = None if written is None else go_duration(written)
+        if written is not None and span is None:
+            found[f"{COOLDOWN_TIME}: {_shown(written)} is no duration like 10m: it does not count"] = None
+        elif span is not None and span > longest:
+            seconds = longest // SECOND
+            found[
+                f"{COOLDOWN_TIME}: {_shown(written or '')} counts as {seconds} s, the longest that queue "
+                f"{job.queue} allows ({LONGEST_COOLDOWN})"
+            ] = None
+    written = job.annotations.get(CHECKPOINT_TIME)
+    if written is not None:
+        name = f"{CHECKPOINT_TIME}: {_shown(written)}"
+        at = unix_nanoseconds(written)
+        if at is None:
+            found[f"{name} is no time like 2025-01-31T08:00:00Z: it does not count"] = None
+        elif queue is None or queue.annotations.get(BELIEVE_CHECKPOINTS) != "true":
+            found[f"{name} does not count: queue {job.queue} has no {BELIEVE_CHECKPOINTS}: true"] = None
+        elif at > now:
+            found[f"{name} is still to come: it does not count"] = None
+    return list(found)
+
+
+def queue_claim_problems(queue: Queue) -> list[str]:
+    """What a queue says about such claims and cannot be read."""
+    found = []
+    written = queue.annotations.get(LONGEST_COOLDOWN)
+    if written is not None and go_duration(written) is None:
+        found.append(f"{LONGEST_COOLDOWN}: {_shown(written)} is no duration like 30m: one hour counts")
+    written = queue.annotations.get(BELIEVE_CHECKPOINTS)
+    if written not in (None, "true", "false"):
+        found.append(f"{BELIEVE_CHECKPOINTS}: {_shown(written)} is neither true nor false: false counts")
+    return found
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def lost_seconds(job: Job, pod: Pod, queue: Queue | None, now: int) -> int:
+    """The work that its eviction loses, in chip-seconds: since its start, or since the job's checkpoint."""
+    if not pod.cls.chips:
+        return 0
+    start = pod_started(job, pod, now)
+    since = believed_checkpoint(job, queue, start, now)
+    return pod.cls.chips * ((now - (start if since is None else since)) // SECOND)
+
+
+class LostWork:
+    """The same for a cycle, of each pod computed once: a search for victims asks for thousands."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._seconds: dict[str, int] = {}
+
+    def of(self, job: Job, pod: Pod) -> int:
+        found = self._seconds.get(pod.uid)
+        if found is None:
+            queue = self._session.queues.get(job.queue)
+            found = self._seconds[pod.uid] = lost_seconds(job, pod, queue, self._session.now)
+        return found
+
+    def was_preempted_lately(self, job: Job) -> bool:
+        after = self._session.settings.preempt_again_after * SECOND
+        return job.preempted is not None and job.preempted + after > self._session.now

@@ -1,0 +1,219 @@
+"""Jobs that were preempted or reclaimed lately: they are warned before, and told by whom and what they lost.
+
+A job that was evicted a short while ago is the last of its priority to be so again (`preempt-again-after`),
+also under the next leader: what is remembered is written whenever it changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ringwise.durations import time_text
+from ringwise.framework.evictions.lost_work import SECOND, lost_seconds
+from ringwise.grammar import counted
+from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
+from ringwise.messages.events import Event, EvictFailed, PreemptionsRead
+from ringwise.records import dataclass
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.wellknown import EVICTED, PREEMPTIONS_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+
+VERSION = 1
+#: The word of the event on the PodGroup.
+PREEMPTED = "Preempted"
+#: Jobs that are remembered, the last ones, and bytes that they are written in.
+MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
+#: How long at least, in seconds: so long `why` tells of it.
+KEPT = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """The last time that pods of a job were evicted for another one."""
+
+    #: Nanoseconds.
+    at: int
+    #: preempt or reclaim
+    cause: str
+    #: Namespace and name of the other job.
+    by: str
+    pods: int = 0
+    chips: int = 0
+    #: The work that was lost, in chip-seconds.
+    lost: int = 0
+    #: When a pod of the job got a node again; 0: not yet.
+    back: int = 0
+
+    @property
+    def hours(self) -> str:
+        """`3.5 chip-hours`"""
+        return chip_hours(self.lost)
+
+
+def chip_hours(seconds: int) -> str:
+    """Chip-seconds for people."""
+    return f"{round(seconds / 3600, 1 if seconds >= 3600 else 2):.15g} chip-hours"
+
+
+class Preemptions(Component):
+    name = "preemptions"
+
+    def __init__(self, book: JobBook, configuration: ActiveConfiguration) -> None:
+        self._book = book
+        self._configuration = configuration
+        #: By key of the job, the one that was evicted last comes last.
+        self.jobs: dict[str, Preemption] = {}
+        #: Evicted pods that are not gone yet: their job, chips and lost work.
+        self._leaving: dict[str, tuple[str, int, int]] = {}
+        self._warnings: dict[str, list[Command]] = {}
+        #: Warnings of evictions that failed are removed.
+        self._taken_back: list[Command] = []
+        self.changed = False
+        self._written = ""
+
+    def hears(self) -> Handlers:
+        return {
+            ie.PodEvicted: self._evicted,
+            ie.PodRemoved: self._removed,
+            ie.PodBound: self._bound,
+            ie.JobSeen: self._job_seen,
+            EvictFailed: self._evict_failed,
+            PreemptionsRead: self._read,
+        }
+
+    def known(self) -> Iterable[Event]:
+        return (PreemptionsRead(self.document()),) if self.jobs else ()
+
+    # -- evictions ---------------------------------------------------------------------------------
+
+    def _evicted(self, event: ie.PodEvicted, now: int) -> None:
+        job, taker = self._book.job_of(event.uid), self._book.jobs.get(event.by)
+        if job is None or taker is None:
+            return
+        pod = job.pods[event.uid]
+        by = f"{taker.namespace}/{taker.name}"
+        lost = lost_seconds(job, pod, self._book.queues.get(job.queue), now)
+        before = self.jobs.pop(job.key, None)
+        if before is None or (before.at, before.by) != (now, by):
+            before = Preemption(now, event.cause.value, by)
+        self.jobs[job.key] = replace(
+            before, pods=before.pods + 1, chips=before.chips + pod.cls.chips, lost=before.lost + lost
+        )
+        job.preempted = now
+        self._leaving[pod.uid] = job.key, pod.cls.chips, lost
+        text = f"{time_text(now)} {event.cause.value} for {by}"
+        warning = AnnotatePod(pod.uid, pod.namespace, pod.name, {EVICTED: text})
+        self._warnings.setdefault(job.key, []).append(warning)
+        self.changed = True
+        self._forget(now)
+
+    def warnings(self) -> list[Command]:
+        """An annotation of each pod and an event of each job: they come before the evictions themselves."""
+        found: list[Command] = []
+        for key, written in self._warnings.items():
+            job, known = self._book.jobs.get(key), self.jobs.get(key)
+            found += written
+            if job is not None and known is not None:
+                pods = counted(known.pods, "pod is", "pods are")
+                word = "preempted" if known.cause == "preempt" else "reclaimed"
+                message = (
+                    f"{pods} {word} for {known.by}: {counted(known.chips, 'chip')}, {known.hours} are lost"
+                )
+                found.append(RecordJobEvent.about(job, PREEMPTED, message, warning=True))
+        self._warnings.clear()
+        return found
+
+    def _evict_failed(self, event: EvictFailed, now: int) -> None:
+        """The pod stays, and has lost nothing."""
+        key, chips, lost = self._leaving.pop(event.uid, ("", 0, 0))
+        known, job = self.jobs.get(key), self._book.jobs.get(key)
+        pod = None if job is None else job.pods.get(event.uid)
+        if pod is not None:
+            self._taken_back.append(AnnotatePod(pod.uid, pod.namespace, pod.name, {}, (EVICTED,)))
+        if known is None:
+            return
+        self.changed = True
+        if known.pods > 1:
+            self.jobs[key] = replace(
+                known, pods=known.pods - 1, chips=known.chips - chips, lost=known.lost - lost
+            )
+            return
+        del self.jobs[key]
+        if job is not None:
+            job.preempted = None
+
+    def _removed(self, event: ie.PodRemoved, now: int) -> None:
+        self._leaving.pop(event.uid, None)
+
+    def _bound(self, event: ie.PodBound, now: int) -> None:
+        known = self.jobs.get(event.job.key)
+        if known is not None and not known.back:
+            self.jobs[event.job.key] = replace(known, back=now)
+            self.changed = True
+
+    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
+        job = event.job
+        if job.preempted is None and job.key in self.jobs:
+            job.preempted = self.jobs[job.key].at
+
+    def _forget(self, now: int) -> None:
+        kept = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND
+        first = next(iter(self.jobs), None)
+        while first is not None and (len(self.jobs) > MAX_JOBS or self.jobs[first].at <= now - kept):
+            del self.jobs[first]
+            first = next(iter(self.jobs), None)
+
+    # -- across restarts -------------------------------------------------------------------------------
+
+    def publish(self, now: int) -> Sequence[Command]:
+        commands, self._taken_back = self._taken_back, []
+        text = self.document() if self.changed else self._written
+        self.changed = False
+        if text != self._written:
+            self._written = text
+            commands.append(Publish(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, {PREEMPTIONS_KEY: text}))
+        return commands
+
+    def document(self) -> str:
+        """The last ones that fit."""
+        frame = f'{{"version":{VERSION},"preempted":[]}}'
+        room, lines = MAX_DOCUMENT - len(frame), list[str]()
+        for key, one in reversed(self.jobs.items()):
+            plain = [key, one.at, one.cause, one.by, one.pods, one.chips, one.lost, one.back]
+            lines.append(json.dumps(plain, separators=(",", ":")))
+            room -= len(lines[-1]) + 1
+            if room < 0:
+                lines.pop()
+                break
+        return f"{frame[:-2]}{','.join(reversed(lines))}]}}"
+
+    def _read(self, event: PreemptionsRead, now: int) -> None:
+        """What the leader before wrote. What cannot be read is as if it were not there."""
+        try:
+            found = json.loads(event.document)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            return
+        for key, one in _each(found.get("preempted"), now):
+            self.jobs.setdefault(key, one)
+            job = self._book.jobs.get(key)
+            if job is not None:
+                job.preempted = self.jobs[key].at
+        self._written = event.document
+        self._forget(now)
+
+
+def _each(given: object, now: int) -> Iterable[tuple[str, Preemption]]:
+    for one in given[-MAX_JOBS:] if isinstance(given, list) else ():
+        try:
+            key, at, cause, by, *numbers = one
+            pods, chips, lost, back = map(int, numbers)
+            # No clock runs so far ahead that a job would be spared for ever.
+            yield str(key), Preemption(min(int(at), now), str(cause), str(by), pods, chips, lost, back)
+        except (TypeError, ValueError, OverflowError):
+            continue
