@@ -7,8 +7,12 @@ a job that still lacks pods, less important pods of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.framework.arguments import Argument, boolean, integer
-from ringwise.framework.evictions.eviction import evict_for, evictable_pods, starving_jobs
+from ringwise.framework.evictions.eviction import JobPod, evict_for, evictable_pods, starving_jobs
+from ringwise.framework.extension_points import VictimFilter
+from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
 
@@ -17,13 +21,19 @@ NAME = "preempt"
 
 def preempt(session: Session) -> None:
     for _, job in starving_jobs(session):
-        flagged = evictable_pods(session, lambda pod: pod.preemptable)
-        others = [(owner, pod) for owner, pod in flagged if owner.queue == job.queue and owner is not job]
-        if evict_for(session, job, others, session.preemptable, NAME):
-            continue
-        own = [(owner, pod) for owner, pod in flagged if owner is job]
-        if own:
-            evict_for(session, job, own, session.preemptable, NAME)
+        for candidates, allowed in candidates_for(session, job):
+            if evict_for(session, job, candidates, allowed, NAME):
+                break
+
+
+def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], VictimFilter]]:
+    """Flagged pods of other jobs of its queue, then, where it has any, its own."""
+    flagged = evictable_pods(session, lambda pod: pod.preemptable)
+    others = [(owner, pod) for owner, pod in flagged if owner.queue == job.queue and owner is not job]
+    yield others, session.preemptable
+    own = [(owner, pod) for owner, pod in flagged if owner is job]
+    if own:
+        yield own, session.preemptable
 
 
 def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_000) -> Argument[int]:

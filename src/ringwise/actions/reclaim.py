@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ringwise.framework.evictions.eviction import (
     JobPod,
     as_if_placed,
@@ -9,6 +11,7 @@ from ringwise.framework.evictions.eviction import (
     evictable_pods,
     starving_jobs,
 )
+from ringwise.framework.extension_points import VictimFilter
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.limits import lent_jobs
@@ -20,15 +23,25 @@ NAME = "reclaim"
 
 
 def reclaim(session: Session) -> None:
-    for queue, job in starving_jobs(session):
-        if session.overused(queue):
-            continue
-        lent = _lent(session, job)
-        if lent and evict_for(session, job, lent, lambda job, pod, uids: uids, NAME):
-            continue
-        if not _may_reclaim(session, queue, job):
-            continue
-        evict_for(session, job, _candidates(session, queue), session.reclaimable, NAME)
+    for _, job in starving_jobs(session):
+        for candidates, allowed in candidates_for(session, job):
+            if evict_for(session, job, candidates, allowed, NAME):
+                break
+
+
+def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], VictimFilter]]:
+    """Bursts that others were lent; then, where its queue may, what others use beyond their share.
+
+    A burst is given back whatever plugins say of shares.
+    """
+    queue = session.queues[job.queue]
+    if session.overused(queue):
+        return
+    lent = _lent(session, job)
+    if lent:
+        yield lent, session.unprotected
+    if _may_reclaim(session, queue, job):
+        yield _candidates(session, queue), session.reclaimable
 
 
 def _candidates(session: Session, queue: Queue) -> list[JobPod]:

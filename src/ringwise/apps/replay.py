@@ -203,9 +203,9 @@ def _is_record(command: Any) -> bool:
 
 #: Sentences of a command. They may be worded differently in another version.
 _SENTENCES = frozenset({"message", "cures", "why"})
-#: A pod's nomination follows from the evictions for it, and their cause from who evicts: older versions told
-#: neither.
-_FOLLOWING = frozenset({"by", "cause", "nominated"})
+#: A pod's nomination and who loses work follow from the evictions for it, and their cause from who evicts.
+#: Older versions told none of it.
+_FOLLOWING = frozenset({"by", "cause", "losers", "nominated"})
 
 
 def _decision(command: Any) -> Any:
@@ -238,7 +238,7 @@ def _without_sentences(value: Any) -> Any:
         return {
             key: _without_sentences(item)
             for key, item in value.items()
-            if not (key in _GUESSES and isinstance(item, str))
+            if key not in _FOLLOWING and not (key in _GUESSES and isinstance(item, str))
         }
     if isinstance(value, list):
         return [_without_sentences(item) for item in value]

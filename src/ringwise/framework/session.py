@@ -300,6 +300,10 @@ class Session:
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         return self._allowed_victims(RECLAIMABLE, RECLAIM_PROTECTION, job, pod, candidates)
 
+    def unprotected(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+        """Those whose turn to be reclaimed no plugin puts off: of what was lent, nothing else is asked."""
+        return self._not_protected(RECLAIM_PROTECTION, job, candidates, lambda uids: uids)
+
     def _allowed_victims(
         self,
         point: ExtensionPoint[VictimFilter],
@@ -311,6 +315,15 @@ class Session:
         def agreed(uids: list[str]) -> list[str]:
             return agreed_victims((named(job, pod, uids) for named in tier) for tier in self.tiers(point))
 
+        return self._not_protected(protection, job, candidates, agreed)
+
+    def _not_protected(
+        self,
+        protection: ExtensionPoint[VictimProtection],
+        job: Job,
+        candidates: list[str],
+        agreed: Callable[[list[str]], list[str]],
+    ) -> list[str]:
         until: dict[str, int] = {}
         for protects in self._functions[protection]:
             for uid in candidates:

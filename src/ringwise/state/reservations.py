@@ -37,6 +37,8 @@ class Reservation:
     why: str = ""
     #: The awaited pods are evicted for the owner.
     evicting: bool = False
+    #: Names of the jobs whose pods they are -> the work that they lose, in words.
+    losers: dict[str, str] = field(default_factory=dict)
     #: M1: who made it ends it, and not the owner's use of a part of it: its other pods may come later.
     lasting: bool = False
     #: Counts up: earlier reservations come first.

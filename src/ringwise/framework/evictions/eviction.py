@@ -9,17 +9,18 @@ resources are reserved for the job until it can have them: chips, cpu, memory an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ringwise.framework.evictions.lost_work import SECOND, LostWork
+from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
+from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
@@ -29,6 +30,8 @@ from ringwise.state.reservations import Reservation
 
 #: The number of cheapest nodes that are tried in full for a single pod.
 MAX_NODES_TRIED = 64
+#: Jobs that are named to whom others are evicted for.
+MAX_NAMED = 5
 #: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
 MAX_SPARED_SINGLY = 32
 #: A job is tried again when a pod that it may evict is protected no more, and then no sooner than this.
@@ -559,9 +562,29 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         expires=session.now + seconds * SECOND,
         why=why,
         evicting=True,
+        losers=losers(session, plan),
     )
     session.reservations.make(reservation)
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
+
+
+def losers(session: Session, plan: EvictionPlan) -> dict[str, str]:
+    """The jobs that lose pods -> the work that is lost, in words."""
+    work, found = session.shared(LostWork), dict[str, list[int]]()
+    for job, pod in plan.victims:
+        lost = found.setdefault(f"{job.namespace}/{job.name}", [0, 0])
+        lost[0] += pod.cls.chips
+        lost[1] += work.of(job, pod)
+    return {
+        name: f"{counted(chips, 'chip')} and {chip_hours(seconds)}" if chips else "pods without chips"
+        for name, (chips, seconds) in found.items()
+    }
+
+
+def losers_text(found: Mapping[str, str]) -> list[str]:
+    """`default/train loses 8 chips and 4 chip-hours`"""
+    named = [f"{name} loses {lost}" for name, lost in list(found.items())[:MAX_NAMED]]
+    return [*named, f"{len(found) - MAX_NAMED} more lose pods"] if len(found) > MAX_NAMED else named
 
 
 def awaited_pods(state: ClusterState, reservation: Reservation) -> list[str]:
@@ -578,7 +601,8 @@ def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: in
         chips=reservation.chip_count,
         nodes=[state.names[node] for node in nodes[:20]],
         seconds=max(0, (reservation.expires or now) - now) // 1_000_000_000,
-    )
+        losers=list(reservation.losers)[:MAX_NAMED],
+    ).with_hints(losers_text(reservation.losers))
 
 
 def _union(masks: Iterable[int]) -> int:

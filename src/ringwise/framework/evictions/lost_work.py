@@ -118,6 +118,11 @@ def lost_seconds(job: Job, pod: Pod, queue: Queue | None, now: int) -> int:
     return pod.cls.chips * ((now - (start if since is None else since)) // SECOND)
 
 
+def chip_hours(seconds: int) -> str:
+    """Chip-seconds for people: `3.5 chip-hours`."""
+    return f"{round(seconds / 3600, 1 if seconds >= 3600 else 2):.15g} chip-hours"
+
+
 class LostWork:
     """The same for a cycle, of each pod computed once: a search for victims asks for thousands."""
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ringwise.durations import time_text
-from ringwise.framework.evictions.lost_work import SECOND, lost_seconds
+from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
 from ringwise.messages.events import Event, EvictFailed, PreemptionsRead
@@ -52,11 +52,6 @@ class Preemption:
     def hours(self) -> str:
         """`3.5 chip-hours`"""
         return chip_hours(self.lost)
-
-
-def chip_hours(seconds: int) -> str:
-    """Chip-seconds for people."""
-    return f"{round(seconds / 3600, 1 if seconds >= 3600 else 2):.15g} chip-hours"
 
 
 class Preemptions(Component):

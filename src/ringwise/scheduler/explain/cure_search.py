@@ -25,8 +25,8 @@ STARTS = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    #: board, size, min-available, label, annotation, selector, queue, released, chips, moves, job-ended,
-    #: node, wait
+    #: board, size, min-available, label, annotation, selector, queue, released, chips, cooldown, moves,
+    #: job-ended, node, wait
     kind: str
     text: str
     #: How many jobs are ahead in the queue, where those would take the capacity first.
@@ -134,6 +134,14 @@ class CureSearch:
             return STARTS
         fit = reason.details.get("fit", 0)
         return fit if isinstance(fit, int) else 0
+
+    def spend(self, steps: int) -> bool:
+        """Use up some of the budget; False where nothing more may be tried."""
+        if self.is_over:
+            self.cut_short = True
+            return False
+        self._budget.left -= steps
+        return True
 
     def holds(self, suppose: Suppose, extra: int = 0) -> bool:
         return self.progress(suppose, extra) == STARTS

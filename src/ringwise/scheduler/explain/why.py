@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
+from ringwise.framework.evictions.lost_work import claim_problems
 from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
@@ -43,6 +44,7 @@ from ringwise.scheduler.explain.job_cures import (
 )
 from ringwise.scheduler.explain.limit_waits import limit_cures, naming_users
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
+from ringwise.scheduler.explain.preemption import cooldown_cures, preemption_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
@@ -131,7 +133,12 @@ def explain(
 ) -> Explanation:
     """Everything about the job. The state is the same before and after."""
     answer = _explain(view, job, now, disruption_budgets)
-    answer.notes = (*job.refused_classes.values(), *moves_of(view, job))
+    answer.notes = (
+        *job.refused_classes.values(),
+        *moves_of(view, job),
+        *preemption_of(view, job, answer.start, now),
+        *claim_problems(job, view.queues.get(job.queue), now),
+    )
     return answer
 
 
@@ -383,6 +390,7 @@ def find_cures(
         isolation_cures,
         reservation_cures,
         chip_cures,
+        cooldown_cures,
         move_cures,
         ended_job_cures,
         node_cures,

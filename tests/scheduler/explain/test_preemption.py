@@ -1,0 +1,115 @@
+"""What is told of a preemption: beforehand to the job that preempts, and afterwards to the one that lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from ringwise.durations import time_text
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Evict
+from ringwise.scheduler.explain.why import explain
+from ringwise.state.model import Queue
+from ringwise.wellknown import BELIEVE_CHECKPOINTS, CHECKPOINT_TIME, COOLDOWN_TIME, LONGEST_COOLDOWN
+from tests.actions.test_victims import fill, rig_of
+from tests.scheduler.rig import SECOND, Rig
+
+
+def notes(rig: Rig, job: str) -> tuple[str, ...]:
+    return explain(rig.machine.view, rig.machine.view.jobs[f"default/{job}"], rig.now).notes
+
+
+def test_the_job_that_preempts_names_who_loses_what() -> None:
+    rig = rig_of(1)
+    fill(rig, ("v", 1800))
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    told = explain(rig.machine.view, rig.machine.view.jobs["default/boss"], rig.now).sentence
+    assert told.startswith("1 pod is evicted for it (preempt); what it needs on n1 is reserved for it")
+    assert told.endswith("; default/v loses 8 chips and 4 chip-hours")
+
+
+def test_the_job_that_was_preempted_is_told_by_whom_what_it_lost_and_when_it_is_back() -> None:
+    rig = rig_of(1)
+    fill(rig, ("v", 1800))
+    at = rig.now
+    rig.submit("boss", chips=8, priority="high", expected="1h")
+    rig.run()
+    rig.replacement("v-0")
+    rig.tell(ev.PodGone(next(one.uid for one in rig.commands if isinstance(one, Evict))))
+    rig.run()
+    lost = (
+        f"preempted for default/boss at {time_text(at)}: it lost 1 pod with 8 chips and 4 chip-hours of work"
+    )
+    back = time_text(rig.now + 3600 * SECOND)
+    [told] = notes(rig, "v")
+    assert told.startswith(f"{lost} of work; it is back: ")
+    assert back in told
+    rig.end("boss")
+    rig.run()
+    assert notes(rig, "v") == (f"{lost} of work; a pod of it has had a node again since {time_text(rig.now)}",)
+
+
+def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then() -> None:
+    rig = rig_of(1)
+    fill(rig, ("v", 100), annotations={COOLDOWN_TIME: "10m"})
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    view = rig.machine.view
+    before = view.inconsistencies()
+    answer = explain(view, view.jobs["default/boss"], rig.now)
+    ends = rig.now + 500 * SECOND
+    # 600 seconds of 8 chips.
+    wanted = f"from {time_text(ends)}, when their cooldown ends: default/v loses 8 chips and 1.3 chip-hours"
+    assert wanted in [cure.text for cure in answer.cures if cure.kind == "cooldown"]
+    assert view.inconsistencies() == before == []
+    # It was tried: that is what happens.
+    rig.step(500)
+    assert rig.evictions() == ["v-0"]
+
+
+def test_no_cooldown_is_named_that_would_not_help() -> None:
+    rig = rig_of(1)
+    rig.submit("v", chips=8, priority="high", preemptable=True, annotations={COOLDOWN_TIME: "10m"})
+    rig.run()
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    answer = explain(rig.machine.view, rig.machine.view.jobs["default/boss"], rig.now)
+    assert [cure for cure in answer.cures if cure.kind == "cooldown"] == []
+
+
+@pytest.mark.parametrize(
+    ("queue", "claims", "told"),
+    [
+        ({}, {COOLDOWN_TIME: "soon"}, f"{COOLDOWN_TIME}: soon is no duration like 10m: it does not count"),
+        ({}, {COOLDOWN_TIME: "-5m"}, f"{COOLDOWN_TIME}: -5m is no duration like 10m: it does not count"),
+        (
+            {LONGEST_COOLDOWN: "10m"},
+            {COOLDOWN_TIME: "876000h"},
+            f"{COOLDOWN_TIME}: 876000h counts as 600 s, the longest that queue default allows "
+            f"({LONGEST_COOLDOWN})",
+        ),
+        (
+            {},
+            {CHECKPOINT_TIME: "2026-01-01T00:00:00Z"},
+            f"{CHECKPOINT_TIME}: 2026-01-01T00:00:00Z does not count: queue default has no "
+            f"{BELIEVE_CHECKPOINTS}: true",
+        ),
+        (
+            {BELIEVE_CHECKPOINTS: "true"},
+            {CHECKPOINT_TIME: "3026-01-01T00:00:00Z"},
+            f"{CHECKPOINT_TIME}: 3026-01-01T00:00:00Z is still to come: it does not count",
+        ),
+        (
+            {BELIEVE_CHECKPOINTS: "true"},
+            {CHECKPOINT_TIME: "x" * 100},
+            f"{CHECKPOINT_TIME}: {'x' * 40}... is no time like 2025-01-31T08:00:00Z: it does not count",
+        ),
+    ],
+)
+def test_a_claim_that_does_not_count_is_named(
+    queue: dict[str, str], claims: dict[str, str], told: str
+) -> None:
+    rig = rig_of(1)
+    rig.tell(ev.QueueSeen(Queue("default", annotations=queue)))
+    fill(rig, ("v", 0), annotations=claims)
+    assert notes(rig, "v") == (told,)
