@@ -69,7 +69,7 @@ def completed(shell: str, line: str, lab: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "values"),
     [
-        ("ringwise un", {"uncordon", "uninstall"}),
+        ("ringwise un", {"uncordon", "uninstall", "unreserve"}),
         ("ringwise run ", {"scheduler", "controller", "admission", "device-plugin"}),
         ("ringwise run scheduler --no-lead", {"--no-leader-elect"}),
         ("ringwise scheduler --no-lead", {"--no-leader-elect"}),
@@ -79,6 +79,7 @@ def completed(shell: str, line: str, lab: Path) -> list[str]:
         ("ringwise describe job t", {"train", "tune"}),
         ("ringwise describe job lab/tr", {"lab/train"}),
         ("ringwise delete jobs train tu", {"tune"}),
+        ("ringwise reserve node-1 node-", {"node-0", "node-1", "node-2", "node-3"}),
         ("ringwise drain node-", {"node-0", "node-1", "node-2", "node-3"}),
         ("ringwise why tu", {"tune"}),
         ("ringwise boards show 910b", {"910b-x8", "910b-x16"}),

@@ -39,6 +39,7 @@ QUESTIONS = (
     "get queues",
     "get pods",
     "get chips",
+    "get reservations",
     "describe node node-1",
     "describe job gang",
     "describe queue default",
@@ -249,7 +250,11 @@ def on_cluster(
     return results, servers[0]
 
 
-CHANGES = ("cordon node-0", "uncordon node-0", "drain node-0 --yes", "drain node-0 --at 1h")
+CHANGES = (
+    *("cordon node-0", "uncordon node-0"),
+    *("reserve node-0 --for queue=default --to 1h --name r --yes", "unreserve r"),
+    *("drain node-0 --yes", "drain node-0 --at 1h"),
+)
 ISOLATIONS = ("isolate node-0 --reason 'x y'", "release node-0 --reason 'x y'")
 
 

@@ -139,7 +139,7 @@ def test_every_view_says_which_free_chips_are_only_for_jobs_that_end_before_a_dr
         assert f"drain since {began} (by" in words("get chips --node node-1")
         assert f"drain from {time} on (by" in words("get chips --node node-0")
         terminal.ok(f"release node-1 {way(tmp_path)}")
-        assert "0 of 16 chips in use, 8 free only until a drain" in words("top --once")
+        assert "0 of 16 chips in use, 8 free only until a drain or a reservation" in words("top --once")
         (sums,) = terminal.json("top --once")["status"]["resources"].values()
         assert (sums["free"], sums["before_drain"]) == (16, 8)
         counted = words("capacity")

@@ -122,7 +122,7 @@ _ADDED = frozenset(
     | {"hurt", "expected_start", "hurt_by", "reason_code", "reason_text"}
     # Where the pods of a described job are.
     | {"class", "switch", "logical_superpod", "logical_rack"}
-    | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations"}
+    | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations", "reservations"}
     # How long a pod has to end.
     | {"grace"}
 )

@@ -57,8 +57,8 @@ async def _cordon(access: Access, node: str, on: bool) -> None:
 
 
 async def _change(access: Access, action: str, one: Isolation) -> bool:
-    key, written = entry_of(one)
-    value = written if action == "isolate" else None
+    key, entry = entry_of(one)
+    value = entry if action == "isolate" else None
     # A release leaves no entry: the last change of all is kept beside them.
     last = {"action": action, "node": one.target, "chip": one.chip}
     last |= {"by": one.by, "at": one.at, "reason": one.reason}
@@ -80,7 +80,7 @@ async def _change(access: Access, action: str, one: Isolation) -> bool:
                     "metadata": {"namespace": KUBE_SYSTEM, "name": ISOLATION_CONFIG_MAP, **notes},
                     "data": {key: value},
                 }
-                if await _written(client.create(CONFIG_MAPS, KUBE_SYSTEM, body)):
+                if await written(client.create(CONFIG_MAPS, KUBE_SYSTEM, body)):
                     return True
                 continue
             data = stored.data or {}
@@ -91,7 +91,7 @@ async def _change(access: Access, action: str, one: Isolation) -> bool:
                 return False
             version = stored.metadata.resource_version if stored.metadata is not None else None
             patch = {"metadata": {"resourceVersion": version, **notes}, "data": {key: value}}
-            if await _written(client.patch(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, patch)):
+            if await written(client.patch(CONFIG_MAPS, KUBE_SYSTEM, ISOLATION_CONFIG_MAP, patch)):
                 return True
     raise ChipsError(f"ConfigMap {KUBE_SYSTEM}/{ISOLATION_CONFIG_MAP} is changed by others all the time")
 
@@ -103,7 +103,7 @@ async def _nothing_to_release(client: Client, one: Isolation) -> bool:
     return False
 
 
-async def _written(request: Any) -> bool:
+async def written(request: Any) -> bool:
     try:
         await request
     except ApiError as error:

@@ -128,7 +128,7 @@ SECTIONS = {
         "get": CommandEntry(
             "ringwise.cli.ask.objects",
             "get_command",
-            "List jobs, nodes, queues, pods or chips.",
+            "List jobs, nodes, queues, pods, chips or reservations.",
         ),
         "describe": CommandEntry(
             "ringwise.cli.ask.objects",
@@ -235,6 +235,16 @@ SECTIONS = {
             "ringwise.cli.act.changes",
             "release_command",
             "Give back what was isolated: CHIP of NODE, NODE, a leaf switch or a SuperPoD.",
+        ),
+        "reserve": CommandEntry(
+            "ringwise.cli.act.reserving",
+            "reserve_command",
+            "Keep nodes for the jobs of a queue or of a namespace from one time to another.",
+        ),
+        "unreserve": CommandEntry(
+            "ringwise.cli.act.reserving",
+            "unreserve_command",
+            "Cancel the reservation NAME: its nodes take jobs of all again.",
         ),
     },
     "Practise in a lab": {

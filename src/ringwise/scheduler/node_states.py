@@ -170,6 +170,8 @@ class BeforeDrain:
     #: When the drain or the reservation begins, in nanoseconds.
     start: int
     chips: int
+    #: `drained` or `reserved`: what happens to the node then.
+    what: str
 
 
 def states_for(cluster: ClusterReader, number: int, now: int, holder: str = "") -> tuple[StateOfNode, ...]:
@@ -189,12 +191,15 @@ def before_drains(
     """
     for number in cluster.node_windows:
         states = states_for(cluster, number, now, holder)
-        start = drain_ahead(states, settings)
-        if start is not None:
+        ahead = drain_ahead(states, settings)
+        if ahead is not None:
+            what = "drained" if ahead.state is NodeState.DRAINING else "reserved"
             for resource, fleet in offered(cluster, number):
                 free = chip_states(cluster, number, fleet, states).free
                 if free:
-                    yield BeforeDrain(number, cluster.names[number], resource, start, free.bit_count())
+                    yield BeforeDrain(
+                        number, cluster.names[number], resource, ahead.start or 0, free.bit_count(), what
+                    )
 
 
 def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) -> dict[str, int]:
@@ -205,19 +210,19 @@ def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) ->
     return found
 
 
-def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> int | None:
-    """Before when a job has to say that it ends, to get chips of the node (F4); None: at any time.
+def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNode | None:
+    """Before what a job has to say that it ends, to get chips of the node (F4); None: there is nothing.
 
     A reservation is ahead as a drain is.
     """
     if not settings.keep_off_without_duration:
         return None
     ahead = (
-        one.start
+        one
         for one in states
         if one.state in _AHEAD and one.start is not None and not (one.closes or one.keeps)
     )
-    return min(ahead, default=None)
+    return min(ahead, key=lambda one: one.start or 0, default=None)
 
 
 def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:

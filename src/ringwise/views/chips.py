@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 
 from ringwise.durations import time_text
-from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
+from ringwise.scheduler.node_states import NodeChips, NodeState, StateOfNode, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_names, chips_of
@@ -21,16 +21,24 @@ def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None =
         if nodes is None or state.names[number] in nodes:
             states = node_states(state, number, now)
             for chips in sorted(chips_of_node(state, number, states), key=lambda one: one.resource):
-                found += _of_resource(view, number, chips, now)
+                found += _of_resource(view, number, chips, states, now)
     return found
 
 
-def _of_resource(view: SchedulerView, number: int, chips: NodeChips, now: int) -> list[ChipFields]:
+def _of_resource(
+    view: SchedulerView, number: int, chips: NodeChips, node: Sequence[StateOfNode], now: int
+) -> list[ChipFields]:
+    """`node`: its states."""
     state, states, network = view.cluster, chips.states, chips.network_faulty
     faults: dict[int, list[str]] = {}
     for fault in chips.faults:
         faults.setdefault(fault.chip, []).append(f"{fault.level} {fault.code}".strip())
-    notes = {one.number: _of_isolation(one, now) for one in state.isolations_of(number)}
+    notes: dict[int | None, str] = {
+        one.number: _of_isolation(one, now) for one in state.isolations_of(number)
+    }
+    kept = next((one.why for one in node if one.state is NodeState.RESERVED), None)
+    if kept is not None:
+        notes.setdefault(None, kept.removeprefix(f"{state.names[number]} is "))
     holders = chips.holders()
     found: list[ChipFields] = []
     for chip in chips_of(states.listed):

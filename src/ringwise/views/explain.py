@@ -170,7 +170,8 @@ def _board(board: BoardCapacity) -> BoardCapacityFields:
     }
     if board.drains:
         document["drains"] = [
-            {"node": one.name, "start": one.start, "chips": one.chips} for one in board.drains
+            {"node": one.name, "start": one.start, "chips": one.chips, "what": one.what}
+            for one in board.drains
         ]
     if board.left_out:
         document["left_out"] = list(board.left_out)

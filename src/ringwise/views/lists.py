@@ -117,6 +117,12 @@ _KINDS = {
         {**_fields("name", "namespace", "phase", "node", "rank"), "chips": _field("asks"), "age": _age},
         has_queue=True,
     ),
+    "reservations": _Kind(
+        ("ahead", "current"),
+        lambda row: [row["state"]],
+        _fields("name", "start", "end", "queue", "namespace"),
+        has_labels=False,
+    ),
     "chips": _Kind(CHIP_STATES, lambda row: [row["state"]], _fields("node", "chip", "state", "pod")),
 }
 #: How kubectl's users write keys.

@@ -22,6 +22,7 @@ from ringwise.views.documents.topology import (
     SwitchFields,
     TopologyDocument,
 )
+from ringwise.views.reservations import reservation_documents
 from ringwise.wellknown import SUPER_POD_RANK
 
 
@@ -167,6 +168,7 @@ def topology_document(view: SchedulerView, now: int) -> TopologyDocument:
             }
             for one in isolated
         ],
+        "reservations": reservation_documents(view, now),
         "problems": [problem.as_json() for problem in topology_problems(view)],
     }
 

@@ -45,6 +45,7 @@ from ringwise.manifests.bundle import missing_classes
 from ringwise.manifests.text.errors import ConfigurationError
 from ringwise.messages.events import Event
 from ringwise.messages.move_plan import read_plan
+from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodGroup, PriorityClass
 from ringwise.state.vcjob import VcJob
@@ -64,6 +65,8 @@ from ringwise.views.documents.changes import (
     SubmitDocument,
 )
 from ringwise.views.documents.maintenance import FaultChangeDocument
+from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
+from ringwise.views.reservations import reservation_documents, reservation_of_fields
 from ringwise.views.version1 import VERSIONS, as_version_1
 
 #: A submission of fifty thousand pods is some sixty megabytes.
@@ -108,6 +111,9 @@ class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
     #: Of moves, as values of JSON; and the id of one that is followed.
     plan: dict[str, Any] | None = None
     id: str | None = None
+    #: Of nodes, as values of JSON; or the name of one that is cancelled.
+    reservation: dict[str, Any] | None = None
+    name: str | None = None
 
     def word(self, name: str) -> str:
         """Raises ObjectRefusedError where the request does not name it."""
@@ -127,7 +133,7 @@ LONG_QUERIES = frozenset(
 #: Raised before anything was changed.
 _REFUSALS = (
     *(ObjectRefusedError, ConflictError, NotPossibleError),
-    *(UnknownNameError, UnknownTargetError, ConfigurationError),
+    *(UnknownNameError, UnknownTargetError, NotReservableError, ConfigurationError),
 )
 
 
@@ -445,6 +451,25 @@ class LabServer:
             "start": start,
         }
 
+    def _reserve(self, action: str, request: ChangeRequest) -> Any:
+        """Nodes for a queue or a namespace, as a plan has them; or cancel that by its name."""
+        live = self.live
+        if action == "unreserve":
+            name = request.word("name")
+            live.unreserve(name)
+            return ReservationChangeDocument(
+                schema="ringwise.io/reservation-change/v1", action=action, name=name, reservation=None
+            )
+        try:
+            made = reservation_of_fields(msgspec.convert(request.reservation, ReservationFields))
+        except msgspec.ValidationError:
+            raise ObjectRefusedError("the request has no reservation") from None
+        live.reserve(made)
+        (fields,) = reservation_documents(live.view, live.now, [made])
+        return ReservationChangeDocument(
+            schema="ringwise.io/reservation-change/v1", action=action, name=made.name, reservation=fields
+        )
+
     def _change_job(self, action: str, request: ChangeRequest) -> Any:
         """Suspend, resume or requeue."""
         live = self.live
@@ -499,6 +524,8 @@ class LabServer:
             )
         if action in ("isolate", "release"):
             return self._isolate(action, request)
+        if action in ("reserve", "unreserve"):
+            return self._reserve(action, request)
         if action in ACTIONS:
             return self._change_job(action, request)
         if action == "delete":

@@ -17,6 +17,7 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
+from ringwise.apps.reservations import check_new
 from ringwise.apps.suspension import (
     NotPossibleError,
     PlannedChange,
@@ -46,12 +47,15 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import (
     DeviceReport,
     Isolation,
     Isolations,
     Node,
+    NodeReservation,
+    NodeReservations,
     Pod,
     PodClass,
     PodGroup,
@@ -62,9 +66,15 @@ from ringwise.state.queue_rules import deletion_problem
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import chip_names
+from ringwise.topology.nearest import did_you_mean
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
-from ringwise.wellknown import SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import (
+    RESERVATION_CONFIG_MAP,
+    SCHEDULER_CONFIG_KEY,
+    SCHEDULER_CONFIG_MAP,
+    VOLCANO_SYSTEM,
+)
 
 if TYPE_CHECKING:
     from ringwise.apps.lab.device_plugins import DevicePlugins
@@ -539,6 +549,31 @@ class LiveLab:
         if wanted.node:
             self.cluster.nodes.isolation_changed(wanted.node, self.cluster.now)
         return True
+
+    def reserve(self, wanted: NodeReservation) -> None:
+        """Raises NotReservableError."""
+        self._catch_up()
+        kept = self._node_reservations()
+        check_new(wanted, kept)
+        self.cluster.submit(NodeReservations((*kept, wanted)))
+        self.turn()
+
+    def unreserve(self, name: str) -> None:
+        """Raises NotReservableError where there is none of this name."""
+        self._catch_up()
+        kept = self._node_reservations()
+        left = tuple(one for one in kept if one.name != name)
+        if len(left) == len(kept):
+            known = [one.name for one in kept]
+            raise NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}")
+        self.cluster.submit(NodeReservations(left))
+        self.turn()
+
+    def _node_reservations(self) -> tuple[NodeReservation, ...]:
+        """Those that are not over."""
+        kept = self.cluster.get(NodeReservations, RESERVATION_CONFIG_MAP)
+        entries = kept.entries if kept is not None else ()
+        return tuple(one for one in entries if one.end > self.cluster.now)
 
     def _check_chip(self, name: str, chip: str) -> None:
         """Raises ObjectRefusedError for a chip that the node does not have."""

@@ -21,6 +21,7 @@ from ringwise.apps.lab.maintenance import (
 )
 from ringwise.apps.lab.submission import Submission
 from ringwise.apps.place import JOB_OBJECTS, what_if
+from ringwise.apps.reservations import ReservationWish
 from ringwise.apps.sources.documents import ClusterAnswers, plain
 from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
 from ringwise.apps.story import story_of
@@ -205,7 +206,9 @@ def _get(answers: LabAnswers, parameters: Parameters) -> Any:
             return answers.queues(listing)
         case "pods":
             return answers.pods(namespace, listing)
-    raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods")
+        case "reservations":
+            return answers.reservations(listing)
+    raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods, reservations")
 
 
 def _listing(parameters: Parameters) -> Listing:
@@ -277,6 +280,9 @@ QUERIES: dict[str, Query] = {
     ),
     "drain-plan": lambda answers, parameters: answers.drain_plan(
         str(parameters.get("target")), parameters.get("at")
+    ),
+    "reservation-plan": lambda answers, parameters: answers.reservation_plan(
+        msgspec.convert(parameters.get("wish", {}), ReservationWish)
     ),
     "defrag-plan": lambda answers, parameters: answers.defrag_plan(
         parameters.get("job"), parameters.get("namespace")

@@ -13,6 +13,7 @@ import msgspec
 
 from ringwise.apps.moves import with_saving
 from ringwise.apps.queries import count_capacity, explain_job, plan_moves
+from ringwise.apps.reservations import ReservationWish, reservation_of
 from ringwise.apps.sources.names import find_name, qualified
 from ringwise.framework.amounts import request_text
 from ringwise.messages.expected_start import ExpectedStart
@@ -53,6 +54,7 @@ from ringwise.views.documents.cluster import (
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
+from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.explain import (
     capacity_document,
@@ -65,6 +67,7 @@ from ringwise.views.faults import faults_document
 from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job
+from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import topology_document
 
 
@@ -149,6 +152,23 @@ class ClusterAnswers(ABC):
 
     def limits(self) -> LimitsDocument:
         return limits_document(self.decided.view, self.now)
+
+    def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument:
+        choice, view = Choice("reservations", listing), self.objects.view
+        found, more = choice.of(reservation_documents(view, self.now))
+        return {
+            "schema": "ringwise.io/reservations/v1",
+            "now": self.now,
+            "reservations": found,
+            "problems": list(view.cluster.node_reservations.problems),
+            **_more(more),
+        }
+
+    def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument:
+        """Raises ValueError and LookupError with one line."""
+        made = reservation_of(self.objects, wish, self.now)
+        (fields,) = reservation_documents(self.objects.view, self.now, [made])
+        return {"schema": "ringwise.io/reservation-plan/v1", "now": self.now, "reservation": fields}
 
     def faults(self) -> FaultsDocument:
         return faults_document(self.objects.view, self.now)

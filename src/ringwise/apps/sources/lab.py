@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from ringwise import __version__
 from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
+from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
 from ringwise.views.documents.accounting import GroupBy, ReportDocument
 from ringwise.views.documents.cluster import (
@@ -26,6 +29,7 @@ from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, S
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
 
@@ -75,6 +79,10 @@ class LabSource:
 
     def faults(self) -> FaultsDocument:
         document: FaultsDocument = self._ask("faults")
+        return document
+
+    def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument:
+        document: ReservationsDocument = self._ask_list("get", listing, kind="reservations")
         return document
 
     # -- one object
@@ -134,6 +142,10 @@ class LabSource:
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument:
         submission, _ = submission_of(manifests)
         document: PlaceDocument = self._ask("place", submission=submission, scores=scores, pictures=pictures)
+        return document
+
+    def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument:
+        document: ReservationPlanDocument = self._ask("reservation-plan", wish=msgspec.to_builtins(wish))
         return document
 
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument:

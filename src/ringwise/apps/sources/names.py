@@ -23,6 +23,8 @@ def all_names(objects: ClusterObjects, kind: str, namespace: str | None = None) 
         return [node.name for node in objects.nodes]
     if kind == "queue":
         return [queue.name for queue in objects.queues if queue.name != "default"]
+    if kind == "reservation":
+        return [one.name for one in objects.view.cluster.node_reservations.entries]
     if kind == "job":
         return [
             view.key

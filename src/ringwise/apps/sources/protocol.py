@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
 from ringwise.views.documents.cluster import (
     ChipsDocument,
@@ -21,6 +22,7 @@ from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, S
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
+from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
 from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
 
@@ -39,6 +41,7 @@ class QuerySource(Protocol):
     def queues(self, listing: Listing = EVERYTHING) -> QueuesDocument: ...
     def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument: ...
     def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument: ...
+    def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument: ...
     def faults(self) -> FaultsDocument: ...
 
     # -- one object
@@ -62,6 +65,7 @@ class QuerySource(Protocol):
 
     def place(self, manifests: Bundle, *, scores: bool = False, pictures: bool = False) -> PlaceDocument: ...
     def drain_plan(self, target: str, at: str | None = None) -> DrainPlanDocument: ...
+    def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument: ...
     def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument: ...
 
 

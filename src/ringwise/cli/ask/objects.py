@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from ringwise.apps.sources.protocol import QuerySource
 
-PLURALS = {"node": "nodes", "job": "jobs", "queue": "queues", "pod": "pods", "chip": "chips"}
+PLURALS = {
+    "node": "nodes",
+    "job": "jobs",
+    "queue": "queues",
+    "pod": "pods",
+    "chip": "chips",
+    "reservation": "reservations",
+}
 #: Kinds that can be described and deleted.
 NAMED = ("node", "job", "queue", "pod")
 
@@ -28,14 +35,14 @@ NAMED = ("node", "job", "queue", "pod")
     "kind",
     type=click.Choice([*PLURALS.values(), *PLURALS]),
     default="jobs",
-    metavar="[jobs|nodes|queues|pods|chips]",
+    metavar="[jobs|nodes|queues|pods|chips|reservations]",
 )
 @click.option("--node", help="With chips: only those of this node.")
 @list_options
 @source_options()
 @output_option
 def get_command(kind: str, node: str | None, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods or chips."""
+    """List jobs, nodes, queues, pods, chips or reservations."""
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
@@ -46,6 +53,7 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
         "queues": lambda source: source.queues(listing),
         "pods": lambda source: source.pods(namespace, listing),
         "chips": lambda source: source.chips(node, listing),
+        "reservations": lambda source: source.reservations(listing),
     }
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
     none = ""
@@ -79,6 +87,8 @@ def _list(
         cluster.draw_nodes(console, rows, only)
     elif kind == "queues":
         cluster.draw_queues(console, rows, only)
+    elif kind == "reservations":
+        cluster.draw_reservations(console, rows, document["now"], only)
     elif kind == "pods":
         cluster.draw_pods(console, rows, document["now"], only)
     else:

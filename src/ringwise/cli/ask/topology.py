@@ -93,11 +93,17 @@ def show_command(output: str, **options: Any) -> None:
     complain(*notes)
 
     def draw(console: Console) -> None:
-        from ringwise.cli.drawing.topology import print_isolations, print_superpods, print_switches
+        from ringwise.cli.drawing.topology import (
+            print_isolations,
+            print_reservations,
+            print_superpods,
+            print_switches,
+        )
 
         if document["switches"] is not None:
             print_switches(console, document["switches"])
         print_superpods(console, document["superpods"])
         print_isolations(console, document["isolations"], document["now"])
+        print_reservations(console, document["reservations"], document["now"])
 
     show(document, output, draw)

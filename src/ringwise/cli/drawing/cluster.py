@@ -15,6 +15,7 @@ from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
+from ringwise.manifests.text.errors import one_line
 from ringwise.messages.expected_start import ExpectedStart, StartKind
 from ringwise.views.documents.cluster import (
     ChipFields,
@@ -26,6 +27,7 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
+from ringwise.views.documents.reservations import ReservationFields
 
 _COLOURS = {
     "Running": "green",
@@ -65,10 +67,20 @@ Only = Collection[int] | None
 def node_state(node: NodeFields) -> str:
     """The worst of its states; of a drain with a time, when it begins or began."""
     worst = node["states"][0]
-    if worst["start"] is None:
+    if worst["start"] is None or worst["state"] == "reserved":
         return worst["state"]
     start = time_text(worst["start"])
     return f"{worst['state']} from {start} on" if node["open"] else f"{worst['state']} since {start}"
+
+
+def _window_note(node: NodeFields) -> str:
+    """Of a node with a drain or a reservation as its worst state: from when on, and for whom."""
+    worst = node["states"][0]
+    if worst["start"] is None:
+        return ""
+    if worst["state"] == "reserved":
+        return worst["why"].removeprefix(f"{node['name']} is ")
+    return node_state(node) + ("; takes jobs that end before" if node["open"] else "")
 
 
 def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None) -> None:
@@ -96,8 +108,7 @@ def draw_nodes(console: Console, shown: Sequence[NodeFields], only: Only = None)
         row += [away] if isolated else []
         row += [node["switch"] or "-"] if switches else []
         row += ["-" if node["superpod"] is None else str(node["superpod"])] if superpods else []
-        until = "; takes jobs that end before" if node["open"] else ""
-        table.add(*row, note="" if node["states"][0]["start"] is None else f"{node_state(node)}{until}")
+        table.add(*row, note=_window_note(node))
     table.print(console, only)
 
 
@@ -156,6 +167,38 @@ def hurt_text(fault: HurtFields, now: int) -> str:
 
 def job_key(job: JobFields) -> str:
     return f"{job['namespace']}/{job['name']}"
+
+
+def draw_reservations(
+    console: Console, shown: Sequence[ReservationFields], now: int, only: Only = None
+) -> None:
+    """And below it, what is the matter with nodes of a reservation, and who still runs on them."""
+    columns = ("reservation", "for", "nodes", "from", "to", "state")
+    table = Table([Column(name, moves=name == "state") for name in columns])
+    for one in shown:
+        holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
+        nodes = f"{len(one['nodes'])}: {one['nodes'][0]}" + (" ..." if len(one["nodes"]) > 1 else "")
+        table.add(
+            one["name"], holder, nodes, time_text(one["start"]), time_text(one["end"]), _reserved(one, now)
+        )
+    table.print(console, only)
+    if only is not None:
+        return
+    for one in shown:
+        for trouble in one["troubles"][:_SHOWN_FAULTS]:
+            print_line(console, Text(one_line(f"{one['name']}: {trouble['why']}")))
+        if one["running"]:
+            jobs = ", ".join(job["job"] for job in one["running"][:_SHOWN_FAULTS])
+            more = len(one["running"]) - _SHOWN_FAULTS
+            jobs += f" and {more} more" if more > 0 else ""
+            still = "still on its nodes" if one["start"] <= now else "not known to end before it begins"
+            print_line(console, Text(one_line(f"{one['name']}: jobs of others {still}: {jobs}")))
+
+
+def _reserved(one: ReservationFields, now: int) -> str:
+    if one["start"] <= now:
+        return f"{duration_text(one['end'] - now)} left"
+    return f"begins in {duration_text(one['start'] - now)}"
 
 
 def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = None) -> None:
@@ -322,7 +365,7 @@ def headline(status: StatusFields) -> str:
 def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
     """How many chips of each resource are in use, and how many are in the `others` of its states.
 
-    With `others` also how many free ones are only for jobs that end before a drain.
+    With `others` also how many free ones are only for jobs that end before a drain or a reservation.
     """
     resources = status["resources"]
     if not resources:
@@ -333,7 +376,7 @@ def use_text(status: StatusFields, others: Sequence[str] = ()) -> str:
         counts = {name: count for name, count in chips.items() if name in others and count}
         states = "".join(f", {counts[name]} {name}" for name in others if name in counts)
         if others and chips["before_drain"]:
-            states += f", {chips['before_drain']} free only until a drain"
+            states += f", {chips['before_drain']} free only until a drain or a reservation"
         parts.append(f"{chips['used']} of {counted(chips['chips'], 'chip')}{kind} in use{states}")
     return "; ".join(parts)
 

@@ -164,7 +164,7 @@ def print_capacity(console: Console, document: CapacityDocument) -> None:
         console.print("no node offers a chip that a board serves")
 
 
-def _print_before_drain(console: Console, start: int, rows: Sequence[BeforeDrainFields]) -> None:
+def _print_before_drain(console: Console, start: int, what: str, rows: Sequence[BeforeDrainFields]) -> None:
     names = ", ".join(one["node"] for one in rows[:_DRAINED_NODES])
     more = len(rows) - _DRAINED_NODES
     rest = f" and {counted(more, 'more node')}" if more > 0 else ""
@@ -172,7 +172,7 @@ def _print_before_drain(console: Console, start: int, rows: Sequence[BeforeDrain
     print_line(
         console,
         f"  {chips} of the free ones only for jobs that say they end before {time_text(start)}: "
-        f"{escape(names)}{rest} {verb} drained then",
+        f"{escape(names)}{rest} {verb} {what} then",
     )
 
 
@@ -195,8 +195,8 @@ def _print_board(console: Console, answer: BoardCapacityFields) -> None:
     if chips["network_faulty"]:
         lack = counted(chips["network_faulty"], "of the free ones has", "of the free ones have")
         print_line(console, f"  {lack} no network: for one-pod jobs only")
-    for start, drained in groupby(answer.get("drains", ()), key=itemgetter("start")):
-        _print_before_drain(console, start, list(drained))
+    for (start, what), drained in groupby(answer.get("drains", ()), key=itemgetter("start", "what")):
+        _print_before_drain(console, start, what, list(drained))
     numbers = ("jobs that start now", "at best", "free chips it cannot use")
     table = Table([Column("shape"), *(Column(name, right=True, wraps=True) for name in numbers)], indent=2)
     for shape in answer["shapes"]:

@@ -34,12 +34,16 @@ from ringwise.grammar import counted
 from ringwise.manifests.text.errors import one_line
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import order_key
+from ringwise.views.documents.reservations import ReservationFields
 from ringwise.views.documents.topology import (
     IsolationFields,
     SuperPodFields,
     SwitchFields,
     SwitchNodeFields,
 )
+
+#: Nodes of a reservation that are named.
+_RESERVED_NODES = 8
 
 
 def print_switches(console: Console, switches: Sequence[SwitchFields]) -> None:
@@ -67,6 +71,23 @@ def print_isolations(console: Console, isolations: Iterable[IsolationFields], no
         by = f" by {one['by']}" if one["by"] else ""
         why = f": {one['reason']}" if one["reason"] else ""
         line = f"isolated{start}: {one['title']}{by}{why}"
+        print_line(console, Text(one_line(line)))
+
+
+def print_reservations(console: Console, reservations: Iterable[ReservationFields], now: int) -> None:
+    """Nodes that are kept for queues and namespaces, one line each."""
+    for one in reservations:
+        holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
+        nodes = ", ".join(one["nodes"][:_RESERVED_NODES])
+        more = len(one["nodes"]) - _RESERVED_NODES
+        start, end = time_text(one["start"]), time_text(one["end"])
+        when = (
+            f"until {end}"
+            if one["start"] <= now
+            else f"from {start} to {end}, before for jobs that end by then"
+        )
+        rest = f" and {more} more" if more > 0 else ""
+        line = f"reserved for {holder} {when}: {nodes}{rest} ({one['name']})"
         print_line(console, Text(one_line(line)))
 
 

@@ -142,7 +142,7 @@ class _Length(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class JobRun:
     """What runs: a job, or pods of no job."""
 
     job: Job
@@ -172,7 +172,7 @@ def _length(view: SchedulerView, job: Job, elapsed: int = 0, longest: int | None
     return _Length(least, longest, known.guessed and least < longest)
 
 
-def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
+def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list[JobRun]:
     """Everything that holds chips, or belongs to a job. Other pods are taken not to end.
 
     `began`: jobs that begin anew at this moment.
@@ -184,7 +184,7 @@ def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
             continue
         uids = tuple(job.pods)
         if all(pod.deleting for pod in placed) and job.key not in began:
-            found.append(_Run(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
+            found.append(JobRun(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
             continue
         # For a job that another scheduler placed: when it was created.
         started = now if job.key in began else job.created if job.started is None else job.started
@@ -195,17 +195,17 @@ def _runs(view: SchedulerView, now: int, began: Collection[str]) -> list[_Run]:
             longest = None if end is None else end - started
         length = _length(view, job, max(0, now - started), longest)
         latest = None if length.most is None else max(now, started + length.most)
-        found.append(_Run(job, uids, max(now, started + length.least), latest, length.guessed))
+        found.append(JobRun(job, uids, max(now, started + length.least), latest, length.guessed))
     for uid, placement in view.cluster.pods.items():
         if placement.node >= 0 and placement.chips and view.job_of(uid) is None:
-            found.append(_Run(NO_JOB, (uid,), now, None, False))
+            found.append(JobRun(NO_JOB, (uid,), now, None, False))
     return found
 
 
-def _reserved(view: SchedulerView, now: int) -> list[_Run]:
+def _reserved(view: SchedulerView, now: int) -> list[JobRun]:
     """Nodes are free for all when a reservation of them ends: that is the end of something, too."""
     return [
-        _Run(NO_JOB, (), one.end, one.end, False, f"reservation {one.name}")
+        JobRun(NO_JOB, (), one.end, one.end, False, f"reservation {one.name}")
         for one in view.cluster.node_reservations.entries
         if one.end > now
     ]
@@ -218,7 +218,7 @@ def _played(
     view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None
 ) -> Mapping[str, ExpectedStart]:
     with ExitStack() as supposed:
-        runs = _runs(view, now, _suppose_moves(view, now, supposed))
+        runs = all_runs(view, now, _suppose_moves(view, now, supposed))
         return _played_with(view, now, waiting, until, runs)
 
 
@@ -251,7 +251,7 @@ def _is_free(state: ClusterReader, wanted: Allocation) -> bool:
 
 
 def _played_with(
-    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[_Run]
+    view: SchedulerView, now: int, waiting: Sequence[Job], until: Job | None, runs: Sequence[JobRun]
 ) -> Mapping[str, ExpectedStart]:
     lengths = {job.key: _length(view, job, 0, view.longest_run_time(job)) for job in waiting}
     known = sum(run.latest is not None for run in runs)
@@ -310,7 +310,7 @@ def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, 
 # -- playing the queues forward ------------------------------------------------------------------------
 
 
-def _name(run: _Run) -> str:
+def _name(run: JobRun) -> str:
     return run.name or (f"{run.job.namespace}/{run.job.name}" if run.job.key else run.pods[0])
 
 
@@ -380,7 +380,7 @@ class _Play:
         self._steps = steps
         self._undo = ExitStack()
         #: Time of the end, number, what ends, whether that is a guess.
-        self._ends: list[tuple[int, int, _Run]] = []
+        self._ends: list[tuple[int, int, JobRun]] = []
         self._numbers = count()
         self._queues: dict[str, list[_Group]] = {}
         self._room = _Room(session)
@@ -396,7 +396,7 @@ class _Play:
         #: The time up to which was looked, where that is not all.
         self.stopped: int | None = None
 
-    def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, _Run]], until: Job | None) -> None:
+    def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, JobRun]], until: Job | None) -> None:
         session = self._session
         for group in groups:
             own = _Group(deque(group.jobs), group.line, group.need)
@@ -572,7 +572,7 @@ class _Play:
         if end is None:
             self.silent += 1
             return
-        run = _Run(job, tuple(job.pods), time + length.least, time + end, length.guessed)
+        run = JobRun(job, tuple(job.pods), time + length.least, time + end, length.guessed)
         heappush(self._ends, (time + end, next(self._numbers), run))
 
 

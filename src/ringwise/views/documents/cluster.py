@@ -55,13 +55,13 @@ class NodeStateFields(TypedDict):
         str,
         Meta(
             description="not ready, unhealthy, unreadable, unstable, draining, isolated, cordoned, "
-            "sub-healthy, report pending or ready."
+            "reserved, sub-healthy, report pending or ready."
         ),
     ]
     why: Annotated[str, Meta(description="A sentence; empty where it is ready.")]
     start: Annotated[
         Nanoseconds | None,
-        Meta(description="Of a drain with a time: when it begins; before it the node takes pods."),
+        Meta(description="Of a drain with a time, or a reservation: when it begins; before, it takes pods."),
     ]
 
 
@@ -333,7 +333,11 @@ class ChipTotals(TypedDict):
     closed: int
     free: int
     before_drain: Annotated[
-        int, Meta(description="Of the free ones: on nodes that are drained later, for jobs that end before.")
+        int,
+        Meta(
+            description="Of the free ones: on nodes that are drained or reserved later, for jobs that "
+            "end before."
+        ),
     ]
 
 

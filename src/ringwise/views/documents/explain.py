@@ -141,7 +141,11 @@ class ChipCountFields(TypedDict):
     free: Annotated[int, Meta(description="A new pod may have them now.")]
     network_faulty: Annotated[int, Meta(description="Of the free ones: for one-pod jobs only.")]
     before_drain: Annotated[
-        int, Meta(description="Of the free ones: on nodes that are drained later, for jobs that end before.")
+        int,
+        Meta(
+            description="Of the free ones: on nodes that are drained or reserved later, for jobs that "
+            "end before."
+        ),
     ]
 
 
@@ -158,11 +162,12 @@ class ShapeFields(TypedDict):
 
 
 class BeforeDrainFields(TypedDict):
-    """Free chips of a node that is drained later."""
+    """Free chips of a node that is drained, or reserved, later."""
 
     node: str
     start: Nanoseconds
     chips: int
+    what: Annotated[str, Meta(description="drained or reserved: what happens to the node then.")]
 
 
 class BoardCapacityFields(TypedDict):

@@ -9,6 +9,7 @@ from msgspec import Meta
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import NodeChipsFields
 from ringwise.views.documents.common import Nanoseconds
+from ringwise.views.documents.reservations import ReservationFields
 
 
 class PlacedSwitchFields(TypedDict):
@@ -110,4 +111,7 @@ class TopologyDocument(TypedDict):
         Meta(description="Nodes, leaf switches and SuperPoDs that operators took out of use, or will drain."),
     ]
     isolations: Annotated[list[IsolationFields], Meta(description="The same with who did it and why.")]
+    reservations: Annotated[
+        list[ReservationFields], Meta(description="Nodes that are kept for queues and namespaces.")
+    ]
     problems: list[ReasonFields]

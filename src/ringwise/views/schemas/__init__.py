@@ -18,6 +18,7 @@ from ringwise.views.documents import (
     maintenance,
     place,
     reference,
+    reservations,
     simulation,
     topology,
 )
@@ -107,6 +108,9 @@ DOCUMENTS = (
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
     DocumentKind(accounting.ReportDocument, "ringwise report"),
     DocumentKind(reference.SupportBundleDocument, "ringwise support-bundle"),
+    DocumentKind(reservations.ReservationChangeDocument, "ringwise reserve", "ringwise unreserve"),
+    DocumentKind(reservations.ReservationPlanDocument, "ringwise reserve --plan"),
+    DocumentKind(reservations.ReservationsDocument, "ringwise get reservations"),
     DocumentKind(dashboard.SeriesDocument, requests=("GET /api/v1/series",)),
     DocumentKind(simulation.SimulationDocument, "ringwise simulate"),
     DocumentKind(

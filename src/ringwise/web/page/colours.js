@@ -27,6 +27,7 @@ const NAMES = /** @type {const} */ ([
   "health-h", "health-f", "health-s", "health-n", "health-i", "health-u",
   "reserved", "closed",
   "sign-not-ready", "sign-unhealthy", "sign-unreadable", "sign-draining", "sign-closed", "sign-drain-ahead",
+  "sign-reserved",
 ]);
 
 export class Palette {
@@ -251,7 +252,7 @@ const STATES = /** @type {const} */ (["used", "faulty", "isolated", "reserved", 
 const WITHHELD = /** @type {const} */ ([
   ["f", "faulty", "faulty"],
   ["i", "isolated", "isolated by an operator"],
-  ["r", "reserved", "reserved for one job"],
+  ["r", "reserved", "reserved for one job, queue or namespace"],
   ["c", "closed", "closed: the node takes no new pods"],
 ]);
 const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ ({
@@ -261,6 +262,7 @@ const SIGN_TEXTS = /** @type {Record<import("./types.js").NodeSign, string>} */ 
   draining: "node draining",
   closed: "node cordoned or isolated",
   "drain-ahead": "node drained at a time ahead",
+  reserved: "node reserved for a queue or a namespace",
 });
 
 /**
@@ -281,7 +283,8 @@ export function inSign(sign, x, y, width, period, thick) {
     case "unhealthy": return rising || falling;
     case "draining": return y % period < thick;
     case "unreadable": return x % period < 2 * thick && y % period < 2 * thick;
-    // A corner: what is still open stays as it is.
+    // A corner each: what is still open stays as it is.
+    case "reserved": return x + y < Math.max(2 * thick, Math.min(width / 3, 2 * period));
     default: return width - x + y < Math.max(2 * thick, Math.min(width / 3, 2 * period));
   }
 }

@@ -217,7 +217,7 @@ export function chipCounts(node) {
  * @param {NodeRow} node
  */
 export function drainStart(node) {
-  return node.states.find((one) => one.start !== null)?.start ?? null;
+  return node.states.find((one) => one.state === "draining" && one.start !== null)?.start ?? null;
 }
 
 /**
@@ -236,7 +236,10 @@ export function nodeWhy(node) {
 export function nodeSign(node) {
   const sign = SIGNS[node.state];
   // A drain that lies ahead takes no chip away yet.
-  if (node.open && (!sign || sign === "draining")) return drainStart(node) === null ? "" : "drain-ahead";
+  if (node.open && (!sign || sign === "draining")) {
+    if (drainStart(node) !== null) return "drain-ahead";
+    return node.states.some((one) => one.state === "reserved") ? "reserved" : "";
+  }
   return sign ?? (node.open ? "" : "closed");
 }
 

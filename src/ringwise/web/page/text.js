@@ -128,10 +128,12 @@ export const HEALTH = /** @type {Record<string, string>} */ ({
 export const healthText = (letter) => HEALTH[letter] ?? letter;
 
 /**
- * The state of a node; of a drain with a time also when.
+ * The state of a node; of a drain with a time also when, of a reservation since or from when.
  * @param {import("./types.js").NodeRow} node
  */
 export function nodeStateText(node) {
+  const reserved = node.states[0].state === "reserved" ? node.states[0].start : null;
+  if (reserved !== null) return `reserved from ${clock(rfc3339(reserved))}`;
   const start = drainStart(node);
   if (node.state !== "draining" || start === null) return node.state;
   return `${node.open ? "drained at" : "draining since"} ${clock(rfc3339(start))}`;

@@ -5,10 +5,10 @@
  * @typedef {{name: string, resource: string, accelerator: string, chips: number, rings: number[][], ring_word: string}} Board
  */
 
-/** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead"} NodeSign */
+/** @typedef {"not-ready" | "unhealthy" | "unreadable" | "draining" | "closed" | "drain-ahead" | "reserved"} NodeSign */
 
 /**
- * `start` of a drain with a time, in nanoseconds since 1970: when it begins or began.
+ * `start` of a drain with a time or a reservation, in nanoseconds since 1970: when it begins or began.
  * @typedef {{state: string, why: string, start: number | null}} NodeState
  */
 
@@ -79,7 +79,7 @@
  * @property {number} reserved
  * @property {number} closed
  * @property {number} free
- * @property {number} before_drain of the free ones: on nodes that are drained later, for jobs that end before
+ * @property {number} before_drain of the free ones: on nodes that are drained or reserved later, for jobs that end before
  * @property {number} fragmentation from 0 to 1
  */
 

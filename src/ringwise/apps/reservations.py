@@ -1,0 +1,144 @@
+"""Reserving nodes for a queue or a namespace: from what a person writes to an entry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ringwise.apps.targets import find_target, moment
+from ringwise.durations import time_text
+from ringwise.manifests.config_maps.node_reservations import (
+    MAX_NAME,
+    MAX_NODES,
+    MAX_RESERVATIONS,
+    MAX_SPAN,
+    node_reservations_from_data,
+    problem_of,
+    reservation_entry,
+)
+from ringwise.manifests.text.errors import Findings
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.reserving import NotReservableError, nodes_free_soonest, overlap
+from ringwise.state.model import NodeReservation
+from ringwise.topology.natural import natural_key
+from ringwise.topology.nearest import did_you_mean
+from ringwise.topology.numbers import whole_number
+from ringwise.views.cluster import ClusterObjects
+
+_SECOND = 1_000_000_000
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationWish:
+    """What a person asks for, as it was typed."""
+
+    #: Nodes, leaf switches and SuperPoDs, or one number of nodes.
+    targets: tuple[str, ...]
+    holder: str
+    start: str
+    end: str
+    name: str = ""
+    board: str = ""
+    by: str = ""
+
+
+def reservation_of(objects: ClusterObjects, wish: ReservationWish, now: int) -> NodeReservation:
+    """The entry that a wish makes. Raises NotReservableError, UnknownTargetError."""
+    try:
+        start = now - now % _SECOND if wish.start == "now" else moment(wish.start, now)
+        end = moment(wish.end, now)
+    except ValueError as problem:
+        raise NotReservableError(str(problem)) from None
+    if end <= start:
+        raise NotReservableError(f"it would end at {time_text(end)}, before it begins at {time_text(start)}")
+    if start > now + MAX_SPAN:
+        raise NotReservableError(f"{time_text(start)} is more than a year ahead")
+    queue, namespace = holder_of(objects, wish.holder)
+    name = wish.name or _name_for(objects, queue or namespace, start)
+    known = [one for one in objects.view.cluster.node_reservations.entries if one.end > now]
+    nodes = _nodes(objects, wish, start, end, now)
+    made = NodeReservation(name, nodes, start, end, queue, namespace, wish.by, time_text(now))
+    check_new(made, known)
+    return made
+
+
+def check_new(one: NodeReservation, known: Sequence[NodeReservation]) -> None:
+    """Raises NotReservableError where it cannot be added to those that are known."""
+    problem = problem_of(one) or overlap(one, known)
+    if not problem and len(known) >= MAX_RESERVATIONS:
+        problem = f"there are {MAX_RESERVATIONS} reservations already"
+    if not problem and sum(len(other.nodes) for other in known) + len(one.nodes) > MAX_NODES:
+        problem = f"all reservations together have at most {MAX_NODES} nodes"
+    if problem:
+        raise NotReservableError(problem)
+
+
+def holder_of(objects: ClusterObjects, text: str) -> tuple[str, str]:
+    """Queue and namespace, one of them empty. Raises NotReservableError."""
+    kind, sign, name = text.partition("=")
+    queues = {queue.name for queue in objects.queues} | {"default"}
+    if sign and kind == "queue":
+        if name not in queues:
+            raise NotReservableError(f"there is no queue {name}{did_you_mean(name, sorted(queues))}")
+        return name, ""
+    if sign and kind == "namespace":
+        if len(name) > MAX_NAME or not _LABEL.fullmatch(name):
+            raise NotReservableError(f"{name!r} is no name of a namespace")
+        return "", name
+    if sign:
+        raise NotReservableError(f"{text!r} is neither: write queue=NAME or namespace=NAME")
+    namespaces = {pod.namespace for pod in objects.pods} | {job.namespace for job in objects.vcjobs}
+    namespaces |= {group.namespace for group in objects.pod_groups}
+    if text in queues and text in namespaces:
+        raise NotReservableError(f"{text} is a queue and a namespace: write queue={text} or namespace={text}")
+    if text in queues:
+        return text, ""
+    if text in namespaces:
+        return "", text
+    near = did_you_mean(text, sorted(queues | namespaces))
+    raise NotReservableError(
+        f"there is no queue {text}, and no namespace {text} with jobs{near}; write namespace={text} for one "
+        "without"
+    )
+
+
+def _nodes(objects: ClusterObjects, wish: ReservationWish, start: int, end: int, now: int) -> tuple[str, ...]:
+    count = whole_number(wish.targets[0]) if len(wish.targets) == 1 else None
+    if count is not None:
+        if count < 1:
+            raise NotReservableError("at least 1 node can be reserved")
+        return nodes_free_soonest(objects.view, now, start, end, count, wish.board)
+    if wish.board:
+        raise NotReservableError("--board goes with a number of nodes")
+    found = {node for target in wish.targets for node in find_target(objects.view, target).nodes}
+    return tuple(sorted(found, key=natural_key))
+
+
+def _name_for(objects: ClusterObjects, holder: str, start: int) -> str:
+    """One that says for whom and when; the first that is free."""
+    taken = {one.name for one in objects.view.cluster.node_reservations.entries}
+    when = re.sub(r"[^0-9T]", "", time_text(start))[:13].replace("T", "-").lower()
+    stem = f"{holder[: MAX_NAME - 20]}-{when}"
+    name, number = stem, 2
+    while name in taken:
+        name, number = f"{stem}-{number}", number + 1
+    return name
+
+
+def changed_data(
+    data: Mapping[str, str | None], name: str, one: NodeReservation | None, now: int
+) -> dict[str, Any]:
+    """What is different in the ConfigMap: the entry that is new, or None for one that goes.
+
+    Entries that are over go, too; one that cannot be read goes only by its name.
+    """
+    known = node_reservations_from_data(data, Findings("")).entries
+    patch: dict[str, Any] = {other.name: None for other in known if other.end <= now}
+    if one is None:
+        if name not in data:
+            raise NotReservableError(f"there is no reservation {name}{did_you_mean(name, sorted(data))}")
+        return patch | {name: None}
+    check_new(one, [other for other in known if other.end > now])
+    return patch | dict([reservation_entry(one)])

@@ -1,0 +1,149 @@
+"""Nodes to reserve for a queue or a namespace: which are free soonest, and who still runs there then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
+
+from ringwise.durations import time_text
+from ringwise.grammar import agrees, counted
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.boards_present import boards_present
+from ringwise.scheduler.explain.forecast import all_runs
+from ringwise.scheduler.node_states import NodeState, chips_of_node, is_open, node_states
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.model import NodeReservation
+from ringwise.topology.natural import natural_key
+from ringwise.topology.nearest import did_you_mean
+from ringwise.wellknown import ACCELERATOR_TYPE
+
+
+class NotReservableError(LookupError):
+    """What was asked for cannot be reserved; one line that says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsThere:
+    """A job of others on nodes of a reservation that is not known to end before it begins."""
+
+    job: str
+    pods: int
+    #: When it is expected to end at the latest, in nanoseconds; None: it does not say.
+    ends: int | None
+
+
+def nodes_free_soonest(
+    view: SchedulerView, now: int, start: int, end: int, count: int, board: str = ""
+) -> tuple[str, ...]:
+    """So many nodes of one board: those that are wholly free soonest by what is known, then by name.
+
+    Nodes with faulty or isolated chips come last. Those are left out that take no pods, are drained before
+    the end, or are reserved at that time. Raises NotReservableError.
+    """
+    by_board = _nodes_by_board(view)
+    if board and board not in by_board:
+        raise NotReservableError(f"no node has the board {board}{did_you_mean(board, by_board)}")
+    if not board and len(by_board) > 1:
+        known = ", ".join(f"{name} ({counted(nodes, 'node')})" for name, nodes in by_board.items())
+        raise NotReservableError(f"the nodes have several boards, {known}: choose one with --board")
+    wanted = by_board[board] if board else next(iter(by_board.values()), [])
+    reserved = {
+        node
+        for one in view.cluster.node_reservations.entries
+        if one.start < end and start < one.end
+        for node in one.nodes
+    }
+    free_at = _free_at(view, now)
+    found: list[tuple[bool, float, tuple[object, ...], str]] = []
+    for number in wanted:
+        name, states = view.cluster.names[number], node_states(view.cluster, number, now)
+        drained = any(one.state is NodeState.DRAINING and (one.start or 0) < end for one in states)
+        if name in reserved or drained or not is_open(states):
+            continue
+        broken = any(
+            one.states.faulty or one.states.isolated for one in chips_of_node(view.cluster, number, states)
+        )
+        found.append((broken, free_at.get(number, now), natural_key(name), name))
+    if len(found) < count:
+        of = f" of board {board}" if board else ""
+        raise NotReservableError(
+            f"{counted(found, 'node')}{of} can be reserved from {time_text(start)} to {time_text(end)}, and "
+            f"{count} {agrees(count, 'is', 'are')} asked for: others take no pods, are drained before "
+            "the end, or are reserved"
+        )
+    chosen = sorted(found)[:count]
+    return tuple(sorted((one[-1] for one in chosen), key=natural_key))
+
+
+def _nodes_by_board(view: SchedulerView) -> Mapping[str, list[int]]:
+    boards = {(resource, kind): board.name for resource, kind, board in boards_present(view)}
+    found: dict[str, list[int]] = {}
+    for number in view.cluster.known_nodes():
+        node = view.cluster.nodes[number]
+        label = node.labels.get(ACCELERATOR_TYPE, "") if node is not None else ""
+        for chips in chips_of_node(view.cluster, number, ()):
+            board = boards.get((chips.resource, label)) or boards.get((chips.resource, ""))
+            if board is not None and chips.states.listed:
+                found.setdefault(board, []).append(number)
+                break
+    return dict(sorted(found.items(), key=lambda item: natural_key(item[0])))
+
+
+def _free_at(view: SchedulerView, now: int) -> dict[int, float]:
+    """Node -> when the last job on it is expected to have ended."""
+    found: dict[int, float] = {}
+    for run in all_runs(view, now):
+        end = inf if run.latest is None else run.latest
+        for uid in run.pods:
+            placement = view.cluster.pods[uid]
+            if placement.node >= 0 and placement.chips:
+                found[placement.node] = max(found.get(placement.node, 0), end)
+    return found
+
+
+def running_then(
+    view: SchedulerView, now: int, reservations: Iterable[NodeReservation]
+) -> dict[str, list[RunsThere]]:
+    """By name of the reservation: jobs of others that are not known to end before it begins. They stay."""
+    wanted = list(reservations)
+    of_node: dict[int, list[NodeReservation]] = {}
+    for one in wanted:
+        for name in one.nodes:
+            number = view.cluster.node_id.get(name)
+            if number is not None:
+                of_node.setdefault(number, []).append(one)
+    found: dict[str, list[RunsThere]] = {one.name: [] for one in wanted}
+    for run in all_runs(view, now) if of_node else ():
+        pods: dict[str, int] = {}
+        for uid in run.pods:
+            placement = view.cluster.pods[uid]
+            for one in of_node.get(placement.node, ()) if placement.chips else ():
+                late = run.latest is None or run.latest > max(one.start, now)
+                if late and not one.admits(run.job.queue, run.job.namespace):
+                    pods[one.name] = pods.get(one.name, 0) + 1
+        for name, number in pods.items():
+            job = (
+                f"{run.job.namespace}/{run.job.name}"
+                if run.job.key
+                else view.cluster.pods[run.pods[0]].pod.key
+            )
+            found[name].append(RunsThere(job, number, run.latest))
+    for runs in found.values():
+        runs.sort(key=lambda one: natural_key(one.job))
+    return found
+
+
+def overlap(one: NodeReservation, others: Sequence[NodeReservation]) -> str:
+    """What keeps it from being added to the others; empty: nothing."""
+    nodes = set(one.nodes)
+    for other in others:
+        if other.name == one.name:
+            return f"there is a reservation {one.name} already"
+        shared = sorted(nodes.intersection(other.nodes), key=natural_key)
+        if shared and one.start < other.end and other.start < one.end:
+            more = f" and {counted(len(shared) - 1, 'more node')}" if len(shared) > 1 else ""
+            return (
+                f"{shared[0]}{more} {agrees(len(shared), 'is', 'are')} reserved for {other.holder} from "
+                f"{time_text(other.start)} to {time_text(other.end)} ({other.name})"
+            )
+    return ""

@@ -1,0 +1,68 @@
+"""Documents about nodes that are reserved for queues and namespaces."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from msgspec import Meta
+
+from ringwise.views.documents.common import More, Nanoseconds
+
+
+class ReservedNodeFields(TypedDict):
+    """A node of a reservation that does not take pods now, or is drained."""
+
+    node: str
+    state: str
+    why: str
+
+
+class RunsThereFields(TypedDict):
+    """A job of others on nodes of a reservation that is not known to end before it begins. It stays."""
+
+    job: str
+    pods: int
+    ends: Annotated[Nanoseconds | None, Meta(description="When it is expected to end; null: not known.")]
+
+
+class ReservationFields(TypedDict):
+    """Nodes that are kept for the jobs of a queue or of a namespace from one time to another."""
+
+    name: str
+    nodes: list[str]
+    queue: Annotated[str | None, Meta(description="Whose jobs may use them; null: it is a namespace.")]
+    namespace: str | None
+    start: Nanoseconds
+    end: Nanoseconds
+    state: Annotated[str, Meta(description="ahead or current.")]
+    by: str
+    at: str
+    troubles: Annotated[list[ReservedNodeFields], Meta(description="Nodes that cannot be used as they are.")]
+    running: Annotated[list[RunsThereFields], Meta(description="Nobody is evicted for a reservation.")]
+
+
+class ReservationsDocument(TypedDict):
+    """All reservations that are not over."""
+
+    schema: Literal["ringwise.io/reservations/v1"]
+    now: Nanoseconds
+    reservations: list[ReservationFields]
+    problems: Annotated[list[str], Meta(description="Entries that cannot be read and do not count.")]
+    more: NotRequired[More]
+
+
+class ReservationPlanDocument(TypedDict):
+    """The reservation that would be made; nothing was changed."""
+
+    schema: Literal["ringwise.io/reservation-plan/v1"]
+    now: Nanoseconds
+    reservation: ReservationFields
+
+
+class ReservationChangeDocument(TypedDict):
+    """A reservation that was made or cancelled."""
+
+    schema: Literal["ringwise.io/reservation-change/v1"]
+    action: Annotated[str, Meta(description="reserve or unreserve.")]
+    name: str
+    reservation: Annotated[ReservationFields | None, Meta(description="Null where it was cancelled.")]
