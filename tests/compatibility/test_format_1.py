@@ -38,6 +38,9 @@ DECIDED_OTHERWISE = {21: "S1: a job whose live pods carry marks is no padding jo
 #: Recorded answers in which the reason of a pending job counted what was free in the middle of the cycle.
 #: It counts what is free after it. And a node that two reasons refuse was named with the other one.
 SAID_OTHERWISE = frozenset({14, 25})
+#: The first line of a recorded journal of the lab that is decided otherwise: a chip was kept for a job that
+#: has waited long, although it fits where chips come free later, when it can start.
+KEPT_NEEDLESSLY = {"journal.jsonl": 36}
 NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
 
 
@@ -124,6 +127,14 @@ def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], nam
             board = document["boards"][0]
             board["chips"]["free"] += board["chips"].pop("closed")
             board.pop("shapes")
+    if name == "get nodes later":
+        # KEPT_NEEDLESSLY: node-13 comes free last; the two chips that are free on node-8 are for others.
+        for document, kept, free in ((today, "node-8", "node-13"), (known, "node-13", "node-8")):
+            chips = {node["name"]: node["chips"][0] for node in document["nodes"]}
+            assert len(chips[kept].pop("reserved")) == 8
+            assert chips[free].pop("reserved") == []
+            for one in (chips[kept], chips[free]):
+                one.pop("free")
     if name == "why running":
         # It is told now that a fault hits the job.
         assert known.pop("faults")
@@ -178,8 +189,10 @@ def in_words_of_today(recorded: Any) -> Any:
 @pytest.mark.parametrize("name", ["journal.jsonl", "journal.1.jsonl"])
 def test_a_journal_of_a_lab_of_format_1_is_decided_alike(name: str, tmp_path: Path) -> None:
     unpack("lab.tar.xz", tmp_path)
-    found = run_json("replay", str(tmp_path / name), "-o", "json")
-    assert found["identical"]
+    ran = CliRunner().invoke(cli, ["replay", str(tmp_path / name), "-o", "json"])
+    found, line = json.loads(ran.stdout), KEPT_NEEDLESSLY.get(name)
+    assert found["identical"] == (line is None)
+    assert (found["difference"] or {}).get("line") == line
     assert found["batches"] > 20
     assert found["commands"] > 50
 
@@ -199,9 +212,9 @@ def test_a_changed_decision_in_a_recorded_journal_is_found(tmp_path: Path) -> No
 def test_other_words_in_a_recorded_journal_are_no_difference(tmp_path: Path) -> None:
     unpack("lab.tar.xz", tmp_path)
     journal = tmp_path / "journal.jsonl"
-    text, count = re.subn(
-        r'"message":"[^"]+"', '"message":"other words"', journal.read_text(encoding="utf-8")
-    )
+    lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
+    alike = lines[: KEPT_NEEDLESSLY["journal.jsonl"] - 1]
+    text, count = re.subn(r'"message":"[^"]+"', '"message":"other words"', "".join(alike))
     journal.write_text(text, encoding="utf-8")
     assert count > 10
     assert run_json("replay", str(journal), "-o", "json")["identical"]

@@ -105,6 +105,53 @@ def test_without_expected_ends_the_oldest_jobs_count_first_and_nothing_is_backfi
     assert nodes_kept(rig, "big") == ["n1"]
 
 
+def test_what_comes_free_before_it_is_of_use_is_not_kept() -> None:
+    rig = rig_of(3)
+    rig.submit("small", chips=8)
+    rig.run()
+    rig.step(10)
+    rig.submit("wide", pods=2, chips=8)
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    # It cannot start before the wide one ends, and fits there; the node of the small one is of no use to it.
+    assert nodes_kept(rig, "big") == rig.nodes_of("wide") == ["n2", "n3"]
+    rig.end("small")
+    rig.submit("next", chips=8)
+    rig.run()
+    assert rig.nodes_of("next") == ["n1"]
+    rig.end("wide")
+    rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n2", "n3"]
+
+
+def test_what_is_free_already_is_not_kept_where_the_job_fits_besides() -> None:
+    rig = rig_of(3)
+    rig.submit("small", chips=8)
+    rig.run()
+    rig.submit("wide", pods=2, chips=8)
+    rig.run()
+    rig.end("small")
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n2", "n3"]
+    rig.submit("next", chips=8)
+    rig.run()
+    assert rig.nodes_of("next") == ["n1"]
+
+
+def test_what_is_free_already_is_kept_where_the_job_needs_it() -> None:
+    rig = rig_of(3)
+    rig.submit("wide", pods=2, chips=8)
+    rig.run()
+    rig.submit("big", pods=3, chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1", "n2", "n3"]
+
+
 def test_one_reservation_for_each_queue_at_a_time() -> None:
     rig = rig_of(2)
     rig.queue("other")

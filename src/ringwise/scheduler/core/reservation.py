@@ -2,18 +2,20 @@
 
 The chips, cpu, memory and other resources are those it would get first if running jobs ended in
 the order in which they are expected to (jobs without an expected duration come last, oldest
-first). From then on smaller jobs pass it only where they do not delay it: on what is left, or
+first); of all that is free by then, what comes free last. From then on smaller jobs pass it only where they do not delay it: on what is left, or
 on what is reserved if their expected end is before the job is to start (backfill). One job per
 queue at a time, the first in its order; a job that would not fit into the empty cluster gets none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from operator import attrgetter
 
 from ringwise.framework.budget import TooCostly
+from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
@@ -260,11 +262,11 @@ class StarvationGuard(Component):
                 return True
             if not _needs_nodes(session, job):
                 return False
-        found = self._earliest(session, job, runs)
-        if found is None:
+        ended = self._earliest(session, job, runs)
+        if ended is None:
             return False
-        ended, allocations = found
-        ends = [run.end for run in runs[:ended]]
+        needed, allocations = self._latest(session, job, runs[:ended])
+        ends = [run.end for run in needed]
         known = [end for end in ends if end is not None]
         session.reservations.make(
             Reservation(
@@ -272,7 +274,7 @@ class StarvationGuard(Component):
                 resource=job.policy.resource if job.policy is not None else HOSTS,
                 chips=chips_by_node(allocations),
                 loads=(loads := loads_by_node(allocations)),
-                awaited=self._awaited(runs[:ended], loads, job),
+                awaited=self._awaited(needed, loads, job),
                 starts=max(known) if known and len(known) == len(ends) else None,
                 why=WHY,
             )
@@ -322,36 +324,81 @@ class StarvationGuard(Component):
         finally:
             statement.discard()
 
-    def _earliest(
-        self, session: Session, job: Job, runs: Sequence[RunningJob]
-    ) -> tuple[int, list[Allocation]] | None:
-        """How many of the jobs must end, and what the job is then allocated: doubling, then bisection."""
-        low, high, step = 0, len(runs), 1
-        found: list[Allocation] | None = None
-        while found is None and low < high:
+    def _earliest(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> int | None:
+        """How many of the jobs must end before it fits: doubling, then bisection."""
+        low, high, step, fits = 0, len(runs), 1, False
+        while not fits and low < high:
             step = min(step, high)
-            found = self._after(session, job, runs[:step])
-            low, high, step = (low, step, step) if found is not None else (step, high, step * 2)
-        if found is None:
+            fits = self._after(session, job, runs[:step]) is not None
+            low, high, step = (low, step, step) if fits else (step, high, step * 2)
+        if not fits:
             return None
         while high - low > 1:
             middle = (low + high) // 2
-            again = self._after(session, job, runs[:middle])
-            if again is None:
+            if self._after(session, job, runs[:middle]) is None:
                 low = middle
             else:
-                high, found = middle, again
-        return high, found
+                high = middle
+        return high
 
-    def _after(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> list[Allocation] | None:
-        """What the job is allocated when these have ended; None if it does not fit even then."""
+    def _latest(
+        self, session: Session, job: Job, runs: Sequence[RunningJob]
+    ) -> tuple[Sequence[RunningJob], list[Allocation]]:
+        """What comes free last of all that comes free before the job fits, and what it is allocated there.
+
+        It starts when the last of them has ended, wherever it is placed. What is kept for it on chips that
+        are free long before is of no use to anybody until then.
+        """
+        allocations = self._after(session, job, runs)
+        assert allocations is not None
+        low, high = 0, len(runs)
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._after(session, job, runs[middle:])
+            if found is None:
+                high = middle
+            else:
+                low, allocations = middle, found
+        needed = runs[low:]
+        if (free := self._free_besides(session, job, needed)) and (
+            found := self._after(session, job, needed, free)
+        ) is not None:
+            allocations = found
+        return needed, allocations
+
+    def _free_besides(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> dict[int, int]:
+        """Node to free chips, where a pod of the job would fit now and none of these runs."""
+        chips = min((pod.cls.chips for pod in pending_pods(session, job) if pod.cls.chips), default=0)
+        if not chips or job.policy is None:
+            return {}
+        placements = session.state.pods
+        theirs = {placements[uid].node for run in runs for uid in run.job.pods}
+        masks = session.state.fleets[job.policy.resource].free_mask
+        return {
+            node: mask for node, mask in enumerate(masks) if mask.bit_count() >= chips and node not in theirs
+        }
+
+    def _after(
+        self,
+        session: Session,
+        job: Job,
+        runs: Sequence[RunningJob],
+        besides: Mapping[int, int] | None = None,
+    ) -> list[Allocation] | None:
+        """What the job is allocated when these have ended; None if it does not fit even then.
+
+        `besides`: without these chips (by node).
+        """
         plan = session.plans.get(job.key)
         statement = session.statement()
         try:
             self._end(session, runs, statement.evict, job)
-            if session.overused(session.queues[job.queue]) or place_gang(session, job, statement) is not None:
-                return None
-            return list(statement.allocations)
+            with set_aside(session, job, dict(besides)) if besides else nullcontext():
+                if session.overused(session.queues[job.queue]):
+                    return None
+                if place_gang(session, job, statement) is not None:
+                    return None
+                return list(statement.allocations)
         finally:
             statement.discard()
             session.plans.pop(job.key, None)
