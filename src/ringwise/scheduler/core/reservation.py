@@ -2,9 +2,10 @@
 
 The chips, cpu, memory and other resources are those it would get first if running jobs ended in
 the order in which they are expected to (jobs without an expected duration come last, oldest
-first); of all that is free by then, what comes free last. From then on smaller jobs pass it only where they do not delay it: on what is left, or
-on what is reserved if their expected end is before the job is to start (backfill). One job per
-queue at a time, the first in its order; a job that would not fit into the empty cluster gets none.
+first); of all that is free by then, what comes free last. From then on smaller jobs pass it only
+where they do not delay it: on what is left, or on what is reserved if their expected end is before
+the job is to start (backfill). One job per queue at a time, the first in its order; a job that
+would not fit into the empty cluster gets none.
 """
 
 from __future__ import annotations
