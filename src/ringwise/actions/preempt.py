@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.framework.arguments import Argument, boolean, integer
-from ringwise.framework.evictions.eviction import JobPod, evict_for, evictable_pods, starving_jobs
-from ringwise.framework.extension_points import VictimFilter
+from ringwise.framework.evictions.eviction import (
+    AllowedVictims,
+    JobPod,
+    evict_for,
+    evictable_pods,
+    starving_jobs,
+)
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
@@ -26,7 +31,7 @@ def preempt(session: Session) -> None:
                 break
 
 
-def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], VictimFilter]]:
+def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], AllowedVictims]]:
     """Flagged pods of other jobs of its queue, then, where it has any, its own."""
     flagged = evictable_pods(session, lambda pod: pod.preemptable)
     others = [(owner, pod) for owner, pod in flagged if owner.queue == job.queue and owner is not job]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.framework.evictions.eviction import (
+    AllowedVictims,
     JobPod,
     as_if_placed,
     evict_for,
     evictable_pods,
     starving_jobs,
 )
-from ringwise.framework.extension_points import VictimFilter
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.limits import lent_jobs
@@ -29,7 +29,7 @@ def reclaim(session: Session) -> None:
                 break
 
 
-def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], VictimFilter]]:
+def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], AllowedVictims]]:
     """Bursts that others were lent; then, where its queue may, what others use beyond their share.
 
     A burst is given back whatever plugins say of shares.

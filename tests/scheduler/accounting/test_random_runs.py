@@ -79,7 +79,7 @@ class Run:
             annotations={"ringwise.io/simulate": script},
             chip_containers=1,
         )
-        restart = (Policy("PodFailed", "RestartJob"), Policy("PodEvicted", "RestartJob"))
+        restart = (Policy("RestartJob", ("PodFailed",)), Policy("RestartJob", ("PodEvicted",)))
         self.cluster.submit(
             VcJob(
                 self.random.choice(["team-a", "team-b"]),

@@ -23,7 +23,8 @@ def reservation(
 ) -> NodeReservation:
     """Times are seconds after the beginning."""
     times = ((BEGIN + start) * SECOND, (BEGIN + end) * SECOND)
-    return NodeReservation(name, nodes, *times, **(holder or {"queue": "research"}))
+    queue = holder.get("queue", "" if holder else "research")
+    return NodeReservation(name, nodes, *times, queue=queue, namespace=holder.get("namespace", ""))
 
 
 def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:

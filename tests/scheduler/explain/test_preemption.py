@@ -46,7 +46,8 @@ def test_the_job_that_was_preempted_is_told_by_whom_what_it_lost_and_when_it_is_
     assert back in told
     rig.end("boss")
     rig.run()
-    assert notes(rig, "v") == (f"{lost} of work; a pod of it has had a node again since {time_text(rig.now)}",)
+    back = f"a pod of it has had a node again since {time_text(rig.now)}"
+    assert notes(rig, "v") == (f"{lost} of work; {back}",)
 
 
 def test_a_job_that_waits_for_a_cooldown_is_told_when_it_ends_and_who_loses_then() -> None:

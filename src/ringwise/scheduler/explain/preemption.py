@@ -7,8 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from ringwise.actions import preempt, reclaim
 from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.evictions.eviction import EvictionPlan, JobPod, losers, losers_text, plan_for
-from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION, VictimFilter
+from ringwise.framework.evictions.eviction import (
+    AllowedVictims,
+    EvictionPlan,
+    JobPod,
+    losers,
+    losers_text,
+    plan_for,
+)
+from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
@@ -16,7 +23,7 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.view import SchedulerView
 
-_CANDIDATES: Mapping[str, Callable[[Session, Job], Iterator[tuple[list[JobPod], VictimFilter]]]] = {
+_CANDIDATES: Mapping[str, Callable[[Session, Job], Iterator[tuple[list[JobPod], AllowedVictims]]]] = {
     preempt.NAME: preempt.candidates_for,
     reclaim.NAME: reclaim.candidates_for,
 }
