@@ -41,13 +41,14 @@ class Workload:
         pod_labels: Mapping[str, str] | None = None,
         pod_annotations: Mapping[str, str] | None = None,
         selector: Mapping[str, str] | None = None,
+        pod_spec: Object | None = None,
     ) -> None:
         self._cluster = cluster
         self.name = name
         version, self._path = _KINDS[kind]
         labels = {"app": name}
         made = pod(name, chips, labels={**labels, **(pod_labels or {})}, annotations=pod_annotations)
-        made["spec"]["nodeSelector"] = dict(selector or {})
+        made["spec"] |= {"nodeSelector": dict(selector or {}), **(pod_spec or {})}
         metadata = {key: made["metadata"][key] for key in ("labels", "annotations")}
         spec: Object = {"template": {"metadata": metadata, "spec": made["spec"]}}
         if kind == "Job":
