@@ -59,6 +59,19 @@ def queue(name: str, **spec: Any) -> Plain:
     }
 
 
+def limited(limits: dict[str, str]) -> Plain:
+    made = queue("small")
+    made["metadata"]["annotations"] = {f"ringwise.io/{name}": value for name, value in limits.items()}
+    return made
+
+
+def busy_in_queue(name: str, where: str, chips: int) -> list[Plain]:
+    """A job of that queue that runs."""
+    made = filler("busy", where, range(chips))
+    made["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = "busy"
+    return [pod_group("busy", 1, queue=name), made]
+
+
 def board(count: int, resource: str = A3, chips: int = 8, **more: Any) -> list[Plain]:
     return [
         node(f"node-{n}", chips=chips, resource=resource, ip=f"10.0.0.{n}", devices=range(chips), **more)
@@ -243,6 +256,17 @@ CASES: Mapping[str, Case] = {
     "too-few-free-chips": Case(job(2), [*board(2), filler("busy", "node-0", [0])]),
     "queue-capability-reached": Case(
         job(1, queue="small"), [*board(2), queue("small", capability={"huawei.com/Ascend910": 4})]
+    ),
+    "chip-limit-reached": Case(
+        job(1, queue="small"),
+        [*board(2), limited({"max-chips": "12"}), *busy_in_queue("small", "node-0", 8)],
+    ),
+    "larger-than-limit": Case(job(1, queue="small"), [*board(2), limited({"max-chips": "4"})]),
+    "running-jobs-limit-reached": Case(
+        job(1, queue="small"), [*board(2), limited({"max-running-jobs": "0"})]
+    ),
+    "waiting-jobs-limit-reached": Case(
+        job(1, queue="small"), [*board(2), limited({"max-waiting-jobs": "0"})]
     ),
     "no-node-fits": Case(job(1, selector={"zone": "b"})),
     "gang-incomplete": Case(job(2), [*board(3), filler("one", "node-0", [0]), filler("two", "node-1", [1])]),

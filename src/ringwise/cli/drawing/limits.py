@@ -30,7 +30,7 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
         table.print(console)
     if document["run_times"]:
         if document["limits"]:
-            print_lines(console, "")
+            console.print()
         table = Table([Column("longest run time of"), Column("time"), Column("then"), Column("next end")])
         for one in document["run_times"]:
             end = one["next_end"]
@@ -41,6 +41,8 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
                 "" if end is None else time_text(end),
             )
         table.print(console)
+    if document["problems"]:
+        console.print()
     for problem in document["problems"]:
         print_lines(console, f"problem: {problem}")
 

@@ -117,7 +117,9 @@ def check_configuration(text: bytes | str, origin: str, registry: Registry) -> C
     """
     limits = limit_objects(text, origin)
     if limits.alone:
-        return ConfigurationCheck(origin, tuple(check_limits(limits, origin, None)), None)
+        return ConfigurationCheck(
+            origin, tuple(sorted(check_limits(limits, origin, None), key=lambda one: one.line)), None
+        )
     checked = _check_configuration(text, origin, registry)
     actions = None if checked.configuration is None else checked.configuration.actions
     found = check_limits(limits, origin, actions)

@@ -81,7 +81,7 @@ class LimitObjects:
     #: The text of each, with the line at which it begins.
     texts: tuple[tuple[str, int], ...]
     queues: tuple[QueueNode, ...]
-    #: Whether nothing else is there that could hold a configuration.
+    #: Whether there is no configuration with them.
     alone: bool
 
     def __bool__(self) -> bool:
@@ -97,7 +97,7 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
     manifests = [manifest for root in roots for manifest in _manifests(root)]
     texts: list[tuple[str, int]] = []
     queues: list[QueueNode] = []
-    others = 0
+    configured = False
     for manifest in manifests:
         meta = _entry(manifest, "metadata")
         name = _entry(meta, "name") if meta is not None else None
@@ -112,9 +112,10 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
                 texts.append((str(value.value), 1 + int(value.start_mark.line) + below))
             else:
                 texts.append((f"{LIMITS_KEY}: missing", 1 + int(manifest.start_mark.line)))
-        else:
-            others += 1
-    return LimitObjects(tuple(texts), tuple(queues), alone=not others and bool(texts or queues))
+        elif _kind(manifest) == "ConfigMap":
+            data = _entry(manifest, "data")
+            configured = configured or any(_entry(data, key) for key in CONFIGMAP_KEYS if data is not None)
+    return LimitObjects(tuple(texts), tuple(queues), alone=not configured and bool(texts or queues))
 
 
 def _texts(node: yaml.Node | None) -> dict[str, tuple[str, int]]:

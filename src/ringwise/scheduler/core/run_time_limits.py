@@ -76,6 +76,9 @@ class RunTimeLimits(Component):
         #: Whether what is written is out of date.
         self.changed = False
         self._commands: list[Command] = []
+        #: Jobs to look at; or all of them.
+        self._touched: dict[str, None] = {}
+        self._all_touched = False
         #: Queue -> its longest run time, of those that have one.
         self._limits: dict[str, int] = {}
         self._table.end_of, self._table.longest = self.end_of, self.longest
@@ -84,17 +87,29 @@ class RunTimeLimits(Component):
         return {
             **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound), self._job_seen),
             ie.JobGone: lambda event, now: self._forget(event.job.key),
-            QueueSeen: lambda event, now: self._queue_seen(event.queue.name, now),
-            QueueGone: lambda event, now: self._queue_seen(event.name, now),
-            ConfigurationSeen: lambda event, now: self._see_all(now),
+            QueueSeen: lambda event, now: self._queue_seen(event.queue.name),
+            QueueGone: lambda event, now: self._queue_seen(event.name),
+            ConfigurationSeen: lambda event, now: self._see_all(),
         }
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
-        self._see(event.job, now)
+        """It is looked at when it was read: which queue it is in may be another part of the same batch."""
+        if self._limits or self._runs:
+            self._touched[event.job.key] = None
+
+    def review(self, now: int) -> None:
+        if self._all_touched:
+            self._all_touched = False
+            self._touched.update(dict.fromkeys(self._book.jobs))
+        touched, self._touched = self._touched, {}
+        for key in touched:
+            job = self._book.jobs.get(key)
+            if job is not None:
+                self._see(job, now)
 
     # -- who runs since when -------------------------------------------------------------------
 
-    def _queue_seen(self, name: str, now: int) -> None:
+    def _queue_seen(self, name: str) -> None:
         limit = self._table.of_queue(name).longest_run_time
         if limit == self._limits.get(name):
             return
@@ -102,15 +117,12 @@ class RunTimeLimits(Component):
             del self._limits[name]
         else:
             self._limits[name] = limit
-        self._see_all(now)
+        self._see_all()
 
-    def _see_all(self, now: int) -> None:
-        for job in self._book.jobs.values() if self._limits or self._runs else ():
-            self._see(job, now)
+    def _see_all(self) -> None:
+        self._all_touched = True
 
     def _see(self, job: Job, now: int) -> None:
-        if not self._limits and not self._runs:
-            return
         limit, run = self._limits.get(job.queue), self._runs.get(job.key)
         if limit is None or not self._book.usage.holdings.runs(job.key) or not self._book.serves(job):
             if run is not None:
@@ -284,7 +296,7 @@ class RunTimeLimits(Component):
             if run.warned is not None and not 0 <= run.warned <= now:
                 run.warned = None
             self._runs[job.key] = run
-            self._see(job, now)
+            self._touched[job.key] = None
 
 
 def _uid(job: Job) -> str:

@@ -15,14 +15,12 @@ from typing import NamedTuple
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
-from ringwise.framework.limits import RECLAIM, LimitTable, scope_of, setting_of, waits_for_limit
+from ringwise.framework.limits import RECLAIM, LimitTable, scope_of, setting_of
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
-    LARGER_THAN_LIMIT,
     RUNNING_LIMIT_REACHED,
     WAITING_LIMIT_REACHED,
 )
-from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
@@ -36,26 +34,16 @@ _NAMED = 5
 _TRIED = 8
 
 
-class LimitUsers:
-    """By what limits are set for: the jobs that count for it, with their chips. Made once for a session."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._found: dict[Scope, list[tuple[Job, int]]] = {}
-
-    def of(self, scope: Scope) -> list[tuple[Job, int]]:
-        found = self._found.get(scope)
-        if found is None:
-            holdings, jobs = self._session.usage.holdings, self._session.jobs
-            found = [
-                (job, chips)
-                for (key, queue), (_, chips) in holdings.held.items()
-                if _counts(scope, key, queue, holdings.users.get(key, ""))
-                if (job := jobs.get(key)) is not None
-            ]
-            found.sort(key=lambda one: natural_key(one[0].name))
-            self._found[scope] = found
-        return found
+def _users(view: SchedulerView, scope: Scope) -> list[tuple[Job, int]]:
+    """The running jobs that count for it, with their chips."""
+    holdings = view.holdings
+    found = [
+        (job, chips)
+        for (key, queue), (_, chips) in holdings.held.items()
+        if _counts(scope, key, queue, holdings.users.get(key, ""))
+        if (job := view.jobs.get(key)) is not None
+    ]
+    return sorted(found, key=lambda one: natural_key(one[0].name))
 
 
 def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
@@ -64,11 +52,12 @@ def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
     return queue == scope.name and (scope.kind != USER or user == scope.user)
 
 
-def naming_users(session: Session, job: Job, reason: Reason) -> Reason:
-    """The reason with who uses the limit."""
-    if not waits_for_limit(reason) or reason.code in (LARGER_THAN_LIMIT.code, WAITING_LIMIT_REACHED.code):
-        return reason
-    users = [one for one in session.shared(LimitUsers).of(scope_of(reason)) if one[0] is not job]
+def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterator[str]:
+    """Who uses the limit that the job waits for, as a sentence."""
+    if reason is None or reason.code not in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
+        return
+    scope = scope_of(reason)
+    users = [one for one in _users(view, scope) if one[0] is not job]
     own = [(one, chips) for one, chips in users if one.namespace == job.namespace]
     others = [chips for one, chips in users if one.namespace != job.namespace]
     parts = [f"{one.name} ({counted(chips, 'chip')})" for one, chips in own[:_NAMED]]
@@ -77,7 +66,8 @@ def naming_users(session: Session, job: Job, reason: Reason) -> Reason:
         parts.append(f"{counted(more, 'more job')} ({counted(sum(chips for _, chips in more), 'chip')})")
     if others:
         parts.append(f"{counted(others, 'job')} of other namespaces ({counted(sum(others), 'chip')})")
-    return reason.with_hints([f"used by {', '.join(parts)}"]) if parts else reason
+    if parts:
+        yield f"the limit of {scope} is used by {', '.join(parts)}"
 
 
 def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
@@ -130,7 +120,7 @@ def _without(search: CureSearch, uids: list[str]) -> Suppose:
 
 def _ended(search: CureSearch, scope: Scope) -> Iterator[Cure]:
     view, job = search.view, search.job
-    users = LimitUsers(view.what_if.open_session(search.now)).of(scope)
+    users = _users(view, scope)
     own = [one for one, _ in users if one.namespace == job.namespace and one is not job]
     for other in own[:_TRIED]:
         uids = [uid for uid in other.pods if view.cluster.pods[uid].node >= 0]

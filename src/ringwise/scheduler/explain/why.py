@@ -42,7 +42,7 @@ from ringwise.scheduler.explain.job_cures import (
     selector_cures,
     size_cures,
 )
-from ringwise.scheduler.explain.limit_waits import limit_cures, naming_users
+from ringwise.scheduler.explain.limit_waits import limit_cures, limit_users
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.explain.preemption import cooldown_cures, preemption_of
 from ringwise.scheduler.view import SchedulerView
@@ -136,6 +136,7 @@ def explain(
     answer.notes = (
         *job.refused_classes.values(),
         *moves_of(view, job),
+        *limit_users(view, job, answer.reason),
         *preemption_of(view, job, answer.start, now),
         *claim_problems(job, view.queues.get(job.queue), now),
     )
@@ -258,7 +259,7 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
     first = _first_ahead(session, job, reason)
     if first is not None:
         reason = _naming(reason, first, first.reason)
-    return naming_users(session, job, reason).with_only(())
+    return reason.with_only(())
 
 
 def _first_ahead(session: Session, job: Job, reason: Reason | None) -> Job | None:
@@ -299,7 +300,9 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
             start = f"let {_full_name(first)} start"
             cures += [replace(cure, text=f"{start}: {cure.text}") for cure in of_first.cures]
             cut_short = cut_short or of_first.cut_short
-        reason = naming_users(session, job, reason)
+        if waits_for_limit(reason):
+            # Whatever the nodes are like: it is not tried there.
+            refusals = None
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
         reason = reason.with_only([cure.sentence for cure in cures])
     return _Present(reason, refusals, line, ahead, cures, cut_short)
