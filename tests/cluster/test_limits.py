@@ -1,0 +1,137 @@
+"""Limits and the longest run time on a real API server, across a change of leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.cluster import JOBS, Cluster
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+
+pytestmark = pytest.mark.cluster
+
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+#: Seconds.
+WARNING, LONGEST = 15, 30
+
+
+def queue(name: str, **limits: str) -> Object:
+    annotations = {f"ringwise.io/{key.replace('_', '-')}": value for key, value in limits.items()}
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name, "annotations": annotations},
+        "spec": {"weight": 1},
+    }
+
+
+def namespace_limits(text: str) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "ringwise-limits", "namespace": "kube-system"},
+        "data": {"limits.yaml": text},
+    }
+
+
+def job_in(name: str, where: str, replicas: int = 1) -> Object:
+    made = vcjob(name, replicas, 8)
+    made["spec"]["queue"] = where
+    return made
+
+
+def said(cluster: Cluster, *arguments: str) -> str:
+    ran = kubectl_ringwise(cluster.admin_config, *arguments)
+    assert ran.returncode in (0, 1), ran.stderr
+    return " ".join(ran.stdout.split())
+
+
+def waits_for(cluster: Cluster, job: str, words: str) -> None:
+    def told() -> bool:
+        condition = cluster.condition(job)
+        return condition is not None and words in condition.get("message", "")
+
+    cluster.wait(told, f"{job} waits: {words}")
+
+
+def phase(cluster: Cluster, name: str) -> str:
+    return str(cluster.api.get(f"{JOBS}/{name}").get("status", {}).get("state", {}).get("phase", ""))
+
+
+def told(cluster: Cluster, job: str, reason: str) -> list[str]:
+    group = cluster.group_of(job)
+    name = group["metadata"]["name"] if group is not None else job
+    return [one["message"] for one in cluster.events("PodGroup", name) if one["reason"] == reason]
+
+
+@pytest.fixture
+def limited(cluster: Cluster) -> Iterator[Cluster]:
+    yield cluster
+    cluster.remove([namespace_limits("")])
+    cluster.clear_jobs()
+    cluster.remove([queue("few"), queue("short"), queue("night")])
+
+
+def test_jobs_wait_for_limits_and_are_woken(limited: Cluster) -> None:
+    cluster = limited
+    cluster.apply([*nodes(4), queue("few", max_chips="8"), namespace_limits("namespaces: {}")])
+    cluster.run()
+    cluster.apply([job_in("first", "few")])
+    cluster.wait_running("first", 1)
+    cluster.apply([job_in("second", "few"), vcjob("other", 1, 8)])
+    waits_for(cluster, "second", "queue few uses 8 of at most 8 chips and the job asks for 8 more")
+    # It keeps nobody else waiting.
+    cluster.wait_running("other", 1)
+    why = said(cluster, "why", f"{NAMESPACE}/second")
+    assert "the limit of queue few is used by first (8 chips)" in why
+    assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in why
+    shown = said(cluster, "limits")
+    assert "queue few 8 of 8" in shown
+    # A limit that cannot be read leaves what was in force, and says so.
+    cluster.apply([queue("few", max_chips="1e9")])
+    cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}:\n    max-chip: 8\n")])
+    assert "line 3: namespaces" in said(cluster, "doctor")
+    cluster.apply([job_in("third", "few")])
+    waits_for(cluster, "third", "of at most 8 chips")
+    cluster.apply([queue("few", max_chips="8")])
+    cluster.api.delete(f"{JOBS}/first")
+    cluster.wait_running("second", 1)
+    # Limits of the namespace come on top.
+    cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}: {{max-running-jobs: 2}}\n")])
+    cluster.apply([queue("few", max_chips="32")])
+    waits_for(cluster, "third", f"2 jobs of namespace {NAMESPACE} run and at most 2 may")
+    cluster.remove([namespace_limits("")])
+    cluster.wait_running("third", 1)
+
+
+def test_a_run_time_ends_across_leaders(limited: Cluster) -> None:
+    cluster = limited
+    cluster.configure({"run-time-warning": str(WARNING)})
+    cluster.apply(
+        [
+            *nodes(2),
+            queue("short", longest_run_time=f"{LONGEST}s"),
+            queue("night", longest_run_time=f"{LONGEST}s", at_run_time_end="requeue"),
+        ]
+    )
+    scheduler = cluster.run()
+    cluster.apply([job_in("ends", "short"), job_in("returns", "night")])
+    cluster.wait_running("ends", 1)
+    (before,) = cluster.wait_running("returns", 1)
+    # The next leader goes on with what this one wrote.
+    scheduler.process.kill()
+    cluster.run("scheduler")
+    cluster.wait(lambda: told(cluster, "ends", "RunTimeEnds"), "it is warned", LONGEST + 60)
+    (message,) = told(cluster, "ends", "RunTimeEnds")
+    assert f"the longest run time of queue short is {LONGEST} s" in message
+    cluster.wait(lambda: phase(cluster, "ends") == "Terminated", "it is ended", LONGEST + 60)
+    assert not cluster.pods("ends")
+
+    def started_over() -> bool:
+        pods = cluster.running("returns", 1)
+        return pods is not None and pods[0]["metadata"]["uid"] != before["metadata"]["uid"]
+
+    cluster.wait(started_over, "it started over", LONGEST + 60)
+    assert not cluster.api.get(f"{JOBS}/returns")["status"].get("retryCount")
