@@ -1,0 +1,137 @@
+"""Limits and the longest run time in a lab, as people see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.rig import Terminal, job, running
+
+
+def queue_with(name: str, **limits: str) -> str:
+    lines = "".join(f'    ringwise.io/{key.replace("_", "-")}: "{text}"\n' for key, text in limits.items())
+    return f"""apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata:
+  name: {name}
+  annotations:
+{lines}spec: {{weight: 1}}
+"""
+
+
+def namespaces(text: str) -> str:
+    body = "\n".join(f"    {line}" for line in text.splitlines())
+    return f"""apiVersion: v1
+kind: ConfigMap
+metadata: {{name: ringwise-limits, namespace: kube-system}}
+data:
+  limits.yaml: |
+{body}
+"""
+
+
+def forever(name: str, pods: int = 1, chips: int = 8, queue: str = "few") -> str:
+    return job(name, pods, chips, queue=queue).replace(
+        "metadata: {labels: {}}", "metadata: {annotations: {ringwise.io/simulate: forever}}"
+    )
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    with running(tmp_path):
+        yield Terminal(tmp_path, columns=80)
+
+
+def phase(terminal: Terminal, name: str) -> str:
+    found: str = terminal.json(f"describe job {name}")["phase"]
+    return found
+
+
+def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
+    terminal.submit(queue_with("few", max_chips="8"))
+    terminal.submit(forever("first"))
+    terminal.ok("advance 5s")
+    terminal.submit(forever("second"))
+    terminal.ok("advance 5s")
+    why = terminal.json("why second")
+    assert why["reason"]["code"] == "chip-limit-reached"
+    assert "the limit of queue few is used by first (8 chips)" in why["notes"]
+    cures = [cure["text"] for cure in why["cures"]]
+    assert "if ringwise.io/max-chips of queue few were 16 (now 8)" in cures
+    assert "if job lab/first ended" in cures
+    (row,) = terminal.json("limits")["limits"]
+    assert (row["name"], row["chips"], row["waits"]) == ("few", {"used": 8, "limit": 8}, 1)
+    assert max(map(len, terminal.ok("limits").splitlines())) <= 80
+    terminal.submit(queue_with("few", max_chips="16"))
+    terminal.ok("advance 5s")
+    assert phase(terminal, "second") == "Running"
+
+
+def test_a_wrong_config_map_is_refused_with_line_and_allowed_values(terminal: Terminal) -> None:
+    refused = terminal.refused("submit -", namespaces("namespaces:\n  lab: {max-chips: many}"))
+    assert "line 2: namespaces.lab.max-chips" in refused
+    assert "allowed: a whole number from 0 to 2147483647" in refused
+    assert terminal.json("limits")["limits"] == []
+
+
+def test_limits_of_a_namespace_come_and_go(terminal: Terminal) -> None:
+    terminal.submit(namespaces("namespaces:\n  lab: {max-running-jobs: 1}"))
+    terminal.submit(forever("first", queue="default"))
+    terminal.submit(forever("second", queue="default"))
+    terminal.ok("advance 5s")
+    assert terminal.json("why second")["reason"]["code"] == "running-jobs-limit-reached"
+    terminal.submit(namespaces("namespaces: {}"))
+    terminal.ok("advance 5s")
+    assert phase(terminal, "second") == "Running"
+
+
+@pytest.mark.parametrize(("at_end", "after"), [("end", "Terminated"), ("requeue", "Running")])
+def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: str, after: str) -> None:
+    terminal.submit(queue_with("few", longest_run_time="1h", at_run_time_end=at_end))
+    terminal.submit(forever("train"))
+    terminal.ok("advance 49m")
+    before = terminal.json("describe job train")
+    terminal.ok("advance 2m")
+    (pod,) = terminal.json("get pods")["pods"]
+    shown = terminal.json(f"describe pod {pod['name']}")
+    assert "ringwise.io/run-time-ends" in str(shown)
+    (row,) = terminal.json("limits")["run_times"]
+    assert (row["seconds"], row["at_end"]) == (3600, at_end)
+    terminal.ok("advance 8m")
+    assert phase(terminal, "train") == "Running"
+    terminal.ok("advance 5m")
+    assert phase(terminal, "train") == after
+    assert terminal.json("describe job train")["retries"] == before["retries"]
+
+
+def test_a_suspended_job_counts_for_no_limit(terminal: Terminal) -> None:
+    terminal.submit(queue_with("few", max_chips="8", max_running_jobs="1", max_waiting_jobs="1"))
+    terminal.submit(forever("first"))
+    terminal.ok("advance 5s")
+    terminal.submit(forever("second"))
+    terminal.ok("advance 5s")
+    terminal.ok("suspend first")
+    terminal.ok("advance 60s")
+    assert phase(terminal, "second") == "Running"
+    terminal.ok("resume first")
+    terminal.ok("advance 60s")
+    assert terminal.json("why first")["reason"]["code"] == "chip-limit-reached"
+
+
+def test_limits_survive_a_restart_of_the_lab(tmp_path: Path) -> None:
+    with running(tmp_path):
+        terminal = Terminal(tmp_path)
+        terminal.submit(queue_with("few", max_chips="8", longest_run_time="1h"))
+        terminal.submit(namespaces("namespaces:\n  lab: {max-chips: 64}"))
+        terminal.submit(forever("train"))
+        terminal.ok("advance 40m")
+        before = terminal.json("limits")
+    with running(tmp_path):
+        terminal = Terminal(tmp_path)
+        after = terminal.json("limits")
+        assert after["limits"] == before["limits"]
+        assert after["run_times"] == before["run_times"]
+        terminal.ok("advance 21m")
+        assert phase(terminal, "train") == "Terminated"
