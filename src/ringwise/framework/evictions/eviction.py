@@ -16,6 +16,7 @@ from typing import Any
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job, pod_order
+from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
 from ringwise.framework.session import Session
@@ -66,8 +67,8 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
     for job in session.pending:
         if _never_preempts(session, job) or _waits_for_release(session, job):
             continue
-        if job.key in session.limits.may_burst:
-            # Nobody has to give way to what is only lent.
+        if job.key in session.limits.may_burst or waits_for_limit(job.reason):
+            # Nobody has to give way to what is only lent, or to who may not use more.
             continue
         if job.reason is not None and job.reason.code == WAITS_BEHIND.code:
             continue

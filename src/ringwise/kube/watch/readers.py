@@ -124,7 +124,10 @@ class PlainReader(BatchObjectReader[Any]):
 
 
 class DataReader(ObjectReader[ConfigMapWire]):
-    """For kinds that are all of one ConfigMap. What is wrong in it is told; the rest of it counts."""
+    """For kinds that are all of one ConfigMap. What is wrong in it is told; the rest of it counts.
+
+    Of one that is checked like a file the last good version counts.
+    """
 
     def __init__(self, kind: Kind[Any]) -> None:
         super().__init__(ConfigMapWire)
@@ -133,7 +136,8 @@ class DataReader(ObjectReader[ConfigMapWire]):
     def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
         assert self._kind.read_data is not None
         data = {key: value or "" for key, value in (wire.data or {}).items()}
-        return ((self._kind.name, self._kind.read_data(data, found)),)
+        value = self._kind.read_data(data, found)
+        return None if self._kind.checks_data and found.errors else ((self._kind.name, value),)
 
 
 # -- pods
