@@ -170,6 +170,20 @@ def test_time_without_a_leader_shortens_no_warning() -> None:
     assert made.evictions() == ["train-0"]
 
 
+def test_a_job_that_was_requeued_while_nobody_led_has_all_its_time() -> None:
+    made = running()
+    made.step(50 * MINUTE)
+    made.now += 3600 * SECOND
+    made.change("train-0", bound=made.now - 10 * SECOND)
+    made.events.clear()
+    _next_leader(made)
+    made.step(50 * MINUTE - 11)
+    assert len(told(made, "RunTimeEnds")) == 1
+    made.step(1)
+    assert len(told(made, "RunTimeEnds")) == 2
+    assert made.evictions() == []
+
+
 def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
     for text in ("{", "[]", '{"version":1,"runs":[1,["a"],["default/train","x","y",1,2]]}', '{"version":9}'):
         made = running()

@@ -295,6 +295,10 @@ class RunTimeLimits(Component):
                 continue
             if run.warned is not None and not 0 <= run.warned <= now:
                 run.warned = None
+            placed = self._placed(job)
+            if run.warned is not None and placed and all(pod.bound > run.warned for pod in placed):
+                # It was requeued, and the leader before could not write that any more.
+                continue
             self._runs[job.key] = run
             self._touched[job.key] = None
 
