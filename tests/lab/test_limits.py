@@ -135,3 +135,13 @@ def test_limits_survive_a_restart_of_the_lab(tmp_path: Path) -> None:
         assert after["run_times"] == before["run_times"]
         terminal.ok("advance 21m")
         assert phase(terminal, "train") == "Terminated"
+
+
+def test_what_limits_decided_is_decided_again(tmp_path: Path) -> None:
+    with running(tmp_path):
+        terminal = Terminal(tmp_path)
+        terminal.submit(queue_with("few", max_chips="8", longest_run_time="1h"))
+        terminal.submit(namespaces("namespaces:\n  lab: {max-chips: 64}"))
+        terminal.submit(forever("first"), forever("second"))
+        terminal.ok("advance 2h")
+        assert terminal.json("replay")["identical"] is True
