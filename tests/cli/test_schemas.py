@@ -53,6 +53,7 @@ IN_THE_LAB = {
     "ringwise why --story": "why train --story",
     "ringwise fault inject": "fault inject chip node-0 3",
     "ringwise fault list": "fault list",
+    "ringwise report": "report",
     "ringwise fault clear": "fault clear --all",
     "ringwise cordon": "cordon node-0",
     "ringwise uncordon": "uncordon node-0",

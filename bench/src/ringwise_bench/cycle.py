@@ -23,6 +23,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup
 from ringwise.wellknown import ASCEND910, HOSTNAME, SCHEDULE_POLICY
+from ringwise_bench import accounting
 from ringwise_bench.report import Measured, at_least, at_most, shown
 
 SECOND = 1_000_000_000
@@ -189,4 +190,5 @@ def run(full: bool = False) -> list[Measured]:
         at_most("cost per pod at 20,000 nodes over 2,000", grown.per_pod / small.per_pod, "x", 1.5)
     )
     results.append(at_most("a cycle without changes over one of 1,000 pods", _idle_ratio(), "x", 0.01))
+    results += accounting.run(full)
     return results

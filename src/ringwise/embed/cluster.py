@@ -37,7 +37,7 @@ from ringwise.embed.records import (
     key_of,
     merged,
 )
-from ringwise.manifests.accounts.ledger import Ledger
+from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.manifests.objects.chips import chips_in
 from ringwise.manifests.objects.pods import group_of
@@ -76,7 +76,7 @@ class EmbeddedCluster:
         #: Messages about chips that two live pods were given. Empty, unless the scheduler has a fault.
         self.alarms: list[str] = []
         #: Adds up what is accounted for, where anything is.
-        self.accounts: Ledger | None = None
+        self.accounts: AccountLedger | None = None
         self._pod_keys: dict[str, str] = {}
         self._owners = OwnerIndex()
         self._timers = PodTimers()

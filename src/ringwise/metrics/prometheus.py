@@ -72,6 +72,22 @@ class Metrics(MetricSet):
             "Of the free chips: on nodes that are drained later, only for jobs that end before",
             "resource",
         )
+        self._held = counter(
+            "ringwise_held_chip_seconds",
+            "Chips that jobs held times seconds, since this replica leads",
+            "queue",
+        )
+        self._lost = counter(
+            "ringwise_lost_chip_seconds",
+            "Chips times seconds of work that was lost, by cause: fault, preempt, move, drain, ...",
+            "queue",
+            "cause",
+        )
+        self._waited = counter(
+            "ringwise_waited_seconds", "Seconds that jobs waited before they started", "queue"
+        )
+        self._starts = counter("ringwise_job_starts", "Jobs that got nodes", "queue")
+        self._failures = counter("ringwise_job_failures", "Runs of jobs that failed by themselves", "queue")
         self._shadow = counter("ringwise_shadow_decisions", "Pods compared in shadow mode", "outcome")
         self._journal_dropped = counter(
             "ringwise_journal_dropped_turns", "Turns that are missing in the journal (--journal)"
@@ -146,6 +162,17 @@ class Metrics(MetricSet):
 
     def unusable_chips(self, resource: str, chips: int) -> None:
         self._unusable.set(chips, resource)
+
+    def accounts(
+        self, queue: str, held: float, lost: Mapping[str, float], waited: float, starts: int, failures: int
+    ) -> None:
+        """So much more of each, in seconds and chip-seconds."""
+        self._held.inc(queue, by=held)
+        for cause, work in lost.items():
+            self._lost.inc(queue, cause, by=work)
+        self._waited.inc(queue, by=waited)
+        self._starts.inc(queue, by=starts)
+        self._failures.inc(queue, by=failures)
 
     def rescheduling_left_out(self, entries: int) -> None:
         self._left_out.set(entries)

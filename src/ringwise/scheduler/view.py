@@ -27,7 +27,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.accounting.totals import QueueTotal, QueueTotals
+from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.preemptions import Preemption
@@ -71,7 +71,8 @@ class History:
     plans: dict[str, JobPlan] = field(default_factory=dict)
     #: M1.
     moves: MoveRecords = field(default_factory=MoveRecords)
-    accounts: QueueTotals = field(default_factory=QueueTotals)
+    #: What was accounted for since this process leads, by queue.
+    accounts: Mapping[str, QueueTotal] = field(default_factory=dict)
     #: Jobs that were preempted or reclaimed lately, by key.
     preemptions: Mapping[str, Preemption] = field(default_factory=dict)
 
@@ -351,7 +352,7 @@ class SchedulerView:
     @property
     def accounts(self) -> Mapping[str, QueueTotal]:
         """What was accounted for since this process leads, by queue."""
-        return self._history.accounts.queues
+        return self._history.accounts
 
     @property
     def preemptions(self) -> Mapping[str, Preemption]:

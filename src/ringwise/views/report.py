@@ -9,8 +9,8 @@ from typing import cast
 from ringwise.durations import go_duration
 from ringwise.manifests.accounts.document import (
     AccountDocument,
+    AccountLine,
     JobAccount,
-    Line,
     NotAnAccountError,
     read_document,
 )
@@ -83,9 +83,9 @@ def report_document(
     until = written if now is None else now // _SECOND
     days = days_between(first, last)
     number = {day: position for position, day in enumerate(days)}
-    sums: dict[_Key, Line] = {}
+    sums: dict[_Key, AccountLine] = {}
     held_by_day: dict[_Key, list[int]] = {}
-    total = Line()
+    total = AccountLine()
     shown = [one for one in chosen if one.day in number]
     latest = max(by_day, default="")
     for one in shown:
@@ -94,7 +94,7 @@ def report_document(
             for line in (*job.lines, *_open(job, one, end)):
                 key = _key(job, line, by)
                 if key not in sums:
-                    sums[key], held_by_day[key] = Line(), [0] * len(days)
+                    sums[key], held_by_day[key] = AccountLine(), [0] * len(days)
                 sums[key].add(line)
                 held_by_day[key][number[one.day]] += line.held
                 total.add(line)
@@ -114,17 +114,17 @@ def report_document(
     }
 
 
-def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[Line]:
+def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[AccountLine]:
     """What has not ended, as if it ended now."""
     start = start_of(document.day)
     for held in job.holds:
         span = max(until - max(held.since, start), 0)
-        yield Line(held.queue, held.board, held=held.chips * len(held.pods) * span)
+        yield AccountLine(held.queue, held.board, held=held.chips * len(held.pods) * span)
     if job.waits is not None:
-        yield Line(job.waits.queue, waited=max(until - max(job.waits.since, start), 0))
+        yield AccountLine(job.waits.queue, waited=max(until - max(job.waits.since, start), 0))
 
 
-def _key(job: JobAccount, line: Line, by: GroupBy) -> _Key:
+def _key(job: JobAccount, line: AccountLine, by: GroupBy) -> _Key:
     match by:
         case "queue":
             return (line.queue, None, None, None, None, None, None)
@@ -137,7 +137,7 @@ def _key(job: JobAccount, line: Line, by: GroupBy) -> _Key:
     return (None, job.namespace, job.user, job.verified, job.name, job.uid, None)
 
 
-def _row(key: _Key, line: Line, by_day: list[int]) -> ReportRowFields:
+def _row(key: _Key, line: AccountLine, by_day: list[int]) -> ReportRowFields:
     queue, namespace, user, verified, job, uid, board = key
     names = {
         "queue": queue,
@@ -152,7 +152,7 @@ def _row(key: _Key, line: Line, by_day: list[int]) -> ReportRowFields:
     return cast("ReportRowFields", {**names, **amounts, "held_by_day": [_hours(one) for one in by_day]})
 
 
-def _amounts(line: Line) -> AmountFields:
+def _amounts(line: AccountLine) -> AmountFields:
     return {
         "held_chip_hours": _hours(line.held),
         "uncertain_chip_hours": _hours(line.uncertain),

@@ -18,8 +18,8 @@ from ringwise.embed.clock import SECOND, VirtualClock
 from ringwise.embed.fleets import make_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
-from ringwise.manifests.accounts.document import AccountDocument, Line, read_document
-from ringwise.manifests.accounts.ledger import Ledger, current_parts
+from ringwise.manifests.accounts.document import AccountDocument, AccountLine, read_document
+from ringwise.manifests.accounts.ledger import AccountLedger, current_parts
 from ringwise.state.model import Node, PodClass, PriorityClass, Queue
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
 from tests.scheduler.accounting.history import RememberingCluster
@@ -54,8 +54,8 @@ class Run:
         )
         self.jobs = 0
 
-    def _next_ledger(self) -> Ledger:
-        ledger = Ledger(limited=self.limited)
+    def _next_ledger(self) -> AccountLedger:
+        ledger = AccountLedger(limited=self.limited)
         ledger.read(sorted(self.documents.items()), self.cluster.now)
         assert not ledger.foreign
         return ledger
@@ -130,19 +130,19 @@ class Run:
         assert isinstance(clock, VirtualClock)
         clock.move_to(self.cluster.now)
 
-    def lines(self) -> dict[str, Line]:
+    def lines(self) -> dict[str, AccountLine]:
         """All that is written, by the uid of the job, and what is open until now."""
         by_day: dict[str, list[tuple[str, AccountDocument]]] = {}
         for name, text in self.documents.items():
             document = read_document(text)
             by_day.setdefault(document.day, []).append((name, document))
         now = self.cluster.now // SECOND
-        sums: dict[str, Line] = {}
+        sums: dict[str, AccountLine] = {}
         last = max(by_day)
         for day, found in by_day.items():
             for _, document in current_parts(found):
                 for job in document.jobs:
-                    total = sums.setdefault(job.uid, Line())
+                    total = sums.setdefault(job.uid, AccountLine())
                     for line in job.lines:
                         total.add(line)
                     assert day == last or not job.holds
@@ -199,7 +199,7 @@ def test_what_no_leader_saw_is_bounded_and_marked(seed: int) -> None:
     run.write()
     counted, lines = run.cluster.counted(), run.lines()
     for uid, one in counted.items():
-        line = lines.get(uid, Line())
+        line = lines.get(uid, AccountLine())
         assert line.held - line.uncertain <= one.held <= line.held
         assert line.starts == one.starts
     gaps = {gap for text in run.documents.values() for gap in read_document(text).gaps}

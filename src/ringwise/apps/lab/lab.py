@@ -40,7 +40,7 @@ from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
-from ringwise.manifests.accounts.ledger import Ledger
+from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.bundle import Bundle
 from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen
 from ringwise.messages.move_plan import MovePlan
@@ -160,7 +160,7 @@ class LiveLab:
         self.plugins = self._start_plugins(settings.mount_by)
         self.journal = LabJournal(folder, settings.journal_bytes)
         self.accounts = AccountFolder(folder.accounts)
-        self._ledger = self.cluster.accounts = Ledger(limited=False)
+        self._ledger = self.cluster.accounts = AccountLedger(limited=False)
         self._ledger.read(self.accounts.read(), self.cluster.now)
         for name, why in self._ledger.foreign.items():
             _LOG.warning("accounting document is left alone", file=name, why=why)

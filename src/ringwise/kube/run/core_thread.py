@@ -19,6 +19,7 @@ from ringwise.manifests.kinds import Hearer, deletion_of, heard_by
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, CreateGroup, SetGroupStatus
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defragment.heads import asked_by_heads
 from ringwise.scheduler.node_states import before_drain_counts, chip_counts
@@ -106,6 +107,8 @@ class SchedulerAdapter:
         self._set_aside: dict[str, int] = {}
         #: Plans of moves then, by outcome, and what they saved.
         self._moves: dict[str, int] = {}
+        #: What was accounted for when it was counted last.
+        self._accounts: dict[str, QueueTotal] = {}
         #: How many bindings of the current cycle were sent early, and the uids of their pods.
         self._sent = 0
         self._sent_early: set[str] = set()
@@ -165,6 +168,7 @@ class SchedulerAdapter:
             )
         self._left_out = view.rescheduling_left_out
         self._count_moves(observer)
+        self._count_accounts(observer)
         drained = before_drain_counts(view.cluster, view.settings, view.now)
         asked = asked_by_heads(view)
         for resource, counts in chip_counts(view.cluster, view.now).items():
@@ -172,6 +176,21 @@ class SchedulerAdapter:
             free = counts.get("free", 0)
             unusable = any(chips <= free for chips in asked.get(resource, ()))
             observer.unusable_chips(resource, free if unusable else 0)
+
+    def _count_accounts(self, observer: Metrics) -> None:
+        view = self.scheduler.view
+        for queue, total in view.accounts.items():
+            now = total.until(view.now)
+            before = self._accounts.get(queue, QueueTotal())
+            observer.accounts(
+                queue,
+                (now.held - before.held) / _SECOND,
+                {cause: (work - before.lost.get(cause, 0)) / _SECOND for cause, work in now.lost.items()},
+                (now.waited - before.waited) / _SECOND,
+                now.starts - before.starts,
+                now.failures - before.failures,
+            )
+            self._accounts[queue] = now
 
     def _count_moves(self, observer: Metrics) -> None:
         counts = self.scheduler.view.moves.counts

@@ -14,7 +14,7 @@ from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kubeclient.clock import Clock
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
-from ringwise.manifests.accounts.ledger import SLOTS, Ledger
+from ringwise.manifests.accounts.ledger import SLOTS, AccountLedger
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.events import AccountsRead
 from ringwise.wellknown import ACCOUNTING_CONFIG_MAPS, ACCOUNTING_KEY, VOLCANO_SYSTEM
@@ -69,7 +69,7 @@ class AccountKeeper:
     def __init__(self, store: AccountStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._ledger = Ledger(limited=store.limited)
+        self._ledger = AccountLedger(limited=store.limited)
         self._is_read = False
         self._writing: asyncio.Task[None] | None = None
         #: What was said last about a document that could not be written.

@@ -27,7 +27,7 @@ class NotAnAccountError(ValueError):
     """The text is no accounting document of this version: why."""
 
 
-class Line(msgspec.Struct, omit_defaults=True):
+class AccountLine(msgspec.Struct, omit_defaults=True):
     """What a job did on the day in one queue, on one board."""
 
     queue: str = ""
@@ -46,7 +46,7 @@ class Line(msgspec.Struct, omit_defaults=True):
     #: Intervals whose times could not be right.
     clamped: Count = 0
 
-    def add(self, other: Line) -> None:
+    def add(self, other: AccountLine) -> None:
         self.held += other.held
         self.uncertain += other.uncertain
         for cause, work in other.lost.items():
@@ -58,7 +58,7 @@ class Line(msgspec.Struct, omit_defaults=True):
         self.clamped += other.clamped
 
 
-class Holding(msgspec.Struct, omit_defaults=True):
+class OpenHold(msgspec.Struct, omit_defaults=True):
     """Pods that hold chips since the same second."""
 
     queue: str
@@ -72,7 +72,7 @@ class Holding(msgspec.Struct, omit_defaults=True):
     lost_since: Seconds = 0
 
 
-class Waiting(msgspec.Struct, omit_defaults=True):
+class OpenWait(msgspec.Struct, omit_defaults=True):
     queue: str
     since: Seconds
 
@@ -86,16 +86,16 @@ class JobAccount(msgspec.Struct, omit_defaults=True):
     user: str = ""
     #: Whether admission wrote the user.
     verified: bool = False
-    lines: list[Line] = msgspec.field(default_factory=list)
+    lines: list[AccountLine] = msgspec.field(default_factory=list)
     #: What is open: in the document of the last day alone.
-    holds: list[Holding] = msgspec.field(default_factory=list)
-    waits: Waiting | None = None
+    holds: list[OpenHold] = msgspec.field(default_factory=list)
+    waits: OpenWait | None = None
     #: Uids of pods that ended shortly before the document was written.
     ended: list[str] = msgspec.field(default_factory=list)
     #: It had started before, and exists.
     ran: bool = False
     #: Chip-seconds of pods that failed by themselves since the job started last: hardware may be why.
-    failed: list[Line] = msgspec.field(default_factory=list)
+    failed: list[AccountLine] = msgspec.field(default_factory=list)
 
 
 class AccountDocument(msgspec.Struct, omit_defaults=True):

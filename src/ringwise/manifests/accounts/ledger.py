@@ -15,11 +15,11 @@ from ringwise.manifests.accounts.document import (
     MAX_BYTES,
     VERSION,
     AccountDocument,
-    Holding,
+    AccountLine,
     JobAccount,
-    Line,
     NotAnAccountError,
-    Waiting,
+    OpenHold,
+    OpenWait,
     account_text,
     document_text,
     read_document,
@@ -64,21 +64,21 @@ class _Job:
     """A job on one day."""
 
     who: AccountedJob
-    lines: dict[tuple[str, str], Line] = field(default_factory=dict)
+    lines: dict[tuple[str, str], AccountLine] = field(default_factory=dict)
     holds: dict[str, PodHeld] = field(default_factory=dict)
     waits: JobWaits | None = None
     #: uid -> the end that it told, in seconds.
     ended: dict[str, int] = field(default_factory=dict)
     ran: bool = False
-    failed: dict[tuple[str, str], Line] = field(default_factory=dict)
+    failed: dict[tuple[str, str], AccountLine] = field(default_factory=dict)
     #: As it was written last; empty: it changed.
     text: str = ""
 
-    def line(self, queue: str, board: str) -> Line:
+    def line(self, queue: str, board: str) -> AccountLine:
         self.text = ""
         found = self.lines.get((queue, board))
         if found is None:
-            found = self.lines[queue, board] = Line(queue, board)
+            found = self.lines[queue, board] = AccountLine(queue, board)
         return found
 
     @property
@@ -96,7 +96,7 @@ class _Part:
     number: int
     jobs: dict[AccountedJob, _Job] = field(default_factory=dict)
     #: Merged jobs, by namespace, user and whether that is verified.
-    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], Line]] = field(default_factory=dict)
+    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]] = field(default_factory=dict)
     merged: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     bytes: int = 0
@@ -137,7 +137,7 @@ def next_day(day: str) -> str:
     return (datetime.strptime(day, "%Y-%m-%d") + timedelta(days=1)).strftime("%Y-%m-%d")
 
 
-class Ledger:
+class AccountLedger:
     """`limited`: the documents are ConfigMaps, of which there may be 64. Otherwise they are files."""
 
     def __init__(self, *, limited: bool) -> None:
@@ -313,7 +313,7 @@ class Ledger:
         if command.failed:
             if not job.failed:
                 line.failures += 1
-            failed = job.failed.setdefault((held.queue, held.board), Line(held.queue, held.board))
+            failed = job.failed.setdefault((held.queue, held.board), AccountLine(held.queue, held.board))
             failed.held += held.chips * (until - since)
         job.ended[command.pod] = max(command.told // _SECOND, until)
 
@@ -565,24 +565,24 @@ def _account(job: _Job) -> JobAccount:
         who.user,
         who.verified,
         list(job.lines.values()),
-        [Holding(*key[:4], pods, *key[4:]) for key, pods in groups.items()],
-        None if waits is None else Waiting(waits.queue, waits.since // _SECOND),
+        [OpenHold(*key[:4], pods, *key[4:]) for key, pods in groups.items()],
+        None if waits is None else OpenWait(waits.queue, waits.since // _SECOND),
         list(job.ended),
         job.ran,
         list(job.failed.values()),
     )
 
 
-def _spaces(spaces: dict[tuple[str, str, bool], dict[tuple[str, str], Line]]) -> Iterator[str]:
+def _spaces(spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]]) -> Iterator[str]:
     for (namespace, user, verified), lines in spaces.items():
         yield account_text(JobAccount(namespace, user=user, verified=verified, lines=list(lines.values())))
 
 
-def _add(lines: dict[tuple[str, str], Line], more: Iterable[Line]) -> None:
+def _add(lines: dict[tuple[str, str], AccountLine], more: Iterable[AccountLine]) -> None:
     for line in more:
         known = lines.get((line.queue, line.board))
         if known is None:
-            known = lines[line.queue, line.board] = Line(line.queue, line.board)
+            known = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
         known.add(line)
 
 
@@ -590,7 +590,7 @@ def _whole_text(documents: list[tuple[str, AccountDocument]]) -> str:
     """One document with the lines of namespaces, of several; empty where there is only one."""
     if len(documents) < 2:
         return ""
-    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], Line]] = {}
+    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]] = {}
     first = documents[0][1]
     whole = AccountDocument(FORMAT, VERSION, first.day, first.written, whole=True)
     for _, one in documents:
@@ -603,7 +603,7 @@ def _whole_text(documents: list[tuple[str, AccountDocument]]) -> str:
     text = document_text(whole, _spaces(spaces))
     if len(text) > MAX_BYTES:
         # More namespaces and users than fit: by queue and board alone.
-        queues: dict[tuple[str, str], Line] = {}
+        queues: dict[tuple[str, str], AccountLine] = {}
         for lines in spaces.values():
             _add(queues, lines.values())
         text = document_text(whole, _spaces({("", "", False): queues}))

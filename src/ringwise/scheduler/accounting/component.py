@@ -103,8 +103,11 @@ class Accounting(Component):
 
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         # The job is read before anything is told: its queue may not be known yet.
-        if self._active and event.pod.cls.chips:
-            self._pods[event.pod.uid] = None
+        pod = event.pod
+        if not self._active or pod.node is None or not pod.cls.chips:
+            return
+        if not pod.live or pod.uid not in self._open:
+            self._pods[pod.uid] = None
 
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
         pod = event.pod
@@ -167,9 +170,10 @@ class Accounting(Component):
             self._compare(read, now)
         if not self._active:
             return ()
-        for uid in self._pods:
-            self._look(uid, now)
-        self._pods.clear()
+        if self._pods:
+            for uid in self._pods:
+                self._look(uid, now)
+            self._pods.clear()
         self._evicting(commands)
         for key, first in self._started.values():
             self._start(key, first)
@@ -292,9 +296,10 @@ class Accounting(Component):
         self._runs[job] -= 1
         if not self._runs[job]:
             del self._runs[job]
+        first_failure = failed and held.job not in self._failed
         if failed:
             self._failed[held.job] = None
-        self.totals.ended(held, allowed if lost else None, now, failed=failed)
+        self.totals.ended(held, allowed if lost else None, now, failed=first_failure)
 
     def _start(self, key: str, first: PodHeld) -> None:
         """The job had no node and got some."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 
 from ringwise.messages.accounting import PodHeld
 from ringwise.records import dataclass
@@ -24,25 +24,34 @@ class QueueTotal:
     def held_until(self, now: int) -> int:
         return self.held + self.chips * max(now - self.at, 0)
 
+    def until(self, now: int) -> QueueTotal:
+        """A copy, as it is at that time."""
+        return replace(self, held=self.held_until(now), at=now, lost=dict(self.lost))
+
 
 class QueueTotals:
     def __init__(self) -> None:
         self.queues: dict[str, QueueTotal] = {}
 
     def _of(self, queue: str) -> QueueTotal:
-        return self.queues.setdefault(queue, QueueTotal())
+        total = self.queues.get(queue)
+        if total is None:
+            total = self.queues[queue] = QueueTotal()
+        return total
 
     def holds(self, queue: str, chips: int, now: int) -> None:
         total = self._of(queue)
-        total.held, total.at = total.held_until(now), now
+        total.held += total.chips * (now - total.at)
+        total.at = now
         total.chips += chips
 
     def ended(self, pod: PodHeld, lost_until: int | None, now: int, *, failed: bool) -> None:
         """`lost_until`: when it ended, where its work is lost."""
         self.holds(pod.queue, -pod.chips, now)
-        total = self._of(pod.queue)
-        total.failures += failed
+        if failed:
+            self._of(pod.queue).failures += 1
         if lost_until is not None:
+            total = self._of(pod.queue)
             work = pod.chips * (lost_until - pod.lost_since)
             total.lost[pod.cause] = total.lost.get(pod.cause, 0) + work
 

@@ -246,7 +246,7 @@ class Scheduler:
         self._history = History(
             set_aside=self._backoff.set_aside,
             moves=self._moves.records,
-            accounts=self._accounting.totals,
+            accounts=self._accounting.totals.queues,
             preemptions=self._preemptions.jobs,
         )
         self.view = SchedulerView(
