@@ -109,6 +109,8 @@ class _Day:
     start: int
     parts: list[_Part] = field(default_factory=list)
     jobs: dict[AccountedJob, tuple[_Part, _Job]] = field(default_factory=dict)
+    #: When it was written before it was read here, in seconds.
+    written: int = 0
 
     @property
     def name(self) -> str:
@@ -206,6 +208,7 @@ class AccountLedger:
         for place, document in documents:
             part = _Part(place, document.part, merged=document.merged, gaps=[*document.gaps], changed=False)
             day.parts.append(part)
+            day.written = max(day.written, document.written)
             for one in document.jobs:
                 lines = {(line.queue, line.board): line for line in one.lines}
                 if not one.uid:
@@ -251,7 +254,7 @@ class AccountLedger:
                     line = job.line(held.queue, held.board)
                     line.held += held.chips * max(midnight - begin, 0)
                     if not goes_on:
-                        line.uncertain += held.chips * max(midnight - max(begin, self._written), 0)
+                        line.uncertain += held.chips * max(midnight - max(begin, day.written), 0)
                 if job.waits is not None:
                     begin = max(job.waits.since // _SECOND, day.start)
                     job.line(job.waits.queue, "").waited += max(midnight - begin, 0)
