@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
+
+from ringwise.apps.web.accounts import RecentAccounts
+from ringwise.kubeclient.client import ApiError, UnreachableError
 from ringwise.manifests.accounts.document import (
     FORMAT,
     VERSION,
@@ -13,6 +18,7 @@ from ringwise.manifests.accounts.document import (
     account_text,
     document_text,
 )
+from ringwise.web.guard import RequestRefusedError
 from tests.tools.schemas import check_document
 from tests.web.rig import dashboard, run
 
@@ -58,5 +64,46 @@ def test_where_none_is_kept_it_says_so() -> None:
         async with dashboard() as at:
             status, error = await at.get("api/v1/report")
             assert (status, error["error"]["code"]) == (404, "no-accounting")
+
+    run(story())
+
+
+def test_documents_are_read_once_a_minute_for_all() -> None:
+    async def story() -> None:
+        times, answers = iter([0.0, 30.0, 59.0, 60.0, 61.0]), iter([[("first", "")], [("second", "")]])
+
+        async def read() -> Any:
+            return next(answers)
+
+        accounts = RecentAccounts(read, lambda: next(times))
+        found = [await accounts() for _ in range(5)]
+        assert found == [[("first", "")]] * 3 + [[("second", "")]] * 2
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "code"),
+    [
+        (ApiError(403, "Forbidden", "no"), 404, "no-accounting"),
+        (ApiError(500, "InternalError", "no"), 503, "no-accounting-now"),
+        (UnreachableError("no", maybe_done=False), 503, "no-accounting-now"),
+        (OSError("no"), 503, "no-accounting-now"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_asked_for_again(problem: Exception, status: int, code: str) -> None:
+    async def story() -> None:
+        problems = [problem]
+
+        async def read() -> Any:
+            if problems:
+                raise problems.pop()
+            return [("read", "")]
+
+        accounts = RecentAccounts(read, lambda: 0.0)
+        with pytest.raises(RequestRefusedError) as refusal:
+            await accounts()
+        assert (refusal.value.status, refusal.value.code) == (status, code)
+        assert await accounts() == [("read", "")]
 
     run(story())

@@ -230,7 +230,15 @@ async def serve(
             from ringwise.apps.web.kube import serving_dashboard
 
             files = [] if options.journal is None else [options.journal]
-            dashboard = serving_dashboard(runner, lambda: current[0], client, options.web, files)
+            accounts = _account_folder(options)
+            dashboard = serving_dashboard(
+                runner,
+                lambda: current[0],
+                client,
+                options.web,
+                files,
+                accounts=None if accounts is None else accounts.read,
+            )
             _LOG.info("dashboard", url=await stack.enter_async_context(dashboard))
         _LOG.info("starting", component=component, server=access.server, namespace=access.namespace)
         watching = [
@@ -278,6 +286,10 @@ def scheduler_of(
     return new_scheduler(configuration, catalog, options.scheduler_names, awaits_groups=options.pod_groups)
 
 
+def _account_folder(options: ComponentOptions) -> FolderAccounts | None:
+    return None if options.accounting is None else FolderAccounts(AccountFolder(options.accounting))
+
+
 def runner_settings(options: ComponentOptions) -> RunnerSettings:
     lease = None
     if options.leader_elect and not options.shadow:
@@ -300,7 +312,7 @@ def runner_settings(options: ComponentOptions) -> RunnerSettings:
         in_flight=options.in_flight,
         core_stall_timeout=options.core_stall_timeout,
         registry=installed_registry(),
-        accounts=None if options.accounting is None else FolderAccounts(AccountFolder(options.accounting)),
+        accounts=_account_folder(options),
     )
 
 

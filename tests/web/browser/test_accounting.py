@@ -139,9 +139,12 @@ def test_what_the_lab_counted_is_shown(lab: DashboardLab, open_page: Opener) -> 
 
 def test_where_nothing_is_kept_the_page_says_so(quiet_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(quiet_lab.url)
-    refused = {"schema": "ringwise.io/error/v1", "error": {"code": "no-accounting", "message": "none"}}
+    refused = {
+        "schema": "ringwise.io/error/v1",
+        "error": {"code": "no-accounting", "message": "none is kept"},
+    }
     view.page.route("**/api/v1/report*", lambda route: route.fulfill(status=404, json=refused))
     # The browser tells of the status by itself.
     view.open("accounting")
-    view.see("No documents of accounting are kept here.")
+    view.see("There is no accounting: none is kept.")
     view.problems.clear()

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from ringwise import __version__
-from ringwise.apps.web.job_documents import BudgetsRead, SchedulerAnswers
+from ringwise.apps.web.accounts import RecentAccounts, accounts_in_cluster
+from ringwise.apps.web.job_documents import BudgetsRead, ReadAccounts, SchedulerAnswers
 from ringwise.apps.web.options import WebOptions
 from ringwise.apps.web.replicas import Replicas
 from ringwise.apps.web.serving import CERTIFICATE_INTERVAL, listening_with_files
@@ -159,10 +160,12 @@ def serving_dashboard(
     journals: Sequence[Path] = (),
     written: WrittenReasons | None = None,
     certificate_interval: float = CERTIFICATE_INTERVAL,
+    accounts: ReadAccounts | None = None,
 ) -> AbstractAsyncContextManager[str]:
     """The dashboard of a runner while the block is open; it yields the URL. Raises AddressError.
 
     `written` are the reasons that the scheduler of the cluster wrote, where this one decides nothing.
+    `accounts` reads the documents of accounting; None: from their ConfigMaps.
     `certificate_interval` is the number of seconds between two looks at the files of the certificate.
     """
     core = KubeCore(runner, scheduler)
@@ -179,7 +182,9 @@ def serving_dashboard(
     guard = Guard(options.hosts, None if options.local else ApiServerTokens(client))
     hub = Hub(core, source, written=written)
     replicas = Replicas(options.replicas, options.certificate) if options.replicas else None
-    own = SchedulerAnswers(core, lambda: journals, disruption_budgets=BudgetsOfCluster(client).read)
+    read = accounts_in_cluster(client) if accounts is None else RecentAccounts(accounts)
+    budgets = BudgetsOfCluster(client).read
+    own = SchedulerAnswers(core, lambda: journals, disruption_budgets=budgets, accounts=read)
     answers = KubeAnswers(core, own, replicas)
     server = DashboardServer(hub, answers, guard)
     return listening_with_files(server, options, certificate_interval)

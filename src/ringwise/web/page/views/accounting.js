@@ -57,7 +57,7 @@ export function AccountingView({ settings }) {
       <p class="found" role="status">${report && `${hours(report.total.held_chip_hours)} chip-hours held`}</p>
     </div>
     ${error?.code === "no-accounting"
-      ? html`<p class="empty">No documents of accounting are kept here.</p>`
+      ? html`<p class="empty">There is no accounting: <bdi>${error.message}</bdi>.</p>`
       : html`<${Problem} error=${error} what="Accounting" />`}
     ${report && html`<${Doubts} report=${report} />`}
     ${report && (report.rows.length ? html`<${Figures} report=${report} />` : html`<p class="empty">In these days no job held chips or waited for them.</p>`)}`;
