@@ -100,6 +100,17 @@ def test_no_claim_protects_longer_than_the_queue_allows(
     assert rig.evictions() == ["v-0"]
 
 
+def test_a_queue_that_allows_less_from_now_on_ends_the_wait() -> None:
+    rig = rig_of(1)
+    fill(rig, ("v", 100), annotations={COOLDOWN_TIME: "50m"})
+    rig.submit("boss", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == []
+    queue(rig, longest="1m")
+    rig.step()
+    assert rig.evictions() == ["v-0"]
+
+
 def test_a_gang_does_not_become_young_again_with_a_pod_that_is_replaced() -> None:
     rig = rig_of(2)
     rig.submit("gang", pods=2, chips=8, priority="low", preemptable=True, annotations={COOLDOWN_TIME: "10m"})

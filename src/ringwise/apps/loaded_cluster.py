@@ -84,4 +84,6 @@ def input_events(
     wrong = set() if keep_wrong_pods else {error.origin for error in errors}
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
+    if bundle.preemptions:
+        events.append(ev.PreemptionsRead(bundle.preemptions))
     return events, errors

@@ -86,6 +86,8 @@ class Bundle:
     awaits_groups: bool = False
     #: The configuration of a support bundle, which is no text.
     configured: Configuration | None = None
+    #: What the scheduler of a live cluster wrote about jobs that were preempted lately.
+    preemptions: str = ""
 
     def of(self, kind: type[Kept]) -> list[Kept]:
         """The objects of a kind."""

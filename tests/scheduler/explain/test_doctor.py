@@ -177,6 +177,14 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
         ),
         ([ev.QueueSeen(Queue("q", weight=0))], ("error", "queue-weight", "queue q")),
         (
+            [ev.QueueSeen(Queue("q", annotations={"ringwise.io/longest-cooldown": "-1h"}))],
+            ("warning", "queue-annotation", "queue q"),
+        ),
+        (
+            [ev.QueueSeen(Queue("q", annotations={"ringwise.io/believe-checkpoints": "yes"}))],
+            ("warning", "queue-annotation", "queue q"),
+        ),
+        (
             [ev.QueueSeen(Queue("q", capability={CHIP: 1}, guarantee={CHIP: 2}))],
             ("error", "queue-guarantee-above-capability", "queue q"),
         ),

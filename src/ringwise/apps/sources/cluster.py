@@ -21,7 +21,9 @@ from ringwise.grammar import counted
 from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.config import Access
+from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
@@ -29,6 +31,7 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
+from ringwise.wellknown import PREEMPTIONS_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
 
 _SHOWN_ERRORS = 3
 
@@ -121,7 +124,20 @@ def read_live(access: Access, progress: Progress = lambda kind, count: None) -> 
 
 async def _read(access: Access, progress: Progress) -> LiveCluster:
     async with Client(access, component="kubectl") as client:
-        return await read_cluster(client, progress=progress)
+        live = await read_cluster(client, progress=progress)
+        live.bundle.preemptions = await _preemptions(client)
+        return live
+
+
+async def _preemptions(client: Client) -> str:
+    """What the scheduler remembers; who may not read it has the events of the jobs."""
+    try:
+        found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
+    except ApiError as error:
+        if error.status not in (403, 404):
+            raise
+        return ""
+    return (found.data or {}).get(PREEMPTIONS_KEY) or ""
 
 
 async def _budgets(access: Access) -> list[DisruptionBudget]:

@@ -14,13 +14,20 @@ from ringwise.durations import time_text
 from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
-from ringwise.messages.events import Event, EvictFailed, PreemptionsRead
+from ringwise.messages.events import Event, EvictFailed, PreemptionsRead, QueueSeen
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
-from ringwise.wellknown import EVICTED, PREEMPTIONS_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import (
+    EVICTED,
+    LONGEST_COOLDOWN,
+    PREEMPTIONS_KEY,
+    RESCHEDULING_CONFIG_MAP,
+    VOLCANO_SYSTEM,
+)
 
 VERSION = 1
 #: The word of the event on the PodGroup.
@@ -57,9 +64,12 @@ class Preemption:
 class Preemptions(Component):
     name = "preemptions"
 
-    def __init__(self, book: JobBook, configuration: ActiveConfiguration) -> None:
+    def __init__(self, book: JobBook, configuration: ActiveConfiguration, pending: PendingQueue) -> None:
         self._book = book
         self._configuration = configuration
+        self._pending = pending
+        #: By queue: the longest cooldown, as it is written.
+        self._allowed: dict[str, str | None] = {}
         #: By key of the job, the one that was evicted last comes last.
         self.jobs: dict[str, Preemption] = {}
         #: Evicted pods that are not gone yet: their job, chips and lost work.
@@ -78,6 +88,7 @@ class Preemptions(Component):
             ie.JobSeen: self._job_seen,
             EvictFailed: self._evict_failed,
             PreemptionsRead: self._read,
+            QueueSeen: self._queue_seen,
         }
 
     def known(self) -> Iterable[Event]:
@@ -154,6 +165,17 @@ class Preemptions(Component):
         job = event.job
         if job.preempted is None and job.key in self.jobs:
             job.preempted = self.jobs[job.key].at
+
+    def _queue_seen(self, event: QueueSeen, now: int) -> None:
+        """Jobs wait for what queues allow others: when that changes they need not wait until then."""
+        allowed = event.queue.annotations.get(LONGEST_COOLDOWN)
+        if self._allowed.get(event.queue.name) == allowed:
+            return
+        self._allowed[event.queue.name] = allowed
+        for job in self._book.jobs.values():
+            if job.victims_from is not None:
+                job.victims_from = now
+                self._pending.activate(job.key)
 
     def _forget(self, now: int) -> None:
         kept = max(KEPT, self._configuration.settings.preempt_again_after) * SECOND

@@ -171,7 +171,7 @@ class Scheduler:
         )
         self._accounting = Accounting(state, self._book, topology, self._configuration)
         inventory = Inventory(state)
-        self._preemptions = Preemptions(self._book, self._configuration)
+        self._preemptions = Preemptions(self._book, self._configuration, self._pending)
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
             self._book,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.grammar import agrees, counted
@@ -370,6 +371,8 @@ def _queues(view: SchedulerView) -> Iterator[Finding]:
             yield Finding(
                 ERROR, "queue-weight", where, f"has weight {queue.weight}", "set a weight of at least 1"
             )
+        for problem in queue_claim_problems(queue):
+            yield Finding(WARNING, "queue-annotation", where, problem, "correct the annotation of the queue")
         if queue.parent and queue.parent not in queues and queue.parent != "root":
             yield Finding(
                 WARNING,

@@ -69,7 +69,7 @@ def cooldown_cures(search: CureSearch) -> Iterator[Cure]:
         plan = _dry_run(later, job, action, protected=True)
         if plan is not None and plan.victims:
             lose = " and ".join(losers_text(losers(later, plan)))
-            yield Cure("cooldown", f"from {time_text(max(ends))}, when their cooldown ends: {lose}")
+            yield Cure("cooldown", f"from {time_text(max(ends))}, when cooldowns are over: {lose}")
             return
 
 
