@@ -69,7 +69,7 @@ class Metrics(MetricSet):
         )
         self._before_drain = gauge(
             "ringwise_chips_before_drain",
-            "Of the free chips: on nodes that are drained later, only for jobs that end before",
+            "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
             "resource",
         )
         self._held = counter(
@@ -150,7 +150,7 @@ class Metrics(MetricSet):
         self._set_aside.inc(reason, by=times)
 
     def chips(self, resource: str, counts: Mapping[str, int], before_drain: int) -> None:
-        """`before_drain`: of the free ones, on nodes that are drained later."""
+        """`before_drain`: of the free ones, on nodes that are drained or reserved later."""
         self._before_drain.set(before_drain, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)

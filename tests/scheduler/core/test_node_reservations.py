@@ -23,8 +23,8 @@ def reservation(
 ) -> NodeReservation:
     """Times are seconds after the beginning."""
     times = ((BEGIN + start) * SECOND, (BEGIN + end) * SECOND)
-    queue = holder.get("queue", "" if holder else "research")
-    return NodeReservation(name, nodes, *times, queue=queue, namespace=holder.get("namespace", ""))
+    queue, namespace = holder.get("queue", ""), holder.get("namespace", "")
+    return NodeReservation(name, nodes, *times, queue or ("" if namespace else "research"), namespace)
 
 
 def reserved(*entries: NodeReservation, nodes: int = 1, **settings: Any) -> Rig:

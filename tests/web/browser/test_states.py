@@ -121,7 +121,25 @@ def test_a_drain_ahead_is_on_the_map_and_begins_by_itself(lab: DashboardLab, ope
     view.until(lambda: view.page.evaluate(CANVAS) not in (before, marked))
 
 
-SIGNS = ("not-ready", "unhealthy", "unreadable", "draining", "closed", "drain-ahead")
+def test_a_reservation_is_on_the_map_from_when_it_is_made_to_its_end(
+    lab: DashboardLab, open_page: Opener
+) -> None:
+    view = open_page(lab.url).open("map", settings="colour=free").complete()
+    before, free = view.page.evaluate(CANVAS), totals(view)["free"]
+    lab.terminal.ok("reserve node-2 --for queue=default --from 10m --to 30m --yes")
+    legend = view.page.get_by_role("region", name="Legend")
+    legend.get_by_text("node reserved for a queue or a namespace").wait_for()
+    view.until(lambda: view.page.evaluate(CANVAS) != before)
+    assert totals(view)["free"] == free
+    lab.terminal.ok("advance 11m")
+    view.see_total("reserved", "8")
+    view.see_total("free", str(free - 8))
+    lab.terminal.ok("advance 20m")
+    view.see_total("free", str(free))
+    legend.get_by_text("node reserved for a queue or a namespace").wait_for(state="detached")
+
+
+SIGNS = ("not-ready", "unhealthy", "unreadable", "draining", "closed", "drain-ahead", "reserved")
 #: When a drain begins, in nanoseconds since 1970.
 DRAIN = 1_767_225_600_000_000_000
 
@@ -151,8 +169,8 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
         ("ready", True, None, ""),
         ("sub-healthy", True, None, ""),
         ("report pending", True, None, ""),
-        ("report pending", True, DRAIN, "drain-ahead"),
         ("draining", True, DRAIN, "drain-ahead"),
+        ("reserved", True, DRAIN, "reserved"),
         ("draining", False, DRAIN, "draining"),
         ("draining", False, None, "draining"),
         ("not ready", False, None, "not-ready"),
@@ -166,6 +184,26 @@ def test_signs_differ_without_colour(call: Any, width: int, height: int) -> None
 )
 def test_states_and_their_signs(call: Any, state: str, is_open: bool, drain: int | None, sign: str) -> None:
     row = {"state": state, "open": is_open, "states": [{"state": state, "why": "", "start": drain}]}
+    assert call("store.js", "return module.nodeSign(argument)", row) == sign
+
+
+@pytest.mark.parametrize(
+    ("states", "sign"),
+    [
+        (["report pending", "draining"], "drain-ahead"),
+        (["draining", "reserved"], "drain-ahead"),
+        (["reserved", "sub-healthy"], "reserved"),
+        (["sub-healthy", "reserved"], "reserved"),
+    ],
+)
+def test_a_node_with_several_states_that_close_nothing_has_one_sign(
+    call: Any, states: list[str], sign: str
+) -> None:
+    listed = [
+        {"state": state, "why": "", "start": DRAIN if state in ("draining", "reserved") else None}
+        for state in states
+    ]
+    row = {"state": states[0], "open": True, "states": listed}
     assert call("store.js", "return module.nodeSign(argument)", row) == sign
 
 
