@@ -358,6 +358,13 @@ class NodeSelection:
         shape = self._state.shape_of(node)
         return outside if outside is not None or shape is None else self.refusal(shape)
 
+    def selects(self, node: int) -> bool:
+        """Whether neither the sets nor the predicates refuse the node."""
+        if self._allowed is not None and not self._allowed >> node & 1:
+            return False
+        shape = self._state.shape_of(node)
+        return shape is None or self.admits(shape)
+
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
         """How many nodes are refused, by reason code; the cost grows with the groups, not with the nodes.
 

@@ -16,7 +16,7 @@ from ringwise.scheduler.cache.run_times import KEPT, LEAST
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue, Toleration
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
 from ringwise.views.version1 import as_version_1
@@ -407,3 +407,97 @@ def test_many_nodes_and_jobs_cost_bounded_steps() -> None:
         return Statement.made - before
 
     assert statements(400) < 5 * statements(100)
+
+
+@pytest.mark.parametrize("discipline", ["strict", "best-effort"])
+@pytest.mark.parametrize("seed", range(20))
+def test_with_several_queues_every_job_starts_when_it_was_expected(seed: int, discipline: str) -> None:
+    """What queues deserve follows what their jobs ask for: it is shared out again at every end."""
+    random = Random(seed)
+    nodes = random.randint(2, 4)
+    rig = Rig(nodes, actions=("enqueue", "allocate", "backfill"), queue_discipline=discipline)
+    queues = ["qa", "qb", "qc"][: random.randint(2, 3)]
+    for queue in queues:
+        rig.queue(queue, weight=random.randint(1, 4))
+    lengths: dict[str, int] = {}
+    for number in range(random.randint(4, 12)):
+        # So short that nothing is reserved for jobs that wait long: that is not played.
+        name, length = f"job-{number}", random.randint(1, 30)
+        pods, chips = random.choice([(1, 1), (1, 2), (1, 4), (1, 8), (1, 8), (2, 8), (3, 8)])
+        queue = random.choice(queues)
+        rig.submit(name, pods=min(pods, nodes), chips=chips, expected=f"{length}s", queue=queue)
+        lengths[name] = length
+    rig.run()
+    before = fingerprint(state_of(rig.machine.view))
+    found = estimates(rig.machine.view, rig.now)
+    assert fingerprint(state_of(rig.machine.view)) == before
+    ends: dict[str, int] = {}
+    while True:
+        for name, length in lengths.items():
+            if name not in ends and rig.places(name):
+                start = found.get(f"default/{name}")
+                assert start is None or (start.earliest, start.latest) == (rig.now, rig.now), name
+                ends[name] = rig.now + length * SECOND
+        later = [end for end in ends.values() if end > rig.now]
+        if not later:
+            break
+        rig.now = min(later)
+        for name, end in ends.items():
+            if end == rig.now:
+                rig.end(name)
+        rig.run()
+    assert sorted(ends) == sorted(lengths)
+
+
+def hopeless(rig: Rig, jobs: int, *, held: bool) -> None:
+    """Jobs that each select nodes of their own: those that do not exist, or one that never gets free."""
+    for number in range(jobs):
+        selector = [("kubernetes.io/hostname", "forever")] if held else [("zone", f"zone-{number}")]
+        tolerated = Toleration(f"key-{number}")
+        rig.submit(f"hopeless-{number}", chips=8, node_selector=tuple(selector), tolerations=(tolerated,))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_jobs_that_never_start_cost_others_nothing(held: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS", 3_000)
+
+    def found(jobs: int) -> dict[str, int | None]:
+        rig = Rig(20)
+        rig.node("forever", labels={"kubernetes.io/hostname": "forever"})
+        rig.submit("last", chips=8, node_selector=(("kubernetes.io/hostname", "forever"),))
+        for number in range(20):
+            rig.submit(f"old-{number}", chips=8, expected=f"{60 + number}s")
+        rig.run()
+        hopeless(rig, jobs, held=held)
+        for number in range(30):
+            rig.submit(f"wait-{number}", chips=8, expected=f"{10 + number % 7}s")
+        rig.run()
+        answers = estimates(rig.machine.view, rig.now)
+        return {key: start.latest for key, start in answers.items() if "wait" in key}
+
+    alone = found(0)
+    assert None not in alone.values()
+    assert found(100) == alone
+
+
+def noise(number: int) -> Pod:
+    """Of another namespace, and it selects no node that exists."""
+    selected = PodClass(CHIP, 8, node_selector=(("zone", f"zone-{number}"),))
+    name = f"noise-{number}"
+    return Pod(f"uid-{name}", "noisy", name, selected, created=number + 1, chip_containers=1)
+
+
+def test_each_namespace_has_its_part_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that are tried again and again in vain use up the part of their namespace alone."""
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast.STEPS", 1_000)
+    monkeypatch.setattr("ringwise.scheduler.explain.forecast._is_of_nodes", lambda reason: False)
+    view = told(
+        *(node(f"n{n}") for n in range(20)),
+        *(runs(f"old-{n}", f"n{n}", 60 + n) for n in range(20)),
+        *(waiting(f"wait-{n}", 10 + n % 7, created=n + 1) for n in range(10)),
+        *(ev.PodSeen(noise(n)) for n in range(50)),
+    )
+    found = estimates(view, NOW)
+    assert all(start.latest is not None for key, start in found.items() if key.startswith("default/"))
+    late = [start for key, start in found.items() if key.startswith("noisy/")]
+    assert {start.why for start in late} == {"there is too much ahead of it to look further"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, lacking
 from ringwise.framework.job import Job
@@ -15,12 +16,24 @@ from ringwise.state.model import Queue
 _NOTHING: Mapping[str, Amounts] = {}
 
 
+class _Asking(NamedTuple):
+    """A job with pods that wait: what it used when they were counted, and what they request."""
+
+    job: Job
+    used: Amounts
+    waits: Amounts
+
+
 class QueueAccounts:
     def __init__(self, session: Session) -> None:
         self._session = session
+        #: When shares were computed: a forecast goes on in time.
+        self._at = session.now
         self._deserved: dict[str, Amounts] | None = None
         self._deserved_with_kept: dict[str, Amounts] = {}
         self._requested: dict[str, Amounts] | None = None
+        #: The jobs of which that is the sum.
+        self._asking: list[_Asking] = []
         self._limits: dict[str, Amounts] = {}
         self._capabilities: dict[str, Amounts] = {}
         self._gangs: dict[str, Amounts] = {}
@@ -61,6 +74,8 @@ class QueueAccounts:
 
     def deserved(self, queue: str) -> Amounts:
         """Its share of every resource the cluster has."""
+        if self._at != self._session.now:
+            self._go_on()
         if self._deserved is None:
             self._deserved = self._share_out()
         return self._deserved.get(queue, {})
@@ -118,23 +133,50 @@ class QueueAccounts:
         if len(asking) == 1:
             # There is no other queue to share with, so its requests need not be counted.
             return {name: self.limit(session.queues[name]) for name in asking if name in session.queues}
-        used_by_job, amounts = session.usage.used_by_job, session.usage.amounts
-        # Only these are shared out, whatever else pods ask for.
-        shared = session.usage.capacity.keys()
+        used_by_job = session.usage.used_by_job
         found: dict[str, Amounts] = {}
         for job in session.jobs.values():
             asked = job.asked()
-            if used_by_job(job.key) == asked:
+            used = used_by_job(job.key)
+            if used == asked:
                 continue
             queue = session.queues.get(job.queue)
             if queue is None or queue.state != "Open" or self._can_never_run(job, queue, asked):
                 continue
-            total = found.setdefault(queue.name, {})
-            for pod in job.pods.values():
-                if session.is_pending(pod):
-                    asked_for = amounts(pod.cls)
-                    add(total, {name: asked_for[name] for name in shared if name in asked_for})
+            waits = self._waits(job)
+            add(found.setdefault(queue.name, {}), waits)
+            if waits:
+                self._asking.append(_Asking(job, dict(used), waits))
         return found
+
+    def _waits(self, job: Job) -> Amounts:
+        """What its pending pods request of what is shared out, whatever else they ask for."""
+        session = self._session
+        found: Amounts = {}
+        for pod in job.pods.values():
+            if session.is_pending(pod):
+                asked = session.usage.amounts(pod.cls)
+                add(found, {name: asked[name] for name in session.usage.capacity if name in asked})
+        return found
+
+    def _go_on(self) -> None:
+        """Time has passed in a forecast: jobs have started and ended, and no other has come."""
+        self._at = self._session.now
+        self._deserved = None
+        self._deserved_with_kept.clear()
+        left: list[_Asking] = []
+        for one in self._asking:
+            used = self._session.usage.used_by_job(one.job.key)
+            if one.job.pods and used == one.used:
+                left.append(one)
+                continue
+            waits = self._waits(one.job)
+            if self._requested is not None:
+                add(self._requested[one.job.queue], one.waits, -1)
+                add(self._requested[one.job.queue], waits)
+            if waits:
+                left.append(_Asking(one.job, dict(used), waits))
+        self._asking = left
 
     def _can_never_run(self, job: Job, queue: Queue, asked: Amounts) -> bool:
         if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):

@@ -12,7 +12,7 @@ of moves that are carried out (M1) are taken to have come to their end.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from heapq import heapify, heappop, heappush
@@ -24,13 +24,18 @@ from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, 
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
 from ringwise.framework.queue_heads import Line
-from ringwise.framework.reasons import INTERNAL_ERROR
+from ringwise.framework.reasons import GANG_INCOMPLETE, INTERNAL_ERROR, NO_NODE_FITS
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.grammar import agrees, counted
 from ringwise.messages.containment import describe
 from ringwise.messages.expected_start import ExpectedStart, StartKind, unknown_start
+from ringwise.plugins.predicates.reasons import (
+    ANTI_AFFINITY_OF_OTHERS,
+    POD_AFFINITY_UNMET,
+    POD_ANTI_AFFINITY,
+)
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ClusterReader
@@ -46,9 +51,15 @@ STEPS = 60_000
 STEPS_OF_ONE = 3_500
 #: What an attempt costs besides its pods.
 _ATTEMPT = 10
+#: Waiting jobs that are counted in a step.
+_JOBS_A_STEP = 200
+#: Waiting jobs of different kinds that are looked at in a step.
+_GROUPS_A_STEP = 10
 #: Ends that an answer names.
 _NAMED = 5
 _SECOND = 1_000_000_000
+#: Codes of reasons that depend on the pods of other nodes.
+_OF_NEIGHBOURS = tuple(kind.code for kind in (POD_AFFINITY_UNMET, POD_ANTI_AFFINITY, ANTI_AFFINITY_OF_OTHERS))
 _MOVED = "jobs are moved so that it can start"
 
 
@@ -276,7 +287,7 @@ def _played_with(
         early: _Play | None = late
         # Who asks about one job has no steps left for an earliest time where those for the latest did not
         # suffice.
-        if not exact and until is not None and late.stopped is not None:
+        if not exact and until is not None and late.stopped_at(until) is not None:
             early = None
         elif not exact:
             early = _Play(view, session, now, lengths, steps, late=False)
@@ -287,12 +298,12 @@ def _played_with(
 
 def _answer(now: int, late: _Play, early: _Play | None, job: Job, endless: int, known: int) -> ExpectedStart:
     first, last = None if early is None else early.started.get(job.key), late.started.get(job.key)
-    earliest = first.time if first is not None else None if early is None else early.stopped
+    earliest = first.time if first is not None else None if early is None else early.stopped_at(job)
     guess = (first is not None and first.guess) or (last is not None and last.guess)
     if last is not None:
         least = last.time if earliest is None else min(earliest, last.time)
         return ExpectedStart(StartKind.KNOWN, least, last.time, last.after, guess=guess)
-    if late.stopped is not None:
+    if late.stopped_at(job) is not None:
         why = "there is too much ahead of it to look further"
     elif earliest is None:
         why = "it would not start after the end of all running jobs either"
@@ -330,6 +341,13 @@ class _Group:
     line: Line
     #: Resource, chips and pods of a gang of equal pods; None: nothing is known without an attempt.
     need: tuple[str, int, int] | None
+    #: Why the first one lacked room when it was tried last, and how many nodes had been freed before.
+    lack: Reason | None = None
+    seen: int = 0
+
+    @property
+    def namespace(self) -> str:
+        return self.jobs[0][1].namespace
 
 
 def _line_up(session: Session, waiting: Iterable[Job]) -> list[_Group]:
@@ -390,17 +408,36 @@ class _Play:
         #: Names of what ended, in its order.
         self._names: list[str] = []
         self._guesses = False
+        #: Steps of each end: where queues share what there is, it is counted who still waits.
+        queues = {job.queue for job in view.jobs.values()}
+        self._sharing = len(lengths) // _JOBS_A_STEP if len(queues) > 1 else 0
+        #: Nodes on which something was freed, in that order.
+        self._freed_nodes: list[int] = []
+        #: By namespace: what it has used of the steps. Half of them are for all namespaces alike.
+        self._used: dict[str, int] = {}
+        self._share = 0
+        #: By namespace: how many groups it has.
+        self._sizes: Counter[str] = Counter()
         self.started: dict[str, _Started] = {}
         #: Jobs that started and are taken not to end.
         self.silent = 0
         #: The time up to which was looked, where that is not all.
         self.stopped: int | None = None
+        #: The same for jobs of a namespace that has used its part of the steps.
+        self._set_aside: dict[str, int] = {}
+
+    def stopped_at(self, job: Job) -> int | None:
+        """The time up to which was looked for the job, where that is not all."""
+        return self._set_aside.get(job.key, self.stopped)
 
     def run(self, groups: Iterable[_Group], ends: Iterable[tuple[int, JobRun]], until: Job | None) -> None:
         session = self._session
         for group in groups:
             own = _Group(deque(group.jobs), group.line, group.need)
             self._queues.setdefault(group.line.queue, []).append(own)
+            self._used.setdefault(own.namespace, 0)
+            self._sizes[own.namespace] += 1
+        self._share = self._steps // (2 * max(1, len(self._used)))
         self._ends = [(time, next(self._numbers), run) for time, run in ends]
         heapify(self._ends)
         time = self._now
@@ -420,6 +457,7 @@ class _Play:
 
     def _end_all(self, time: int) -> None:
         """Everything ends that ends at this moment."""
+        self._steps -= self._sharing
         session, placements = self._session, self._session.state.pods
         statement = session.statement()
         self._undo.callback(statement.discard)
@@ -433,13 +471,21 @@ class _Play:
                     node = placement.node
                     statement.evict(Eviction(run.job, placement.pod, "supposed to end", run.job))
                     self._room.changed(node)
+                    self._freed_nodes.append(node)
                     self._steps -= 1
+            if run.job.key:
+                # Shares of queues follow what their jobs ask for.
+                self._undo.enter_context(self._what_if.without_pods(run.job))
             self._guesses = self._guesses or run.guessed
             self._names.append(_name(run))
 
     def _serve(self, time: int, before: int) -> None:
         """Try the first job of each group, best queue and best job first, until none of them starts."""
         session = self._session
+        for namespace, size in list(self._sizes.items()):
+            self._spend(namespace, 1 + size // _GROUPS_A_STEP)
+            if not self._may_try(namespace):
+                self._leave_out(namespace, time)
         ready = {name: self._first_of_groups(groups) for name, groups in self._queues.items()}
         blocked: set[Line] = set()
         while ready:
@@ -451,20 +497,56 @@ class _Play:
                 del ready[name]
                 continue
             _, _, group = heappop(heap)
-            if group.line in blocked:
+            if group.line in blocked or group.jobs[0][1].key in self._set_aside:
                 continue
             job = group.jobs[0][1]
-            lacks = not self._room.may_hold(group.need)
+            lacks = not self._room.may_hold(group.need) or self._still_lacks(group, job)
             if not lacks:
+                if not self._may_try(group.namespace):
+                    self._leave_out(group.namespace, time)
+                    continue
                 reason = self._try_to_start(job, time, before)
+                group.seen = len(self._freed_nodes)
+                group.lack = reason if _is_of_nodes(reason) else None
                 if reason is None:
                     self._leave(name, group)
                     if group.jobs:
                         heappush(heap, (group.jobs[0][0], next(self._numbers), group))
                     continue
                 lacks = lacks_room(reason)
-            if lacks and blocks(session, job) and self._empty.may_hold(group.need):
+            if lacks and group.jobs and blocks(session, job) and self._empty.may_hold(group.need):
                 blocked.add(group.line)
+
+    def _still_lacks(self, group: _Group, job: Job) -> bool:
+        """Whether nothing was freed on nodes that it selects since it did not fit."""
+        if group.lack is None or group.need is None:
+            return False
+        freed, group.seen = self._freed_nodes[group.seen :], len(self._freed_nodes)
+        selection = self._session.node_selection(job, job.in_order[0])
+        if any(map(selection.selects, freed)):
+            group.lack = None
+        return group.lack is not None
+
+    def _may_try(self, namespace: str) -> bool:
+        """Whether the namespace has steps left: its own, or some that no other has a right to."""
+        if self._used[namespace] < self._share:
+            return True
+        return self._steps > sum(max(0, self._share - used) for used in self._used.values())
+
+    def _leave_out(self, namespace: str, time: int) -> None:
+        """Others go on as if the jobs of this namespace that are still waiting were not there."""
+        del self._sizes[namespace]
+        for name, groups in list(self._queues.items()):
+            for group in groups:
+                if group.namespace == namespace:
+                    self._set_aside.update((job.key, time) for _, job in group.jobs)
+            self._queues[name] = [group for group in groups if group.namespace != namespace]
+            if not self._queues[name]:
+                del self._queues[name]
+
+    def _spend(self, namespace: str, steps: int) -> None:
+        self._steps -= steps
+        self._used[namespace] = self._used.get(namespace, 0) + steps
 
     def _leave(self, name: str, group: _Group) -> None:
         """The first of the group has started."""
@@ -475,6 +557,7 @@ class _Play:
             _, job = group.jobs.popleft()
             self.started[job.key] = started
         if not group.jobs:
+            self._sizes[first.namespace] -= 1
             self._queues[name].remove(group)
             if not self._queues[name]:
                 del self._queues[name]
@@ -484,7 +567,6 @@ class _Play:
         return not self._late and self._lengths[job.key].least <= 0
 
     def _first_of_groups(self, groups: Sequence[_Group]) -> list[tuple[tuple[Any, ...], int, _Group]]:
-        self._steps -= 1 + len(groups) // 10
         # Where jobs may pass others, those need not be looked at for which there is no room.
         tried = [group for group in groups if self._session.is_strict or self._room.may_hold(group.need)]
         heap = [(group.jobs[0][0], next(self._numbers), group) for group in tried]
@@ -494,10 +576,11 @@ class _Play:
     def _try_to_start(self, job: Job, time: int, before: int) -> Reason | None:
         """The reason, where it does not start."""
         session = self._session
-        self._steps -= _ATTEMPT + len(job.pods)
+        steps = _ATTEMPT + len(job.pods)
         if job.policy is not None and (job.policy.block_nodes or job.policy.switch_class):
             # Planning reads every node.
-            self._steps -= session.state.node_count // 20
+            steps += session.state.node_count // 20
+        self._spend(job.namespace, steps)
         try:
             session.budget.begin(job.namespace, len(job.pods))
             statements, reason = self._place(job, ())
@@ -564,6 +647,8 @@ class _Play:
             self._undo.callback(statement.discard)
         self._room.changed(*(one.node for one in allocations))
         # What is left of its reservation is free for others.
+        reservation = session.reservations.of(job.key)
+        self._freed_nodes += () if reservation is None else reservation.nodes
         self._undo.enter_context(session.reservations.open_to(job.key))
         if runs:
             # It ends with its other pods.
@@ -574,6 +659,14 @@ class _Play:
             return
         run = JobRun(job, tuple(job.pods), time + length.least, time + end, length.guessed)
         heappush(self._ends, (time + end, next(self._numbers), run))
+
+
+def _is_of_nodes(reason: Reason | None) -> bool:
+    """Whether only something that is freed on a node which the job selects could help."""
+    if reason is None or reason.code not in (NO_NODE_FITS.code, GANG_INCOMPLETE.code):
+        return False
+    refusals = reason.details.get("refusals")
+    return isinstance(refusals, Mapping) and not any(code in refusals for code in _OF_NEIGHBOURS)
 
 
 class _Room:

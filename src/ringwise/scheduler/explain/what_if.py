@@ -286,6 +286,15 @@ class WhatIf:
                     del pods[pod.uid]
 
     @contextmanager
+    def without_pods(self, job: Job) -> Iterator[None]:
+        """Inside, the job has ended. Its pods must have been released."""
+        with _unchanged(job):
+            job.pods = {}
+            job.prospective = ()
+            job.changed()
+            yield
+
+    @contextmanager
     def changed(self, job: Job, change: JobChange) -> Iterator[None]:
         """Inside, the job is different. Pods that have a node keep what they have."""
         placements = self._state.pods
