@@ -17,7 +17,7 @@ from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
-from ringwise.scheduler.explain.why import reasons_now
+from ringwise.scheduler.explain.why import moves_under_way, reasons_now
 from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.node_states import (
     READY,
@@ -114,6 +114,8 @@ class JobView:
     assumed: int = 0
     #: The faults that hurt it now.
     hurt: list[Hurt] = field(default_factory=list)
+    #: What plans of moves that are carried out do for it or with it (M1).
+    moves: tuple[str, ...] = ()
     #: What its scheduler wrote into a condition, where the one of this process decides nothing.
     written: WrittenReason | None = None
     #: Somebody let it give its chips back; it can be resumed.
@@ -197,6 +199,7 @@ class JobView:
             "reason_text": text,
             "condition_of": condition_of,
             "hurt_by": _fault_texts(self.hurt),
+            "moves": list(self.moves),
             "expected_start": None if self.start is None else expected_start_fields(self.start, self.now),
         }
 
@@ -447,6 +450,7 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     else:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
+    found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
     unbound = [pod.uid for pod in pods if pod.node is None]
     if unbound:
         placements = view.cluster.pods

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job, job_key
@@ -18,6 +18,7 @@ from ringwise.views.documents.dashboard import (
     DashboardJobDocument,
     DashboardNodeDocument,
     DashboardNodePod,
+    DashboardPlan,
     DashboardPod,
     DashboardReason,
 )
@@ -25,6 +26,8 @@ from ringwise.wellknown import SUPER_POD_RANK
 
 #: Characters of one label or annotation. An annotation may have a quarter of a megabyte.
 MAX_TEXT = 500
+#: Plans of moves of one job, and pods of one plan.
+MAX_PLANS, MAX_PLACES = 5, 100
 
 
 def job_document(
@@ -50,7 +53,49 @@ def job_document(
         "labels": {} if job is None else _texts(job.labels),
         "annotations": {} if job is None else _texts(job.annotations),
         "pods": [_pod(rows, view, pod, {} if job is None else ranks_of(job)) for pod in pods],
+        "plans": list(_plans(view, key))[:MAX_PLANS],
     }
+
+
+def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:
+    """Those of which the job is a part, the last one first."""
+
+    def name_of(one: str) -> str:
+        job = view.jobs.get(one)
+        return one if job is None else f"{job.namespace}/{job.name}"
+
+    for live in reversed(view.moves.plans.values()):
+        moved = list(dict.fromkeys(moving.job for moving in live.jobs))
+        if key in (live.plan.job, *moved) and not live.failed:
+            pods = [pod for _, _, pod in live.moving_pods()]
+            yield {
+                "state": "running",
+                "job": name_of(live.plan.job),
+                "moved": list(map(name_of, moved)),
+                "places": [
+                    {
+                        "pod": pod.target.pod,
+                        "from": pod.old.node,
+                        "to": pod.target.node,
+                        "chips": list(chips_of(pod.target.chips)),
+                    }
+                    for pod in pods[:MAX_PLACES]
+                ],
+                "gone": sum(pod.gone for pod in pods),
+                "why": "",
+                "time": live.since,
+            }
+    for ended in reversed(view.moves.ended.values()):
+        if key in (ended.job, *ended.moved):
+            yield {
+                "state": ended.outcome,
+                "job": ended.name,
+                "moved": list(ended.moved_names),
+                "places": [],
+                "gone": 0,
+                "why": ended.why,
+                "time": ended.at,
+            }
 
 
 def _pods_of(view: SchedulerView, key: str, job: Job | None) -> list[Pod]:

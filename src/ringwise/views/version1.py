@@ -28,7 +28,16 @@ _NEW_OF_NODES = (
     *("open", "state", "states", "chips", "now", "labels", "taints"),
     *("rack", "numbers", "chip_states", "health", "own_superpod"),
 )
-_NEW_OF_JOBS = ("never", "hurt", "hurt_by", "reason_code", "reason_text", "condition_of", "expected_start")
+_NEW_OF_JOBS = (
+    "never",
+    "hurt",
+    "hurt_by",
+    "moves",
+    "reason_code",
+    "reason_text",
+    "condition_of",
+    "expected_start",
+)
 _NEW_OF_WHY = ("now", "refused_pod", "refusal_examples", "pictures")
 _REASON_CODES = {"cordoned": "node-cordoned", "draining": "drain-ahead"}
 
@@ -275,7 +284,8 @@ def _job_row(row: Document) -> Document:
 def _dashboard_job(document: Document) -> Document:
     job = document["job"]
     pods = [{**pod, **_place(pod)} for pod in document["pods"]]
-    return {**document, "job": {**_job_row(job), "hurt": job["hurt_by"]}, "pods": pods}
+    old = _without(document, "plans")
+    return {**old, "job": {**_job_row(job), "hurt": job["hurt_by"]}, "pods": pods}
 
 
 def _row_state(row: Mapping[str, Any]) -> str:

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ringwise.apps.lab.client import LabClient
 from tests.lab.rig import job, queue
+from tests.lab.test_moves import submitted
 from tests.web.browser.conftest import Opener
 from tests.web.browser.rig import DashboardLab, dashboard_lab
 
@@ -93,6 +95,28 @@ def test_a_cluster_without_nodes_says_so(tmp_path: Path, open_page: Opener) -> N
         view.see("The cluster has no nodes.")
         view.open("jobs")
         view.see("There are no jobs.")
+
+
+def test_jobs_that_move_show_their_plan(tmp_path: Path, open_page: Opener) -> None:
+    with dashboard_lab(tmp_path, "--nodes", "2") as lab:
+        submitted(lab.terminal)
+        view = open_page(lab.url).open("jobs", "lab", "big")
+        view.see("if job lab/small moved to other places")
+        answer = LabClient(tmp_path).ask("moves", job="lab/big")
+        LabClient(tmp_path).do("move", plan=answer["plans"][0])
+        moves = view.page.get_by_role("list", name="Moves")
+        moves.get_by_text("running", exact=True).wait_for()
+        moves.get_by_text("0 of 1 pod gone").wait_for()
+        target = answer["plans"][0]["moves"][0]
+        moves.get_by_text(f"from {target['old'][0][2]} to {target['pods'][0][2]}").wait_for()
+        view.open("jobs")
+        for name in ("lab/big", "lab/small"):
+            view.row(name, "Jobs").get_by_text("moves", exact=True).wait_for()
+        lab.terminal.ok("advance 30s")
+        view.until(lambda: view.page.get_by_text("moves", exact=True).count() == 0)
+        view.open("jobs", "lab", "small")
+        view.page.get_by_role("list", name="Moves").get_by_text("done", exact=True).wait_for()
+        view.see("a plan of moves put it there, so that lab/big could start")
 
 
 def test_an_operator_cordons_a_node(lab: DashboardLab, open_page: Opener) -> None:

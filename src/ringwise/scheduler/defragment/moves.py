@@ -163,6 +163,7 @@ class Moves(Component):
             pod.gone = True
             live.last_gone = now
             self.changed = True
+            self._show(live)
             if job.job == job.owner or not job.pods_owner:
                 # Else a new pod has its place already.
                 self._successors.leave(job.pods_owner, job.owner)
@@ -239,6 +240,7 @@ class Moves(Component):
         self.plans[plan.id] = live
         self.counts.accepted += 1
         self.changed = True
+        self._show(live)
         for job in live.jobs:
             chips = sum(pod.target.chips.bit_count() for pod in job.pods.values())
             self.moved.append(MovedJob(job.pods_owner or job.owner, now, chips))
@@ -495,8 +497,13 @@ class Moves(Component):
         self._lift(live.plan.job)
         self._end(live, FAILED, why, now)
 
+    def _show(self, live: LivePlan) -> None:
+        """What is shown of the jobs of the plan has changed."""
+        self._state.changes.several_jobs((live.plan.job, *_keys(live)))
+
     def _end(self, live: LivePlan, outcome: str, why: str, now: int) -> None:
         plan = live.plan
+        self._show(live)
         # A pod without a PodGroup came back under another name.
         self._note(plan, outcome, why, now, tuple(dict.fromkeys(job.job for job in live.jobs)))
         if outcome == DONE:

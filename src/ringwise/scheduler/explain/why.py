@@ -150,6 +150,14 @@ def _name_of(view: SchedulerView, key: str) -> str:
 
 def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
     """M1: the plan of moves that it waits for or is a part of; why the last one for it came to nothing."""
+    yield from moves_under_way(view, job)
+    last = [one for one in view.moves.ended.values() if job.key in (one.job, *one.moved)]
+    if last and last[-1].why and view.has_pending_pods(job):
+        yield f"the last moves that it was a part of came to nothing: {last[-1].why}"
+
+
+def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
+    """M1: what the plans that are carried out do for it or with it."""
     for live in view.moves.plans.values():
         names = ", ".join(_name_of(view, key) for key in live.plan.moved_jobs[:SHOWN_AHEAD])
         if live.failed:
@@ -159,9 +167,6 @@ def moves_of(view: SchedulerView, job: Job) -> Iterator[str]:
             yield f"jobs are moved so that it can start: {names}; {sum(pods)} of {counted(pods, 'pod')} gone"
         elif any(moving.job == job.key for moving in live.jobs):
             yield f"it is moved so that {_name_of(view, live.plan.job)} can start"
-    last = [one for one in view.moves.ended.values() if job.key in (one.job, *one.moved)]
-    if last and last[-1].why and view.has_pending_pods(job):
-        yield f"the last moves that it was a part of came to nothing: {last[-1].why}"
 
 
 def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader) -> Explanation:

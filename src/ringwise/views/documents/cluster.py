@@ -153,6 +153,10 @@ class JobRow(TypedDict):
         ),
     ]
     hurt_by: Annotated[list[str], Meta(description="The faults that hurt it now for people, shortened.")]
+    moves: Annotated[
+        list[str],
+        Meta(description="What plans of moves that are carried out do for it or with it, as sentences."),
+    ]
     expected_start: Annotated[
         ExpectedStartFields | None,
         Meta(description="Null where it does not wait, is refused, or has not been estimated yet."),

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypedDict
 from msgspec import Meta
 
 from ringwise.views.documents.cluster import ChipTotals, JobRow, NodeRow
-from ringwise.views.documents.common import Amounts
+from ringwise.views.documents.common import Amounts, Nanoseconds
 
 Time = Annotated[str, Meta(description="RFC 3339, in UTC.")]
 Sequence = Annotated[int, Meta(description="Grows with every change; counts inside one epoch.", ge=0)]
@@ -152,6 +152,29 @@ DashboardJobClass = TypedDict(
 )
 
 
+DashboardPlace = TypedDict(
+    "DashboardPlace",
+    {
+        "pod": str,
+        "from": str,
+        "to": str,
+        "chips": Annotated[list[int], Meta(description="Those of the new place.")],
+    },
+)
+
+
+class DashboardPlan(TypedDict):
+    """A plan of moves of which the job is a part, and when it was accepted or ended."""
+
+    state: Annotated[str, Meta(description="running, done, failed or refused.")]
+    job: Annotated[str, Meta(description="The job that waits, as namespace/name.")]
+    moved: Annotated[list[str], Meta(description="The jobs that move, as namespace/name.")]
+    places: Annotated[list[DashboardPlace], Meta(description="Of a plan that is carried out: its pods.")]
+    gone: Annotated[int, Meta(description="Of a plan that is carried out: pods that are gone.")]
+    why: Annotated[str, Meta(description="Why it failed or was refused; else empty.")]
+    time: Nanoseconds
+
+
 class DashboardJobDocument(DashboardJobClass):
     """A job with its pods."""
 
@@ -164,6 +187,9 @@ class DashboardJobDocument(DashboardJobClass):
     labels: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
     annotations: Annotated[dict[str, str], Meta(description="Those of its PodGroup and its pods.")]
     pods: list[DashboardPod]
+    plans: Annotated[
+        list[DashboardPlan], Meta(description="Plans of moves that it is a part of, the last one first.")
+    ]
 
 
 class DashboardChip(TypedDict):

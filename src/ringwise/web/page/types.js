@@ -48,6 +48,7 @@
  * @property {string} reason_text
  * @property {string} condition_of PodGroup or Pod where the reason is of its condition
  * @property {string[]} hurt_by the faults that hurt it now
+ * @property {string[]} moves what plans of moves do for it or with it
  * @property {ExpectedStart | null} expected_start
  */
 
@@ -134,6 +135,19 @@
  * @property {Record<string, string>} labels
  * @property {Record<string, string>} annotations
  * @property {PodFields[]} pods
+ * @property {PlanFields[]} plans
+ */
+
+/**
+ * A plan of moves that a job is a part of.
+ * @typedef {object} PlanFields
+ * @property {string} state
+ * @property {string} job
+ * @property {string[]} moved
+ * @property {{pod: string, from: string, to: string, chips: number[]}[]} places
+ * @property {number} gone
+ * @property {string} why
+ * @property {number} time
  */
 
 /** @typedef {{name: string, number: number, health: string, codes: string[], job: string, pod: string, note: string}} ChipFields */

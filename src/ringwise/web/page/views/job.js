@@ -46,6 +46,7 @@ export function JobView({ namespace, name }) {
       <//>
       <${Why} path=${path} version=${row} job=${job} />
     </div>
+    <${Plans} plans=${document?.plans ?? []} />
     <${Section} title="Where it is">${document ? html`<${JobPicture} pods=${document.pods} />` : html`<p class="empty">Reading.</p>`}<//>
     <${Section} title="Pods" note=${document ? count(document.pods.length, "pod") : ""}>
       <${Table} label="Pods" rows=${document?.pods ?? []} id=${(/** @type {PodFields} */ pod) => pod.name} columns=${podColumns(document?.pods ?? [])} empty="It has no pods." />
@@ -54,6 +55,23 @@ export function JobView({ namespace, name }) {
     ${document && (Object.keys(document.labels).length > 0 || Object.keys(document.annotations).length > 0) && html`<${Section} title="What the scheduler reads" note="of its PodGroup and of its first pod with chips">
       <${KeyValues} label="Labels" values=${document.labels} />
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
+}
+
+const PLAN_STATES = { running: "waiting", done: "running", failed: "bad", refused: "bad" };
+
+/** Plans of moves: jobs that are moved so that another one can start. @param {{plans: import("../types.js").PlanFields[]}} props */
+function Plans({ plans }) {
+  if (plans.length === 0) return null;
+  return html`<${Section} title="Moves" note=${count(plans.length, "plan")}>
+    <ul class="plans" aria-label="Moves">${plans.map((plan) => html`<li key=${`${plan.job} ${plan.time}`}>
+      <${Badge} kind=${PLAN_STATES[plan.state] ?? "ended"}>${plan.state}<//>
+      ${" "}<time datetime=${rfc3339(plan.time)}>${clock(rfc3339(plan.time))}</time>${" "}
+      ${plan.moved.map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)} for <${JobLinkByKey} job=${plan.job} />
+      ${plan.state === "running" && html` <span class="faint">${number(plan.gone)} of ${count(plan.places.length, "pod")} gone</span>`}
+      ${plan.why && html`: <bdi>${plan.why}</bdi>`}
+      ${plan.places.length > 0 && html`<ul>${plan.places.map((pod) => html`<li key=${pod.pod}><bdi>${pod.pod}</bdi>: <bdi>${moved(pod)}</bdi></li>`)}</ul>`}
+    </li>`)}</ul>
+  <//>`;
 }
 
 /** @param {PodFields[]} pods @returns {import("../elements.js").Column<PodFields>[]} */
