@@ -408,9 +408,8 @@ class _Play:
         #: Names of what ended, in its order.
         self._names: list[str] = []
         self._guesses = False
-        #: Steps of each end: where queues share what there is, it is counted who still waits.
-        queues = {job.queue for job in view.jobs.values()}
-        self._sharing = len(lengths) // _JOBS_A_STEP if len(queues) > 1 else 0
+        #: Whether queues share what there is. Then it is counted at each end who still waits.
+        self._shares = len({job.queue for job in view.jobs.values()}) > 1
         #: Nodes on which something was freed, in that order.
         self._freed_nodes: list[int] = []
         #: By namespace: what it has used of the steps. Half of them are for all namespaces alike.
@@ -457,7 +456,8 @@ class _Play:
 
     def _end_all(self, time: int) -> None:
         """Everything ends that ends at this moment."""
-        self._steps -= self._sharing
+        if self._shares:
+            self._steps -= len(self._lengths) // _JOBS_A_STEP
         session, placements = self._session, self._session.state.pods
         statement = session.statement()
         self._undo.callback(statement.discard)
@@ -473,7 +473,7 @@ class _Play:
                     self._room.changed(node)
                     self._freed_nodes.append(node)
                     self._steps -= 1
-            if run.job.key:
+            if self._shares and run.job.key:
                 # Shares of queues follow what their jobs ask for.
                 self._undo.enter_context(self._what_if.without_pods(run.job))
             self._guesses = self._guesses or run.guessed
