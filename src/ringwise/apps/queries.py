@@ -12,7 +12,7 @@ from ringwise.manifests.text.errors import ManifestError, one_line
 from ringwise.messages.move_plan import MovePlan
 from ringwise.reasons import Reason
 from ringwise.scheduler.defragment.movable import BudgetReader, DisruptionBudget, no_budgets
-from ringwise.scheduler.defragment.reasons import NO_MOVES_HELP, PLAN_TOO_COSTLY
+from ringwise.scheduler.defragment.reasons import MOVES_UNDER_WAY, NO_MOVES_HELP, PLAN_TOO_COSTLY
 from ringwise.scheduler.defragment.search import NoPlan, find_plan, find_plans
 from ringwise.scheduler.explain.capacity import BoardCapacity, capacity
 from ringwise.scheduler.explain.doctor import Diagnosis, diagnose
@@ -21,6 +21,9 @@ from ringwise.scheduler.explain.why import Explanation, explain, find_job
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import did_you_mean
+
+#: Of jobs that wait for holes and get no plan.
+_TOLD = frozenset({NO_MOVES_HELP.code, MOVES_UNDER_WAY.code})
 
 
 class UnknownQueueError(LookupError):
@@ -67,7 +70,7 @@ def plan_moves(
     left_out = [f"{counted(costly, 'job')}: the search has used its steps"] if costly else []
     return (
         plans,
-        {key: reason for key, reason in without.items() if reason.code == NO_MOVES_HELP.code},
+        {key: reason for key, reason in without.items() if reason.code in _TOLD},
         left_out,
     )
 
