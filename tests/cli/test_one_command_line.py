@@ -90,8 +90,10 @@ def test_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
     lacking = {}
     for path in command_paths():
         known = {name for one in command_at(cli, path).params for name in one.opts}
-        # What only a lab has, or only a cluster and its own namespace, is left as it is.
+        # What only a lab has, or only a cluster and its own namespace, is left as it is; so is what is about
+        # all namespaces together.
         only = ("install", "uninstall", "run", "web", "submit", "delete", "fault inject", "fault clear")
+        only += ("support-bundle",)
         if "--kubeconfig" in known and not path.removeprefix("ringwise ").startswith(only):
             lacking[path] = wanted - known
     assert len(lacking) >= 14

@@ -84,6 +84,7 @@ ON_FILES = {
     "ringwise simulate": f"simulate {ROOT}/examples/simulations/mix.yaml",
     "ringwise place": f"place --scores --journal journal {CLUSTER}",
     "ringwise replay": "replay journal",
+    "ringwise support-bundle": f"support-bundle bundle.tar.gz {CLUSTER}",
     "ringwise topology show": f"topology show -f {ROOT}/examples/switches/common-first.yaml",
     "ringwise why": f"why large-gang {CLUSTER}",
 }

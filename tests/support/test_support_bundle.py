@@ -487,14 +487,23 @@ def test_kept_names_give_the_very_same_answers(tmp_path: Path) -> None:
     assert _answers(read_support_bundle(path))[0] == _answers(_read(_Cluster(3).text))[0]
 
 
-def test_the_priority_classes_of_kubernetes_keep_no_part_of_other_names(tmp_path: Path) -> None:
-    made = [{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1}]
-    made = [{**one, "metadata": {"name": "system-node-critical"}} for one in made]
-    made += [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}}]
+def test_priority_classes_and_taints_of_kubernetes_keep_no_part_of_other_names(tmp_path: Path) -> None:
+    critical, taint = "system-node-critical", {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    made = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": critical},
+            "value": 1,
+        },
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1"}, "spec": {"taints": [taint]}},
+    ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": made}).encode()
     path, mapping, _ = _bundle_of(tmp_path, _read(text))
     assert mapping.of("node-1") != "node-1"
-    assert b'"name":"system-node-critical"' in gzip.decompress(path.read_bytes())
+    content = gzip.decompress(path.read_bytes()).decode()
+    assert f'"name":"{critical}"' in content
+    assert f'"key":"{taint["key"]}"' in content
 
 
 def test_every_kind_and_event_can_be_rewritten() -> None:

@@ -65,7 +65,7 @@ class Pseudonyms:
         for word in _WORD.findall(text):
             if word in self._vocabulary:
                 if is_name:
-                    self._kept.update(run for run in _runs(word))
+                    self._kept.update(run for run in runs_of(word))
             elif word not in self._words and not _MEASURE.fullmatch(word):
                 self._words.add(word)
                 for part in _PART.finditer(word):
@@ -155,7 +155,7 @@ class Pseudonyms:
         return len(self._of_address)
 
 
-def _runs(word: str) -> Iterator[str]:
+def runs_of(word: str) -> Iterator[str]:
     return (part["run"] for part in _PART.finditer(word) if part["run"])
 
 

@@ -26,7 +26,14 @@ from ringwise.messages.commands import FORMER_NAMES
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.document import unpacked
-from ringwise.state.model import Isolation, PriorityClass, VisibleDevices
+from ringwise.state.model import (
+    Isolation,
+    PriorityClass,
+    Requirement,
+    Taint,
+    Toleration,
+    VisibleDevices,
+)
 
 #: Stands for a text that is left out: that there is one can decide.
 LEFT_OUT = "left-out"
@@ -42,6 +49,8 @@ _SENTENCE_NAMES = frozenset(
 _ORIGIN = "origin"
 #: Fields with names that others are made of.
 _NAMES = frozenset({"name", "namespace", "queue", "parent", "node", "pod", "group", "task", "job", "key"})
+#: What nothing is made of: priority classes, and keys of labels.
+_JOINED_WITH_NOTHING = frozenset({PriorityClass, Requirement, Taint, Toleration})
 #: Fields of commands that Ringwise itself words.
 _OWN_WORDS = frozenset({"phase", "start", "reason", "problem"})
 #: Their documents are records, which no replay compares.
@@ -199,8 +208,7 @@ def _rewrite_record(kind: type, value: Any, texts: Texts) -> Any:
             done[key] = []
         elif (key in _SENTENCE_NAMES or (kind, key) in _SENTENCES) and not texts.sentences:
             done[key] = _left_out(item)
-        elif kind is PriorityClass:
-            # Nothing is made of its name.
+        elif kind in _JOINED_WITH_NOTHING:
             done[key] = _rewrite(hints[key], item, texts, "")
         else:
             done[key] = _rewrite(hints[key], item, texts, key)

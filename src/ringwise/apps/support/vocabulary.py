@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from ringwise import wellknown
-from ringwise.apps.support.pseudonyms import words_of
+from ringwise.apps.support.pseudonyms import runs_of, words_of
 from ringwise.messages.commands import FORMER_NAMES
 from ringwise.messages.expected_start import StartKind
 from ringwise.reasons import kinds_in
@@ -22,7 +22,13 @@ from ringwise.wellknown import ApiResource
 #: Runs of letters that stay wherever they stand: queues and namespaces that rules name, which come before or
 #: after others by name, and the beginnings of names and types that are computed or matched.
 KEPT_RUNS = frozenset(
-    {DEFAULT_QUEUE, ROOT_QUEUE, "kube", "system", "volcano", "mindx", "dl", "podgroup", "card"}
+    run
+    for text in (
+        *(DEFAULT_QUEUE, ROOT_QUEUE, *wellknown.SYSTEM_NAMESPACES, wellknown.ORDINARY_GROUP_PREFIX),
+        # Of types of accelerators: a pattern of a board matches it.
+        "card",
+    )
+    for run in runs_of(text)
 )
 
 #: Words of Kubernetes' API.

@@ -107,7 +107,6 @@ DOCUMENTS = (
     DocumentKind(cluster.QueuesDocument, "ringwise get queues"),
     DocumentKind(reference.ReplayDocument, "ringwise replay"),
     DocumentKind(accounting.ReportDocument, "ringwise report"),
-    DocumentKind(reference.SupportBundleDocument, "ringwise support-bundle"),
     DocumentKind(reservations.ReservationChangeDocument, "ringwise reserve", "ringwise unreserve"),
     DocumentKind(reservations.ReservationPlanDocument, "ringwise reserve --plan"),
     DocumentKind(reservations.ReservationsDocument, "ringwise get reservations"),
@@ -117,6 +116,7 @@ DOCUMENTS = (
         explain.StoryDocument, "ringwise why --story", requests=("GET /api/v1/jobs/{namespace}/{name}/story",)
     ),
     DocumentKind(changes.SubmitDocument, "ringwise submit"),
+    DocumentKind(reference.SupportBundleDocument, "ringwise support-bundle"),
     DocumentKind(cluster.TopDocument, "ringwise top"),
     DocumentKind(topology.TopologyDocument, "ringwise topology show"),
     DocumentKind(
