@@ -205,13 +205,13 @@ def _read(
     sources: Sequence[ManifestSource], bundle: Bundle, keep_going: bool, progress: Progress | None
 ) -> Bundle:
     reader = _BundleReader(bundle, keep_going)
-    with _garbage_collection_paused():
+    with garbage_collection_paused():
         reader.read(sources, progress)
     return bundle
 
 
 @contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Reading creates many objects and no cycles; the search for cycles would be most of the cost."""
     was_enabled = gc.isenabled()
     gc.disable()

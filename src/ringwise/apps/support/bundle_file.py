@@ -34,7 +34,7 @@ from ringwise.apps.support.pseudonyms import Pseudonyms
 from ringwise.apps.support.rewriting import Texts, rewrite_command, rewrite_configuration, rewrite_event
 from ringwise.apps.support.vocabulary import KEPT_RUNS, vocabulary
 from ringwise.grammar import counted
-from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.bundle import Bundle, garbage_collection_paused
 from ringwise.manifests.kinds import KINDS, STORED
 from ringwise.messages.events import Decide
 from ringwise.records import dataclass
@@ -89,6 +89,18 @@ def write_bundle(
     progress: Progress = lambda text: None,
 ) -> SupportBundleDocument:
     """Raises OSError. What cannot be read is left out and listed."""
+    with garbage_collection_paused():
+        return _write(path, contents, catalog, keep_names, mapping, progress)
+
+
+def _write(
+    path: Path,
+    contents: Contents,
+    catalog: BoardCatalog,
+    keep_names: bool,
+    mapping: Path | None,
+    progress: Progress,
+) -> SupportBundleDocument:
     counts = _Counts(Counter(), {}, list(contents.missing))
     files = _journals(contents.journals, counts.missing)
     names = Pseudonyms(vocabulary(catalog), KEPT_RUNS)
@@ -97,17 +109,17 @@ def write_bundle(
     else:
         collecting = Texts(names.collect, lambda text: names.collect(text, is_name=True), lambda text: text)
         for name, lines in _opened(contents, files):
-            progress(f"reading {name}")
-            _rewrite_lines(lines, collecting, name, _Counts(Counter(), {}, []))
+            _rewrite_lines(
+                lines, collecting, name, _Counts(Counter(), {}, []), _told(progress, "reading", name)
+            )
         names.close()
         texts = Texts(names.replace, names.replace, names.replace_names)
     with TemporaryDirectory(prefix="ringwise-bundle-") as folder, _replacing(path) as file:
         written = []
         for name, lines in _opened(contents, files):
-            progress(f"writing {name}")
             target = Path(folder, name)
             with target.open("wb") as out:
-                _rewrite_lines(lines, texts, name, counts, out)
+                _rewrite_lines(lines, texts, name, counts, _told(progress, "writing", name), out)
             written.append((name, target))
         document = _document(contents, counts, names, keep_names)
         manifest = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
@@ -115,6 +127,10 @@ def write_bundle(
     if mapping is not None and not keep_names:
         _write_private(mapping, msgspec.json.format(msgspec.json.encode(names.mapping()), indent=2) + b"\n")
     return document
+
+
+def _told(progress: Progress, verb: str, name: str) -> Callable[[int], None]:
+    return lambda done: progress(f"{verb} {name}: {done >> 20} MiB")
 
 
 def _opened(
@@ -178,12 +194,18 @@ class _Chain:
 
 
 def _rewrite_lines(
-    lines: BinaryIO | IO[bytes], texts: Texts, name: str, counts: _Counts, out: BinaryIO | None = None
+    lines: BinaryIO | IO[bytes],
+    texts: Texts,
+    name: str,
+    counts: _Counts,
+    tell: Callable[[int], None],
+    out: BinaryIO | None = None,
 ) -> None:
     """Up to the first line that cannot be read; the last one may be cut off."""
     chain, number, batches, events = _Chain(), 0, 0, 0
     while text := lines.readline(MAX_LINE_BYTES):
         number += 1
+        tell(lines.tell())
         try:
             if not text.endswith(b"\n"):
                 raise ValueError("cut off")

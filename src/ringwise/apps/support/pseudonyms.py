@@ -31,6 +31,8 @@ _MEASURE = re.compile(
 _SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
 #: Runs that are shorter tell nothing and are parts of many words of Ringwise's own.
 _TELLING = 3
+#: Texts that are remembered to save time.
+_REMEMBERED = 1_000_000
 
 
 def words_of(text: str) -> list[str]:
@@ -53,12 +55,19 @@ class Pseudonyms:
         self._long_addresses: set[str] = set()
         self._of_run: dict[str, str] = {}
         self._of_address: dict[str, str] = {}
+        #: Texts that were collected, and replaced: the same ones come again and again.
+        self._collected: set[tuple[str, bool]] = set()
+        self._replaced: dict[str, str] = {}
         self._closed = False
 
     # -- collecting
 
     def collect(self, text: str, *, is_name: bool = False) -> str:
         """A name is joined with others: one of the vocabulary then stays in all of them."""
+        if (text, is_name) in self._collected:
+            return text
+        if len(self._collected) < _REMEMBERED:
+            self._collected.add((text, is_name))
         if _is_long_address(text):
             self._long_addresses.add(text)
             return text
@@ -78,6 +87,7 @@ class Pseudonyms:
     def close(self) -> None:
         """Choose the pseudonyms: nothing is collected any more."""
         self._closed = True
+        self._collected.clear()
         fixed = sorted(self._kept)
         taken = self._runs | self._vocabulary | self._kept
         between: dict[int, list[str]] = {}
@@ -105,11 +115,12 @@ class Pseudonyms:
     def replace(self, text: str) -> str:
         """What is not known to be harmless is replaced."""
         assert self._closed
-        if not text:
-            return text
-        if text in self._of_address:
-            return self._of_address[text]
-        return _WORD.sub(lambda found: self._word(found[0]), text)
+        found = self._replaced.get(text)
+        if found is None:
+            found = self._of_address.get(text) or _WORD.sub(lambda found: self._word(found[0]), text)
+            if len(self._replaced) < _REMEMBERED:
+                self._replaced[text] = found
+        return found
 
     def _word(self, word: str) -> str:
         if word in self._vocabulary or _MEASURE.fullmatch(word):

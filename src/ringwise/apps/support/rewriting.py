@@ -14,7 +14,7 @@ import typing
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, get_args, get_origin, get_type_hints
 
 from ringwise.apps.support.vocabulary import RECORD_KEYS
@@ -164,55 +164,82 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(kind)}
 
 
+#: Rewrites values of one type.
+Walk = Callable[[Any, Texts], Any]
+
+
 def _rewrite(kind: Any, value: Any, texts: Texts, field: str) -> Any:
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    if isinstance(value, str):
-        if isinstance(kind, type) and issubclass(kind, enum.Enum):
-            return value
-        return texts.name(value) if field in _NAMES else texts.value(value)
-    if kind is Configuration:
-        return rewrite_configuration(value, texts)
-    if isinstance(kind, type) and is_dataclass(kind):
-        return _rewrite_record(kind, value, texts)
+    return _walk_of(kind, field)(value, texts)
+
+
+@cache
+def _walk_of(kind: Any, field: str) -> Walk:
+    """Found once for each type and name of a field: a bundle has millions of values."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (typing.Union, types.UnionType):
         others = [part for part in parts if part is not type(None)]
-        return _rewrite(others[0] if len(others) == 1 else Any, value, texts, field)
+        return _walk_of(others[0] if len(others) == 1 else Any, field)
+    if isinstance(kind, type):
+        if issubclass(kind, (bool, int, float, enum.Enum)):
+            return lambda value, texts: value
+        if kind is Configuration:
+            return rewrite_configuration
+        if kind is ev.ReschedulingRead:
+            return lambda value, texts: {
+                key: _record(value[key], texts) for key in _hints(kind) if key in value
+            }
+        if kind is ReasonKind:
+            # Defined by Ringwise.
+            return lambda value, texts: value
+        if is_dataclass(kind):
+            return _walk_of_record(kind)
+    if origin is tuple and parts and parts[-1] is not ...:
+        each = tuple(_walk_of(part, field) for part in parts)
+        return lambda value, texts: [walk(item, texts) for walk, item in zip(each, value, strict=True)]
+    part = parts[-2] if origin is tuple else parts[-1] if parts else Any
+    return partial(_anything, part, field)
+
+
+def _anything(part: Any, field: str, value: Any, texts: Texts) -> Any:
+    """By what it is; the type says what is in it."""
+    if isinstance(value, str):
+        return texts.name(value) if field in _NAMES else texts.value(value)
     if isinstance(value, list):
-        if origin is tuple and parts and parts[-1] is not ...:
-            each = (*parts, *([Any] * (len(value) - len(parts))))
-            return [_rewrite(part, item, texts, field) for part, item in zip(each, value, strict=False)]
-        part = parts[0] if parts else Any
-        return [_rewrite(part, item, texts, field) for item in value]
+        walk = _walk_of(part, field)
+        return [walk(item, texts) for item in value]
     if isinstance(value, dict):
-        part = parts[1] if len(parts) == 2 else Any
-        return {texts.value(key): _rewrite(part, item, texts, field) for key, item in value.items()}
-    return None
+        walk = _walk_of(part, field)
+        return {texts.value(key): walk(item, texts) for key, item in value.items()}
+    return value
 
 
-def _rewrite_record(kind: type, value: Any, texts: Texts) -> Any:
-    if not isinstance(value, dict):
-        return None
-    if kind is ReasonKind:
-        # Defined by Ringwise.
-        return value
-    if kind is ev.ReschedulingRead:
-        return {key: _record(item, texts) for key, item in value.items() if key in _hints(kind)}
-    hints = _hints(kind)
-    done: dict[str, Any] = {}
-    for key, item in value.items():
-        if key not in hints or (key == _ORIGIN and isinstance(item, str)):
+def _walk_of_record(kind: type) -> Walk:
+    walks: dict[str, Walk] = {}
+    for name, hint in _hints(kind).items():
+        if name == _ORIGIN:
             continue
-        if kind is Reason and key in ("hints", "found_cures") and not texts.sentences:
-            done[key] = []
-        elif (key in _SENTENCE_NAMES or (kind, key) in _SENTENCES) and not texts.sentences:
-            done[key] = _left_out(item)
-        elif kind in _JOINED_WITH_NOTHING:
-            done[key] = _rewrite(hints[key], item, texts, "")
-        else:
-            done[key] = _rewrite(hints[key], item, texts, key)
-    return done
+        walk = _walk_of(hint, "" if kind in _JOINED_WITH_NOTHING else name)
+        if kind is Reason and name in ("hints", "found_cures"):
+            walk = partial(_unless_kept, lambda item: [])
+        elif name in _SENTENCE_NAMES or (kind, name) in _SENTENCES:
+            walk = partial(_unless_kept, _left_out)
+        walks[name] = walk
+
+    def rewrite(value: Any, texts: Texts) -> Any:
+        if not isinstance(value, dict):
+            return None
+        return {
+            # Most fields are empty, and stay so.
+            key: walk(item, texts) if item else item
+            for key, item in value.items()
+            if (walk := walks.get(key)) is not None
+        }
+
+    return rewrite
+
+
+def _unless_kept(instead: Callable[[Any], Any], item: Any, texts: Texts) -> Any:
+    return item if texts.sentences else instead(item)
 
 
 def _record(text: Any, texts: Texts) -> str:
