@@ -13,8 +13,8 @@ from ringwise.manifests.accounts.document import (
     FORMAT,
     VERSION,
     AccountDocument,
+    AccountLine,
     JobAccount,
-    Line,
     account_text,
     document_text,
 )
@@ -25,8 +25,10 @@ from tests.web.rig import dashboard, run
 #: The day of the rig's clock.
 DAY = "1970-01-01"
 JOBS = [
-    JobAccount("ml", "a", "1", "ana", True, [Line("research", "910-x8", held=8 * 3600, starts=1)]),
-    JobAccount("ml", "b", "2", "ana", False, [Line("default", "910-x8", held=3600, lost={"fault": 1800})]),
+    JobAccount("ml", "a", "1", "ana", True, [AccountLine("research", "910-x8", held=8 * 3600, starts=1)]),
+    JobAccount(
+        "ml", "b", "2", "ana", False, [AccountLine("default", "910-x8", held=3600, lost={"fault": 1800})]
+    ),
 ]
 DOCUMENT = document_text(AccountDocument(FORMAT, VERSION, DAY, 900), map(account_text, JOBS))
 

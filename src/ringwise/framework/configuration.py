@@ -299,8 +299,8 @@ class Settings:
         boolean(
             "keep-off-without-duration",
             True,
-            "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`), or "
-            "a reservation (`reserve`)",
+            "a job that does not say how long it runs is kept off nodes with a drain ahead (`drain --at`) "
+            "or a reservation (`reserve`)",
         )
     )
     reschedule_rack_after: int = _setting(
