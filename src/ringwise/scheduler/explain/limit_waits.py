@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
+from ringwise.durations import duration_text, time_text
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
@@ -25,7 +26,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
+from ringwise.state.limits import CHIPS, REQUEUE, RUNNING, WAITING, Limits
 from ringwise.topology.natural import natural_key
 
 #: Jobs of its own namespace that are named.
@@ -68,6 +69,15 @@ def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterato
         parts.append(f"{counted(others, 'job')} of other namespaces ({counted(sum(others), 'chip')})")
     if parts:
         yield f"the limit of {scope} is used by {', '.join(parts)}"
+
+
+def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
+    """When a running job is over by the longest run time of its queue, and what happens then."""
+    longest, end = view.longest_run_time(job), view.run_time_end(job, now)
+    if job.started is None or longest is None or end is None:
+        return
+    then = "is requeued" if view.limits.of_queue(job.queue).at_end == REQUEUE else "ends"
+    yield f"it {then} at {time_text(end)}: queue {job.queue} lets jobs run for {duration_text(longest)}"
 
 
 def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:

@@ -42,7 +42,7 @@ from ringwise.scheduler.explain.job_cures import (
     selector_cures,
     size_cures,
 )
-from ringwise.scheduler.explain.limit_waits import limit_cures, limit_users
+from ringwise.scheduler.explain.limit_waits import limit_cures, limit_users, run_time_left
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.explain.preemption import cooldown_cures, preemption_of
 from ringwise.scheduler.view import SchedulerView
@@ -137,6 +137,7 @@ def explain(
         *job.refused_classes.values(),
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
+        *run_time_left(view, job, now),
         *preemption_of(view, job, answer.start, now),
         *claim_problems(job, view.queues.get(job.queue), now),
     )
