@@ -18,6 +18,7 @@ from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
 from ringwise.kube.watch.readers import ObservedQueue
+from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.default_queues import create_default_queues
 from ringwise.kube.write.executor import Executor
@@ -27,6 +28,7 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.retry import Retrier
+from ringwise.manifests.accounts.ledger import SLOTS
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages import commands as do
 from ringwise.reasons import Reason
@@ -142,11 +144,16 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 ],
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")
+            accounts = ConfigMapAccounts(OwnConfigMaps(client), Retrier(InstantClock()))
+            await accounts.read()
+            for slot in SLOTS:
+                await accounts.write(slot, "{}")
             await create_default_queues(client, Retrier(InstantClock()))
             await elected(api, client, "ringwise-scheduler")
             reads = ("reader", "reports", "configuration")
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
-            assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes)
+            accounts_too = ("accounting", "accountingWriter")
+            assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes, *accounts_too)
 
     run(test())
 

@@ -6,7 +6,7 @@ Where they are kept is a store's matter: the ConfigMaps of the scheduler, or a f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -66,9 +66,15 @@ class ConfigMapAccounts:
 class AccountKeeper:
     """One term: adds up what the scheduler tells, and writes it."""
 
-    def __init__(self, store: AccountStore, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: AccountStore,
+        clock: Clock,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._sleep = sleep
         self._ledger = AccountLedger(limited=store.limited)
         self._is_read = False
         self._writing: asyncio.Task[None] | None = None
@@ -93,7 +99,7 @@ class AccountKeeper:
 
     async def _keep_writing(self) -> None:
         while True:
-            await self._clock.sleep(INTERVAL)
+            await self._sleep(INTERVAL)
             await self.write()
 
     async def write(self) -> None:

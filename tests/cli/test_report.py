@@ -1,0 +1,123 @@
+"""`ringwise report`: from a folder, in every form, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.cli.commands import cli
+from ringwise.manifests.accounts.document import (
+    FORMAT,
+    VERSION,
+    AccountDocument,
+    AccountLine,
+    JobAccount,
+    OpenHold,
+    account_text,
+    document_text,
+)
+from ringwise.manifests.accounts.ledger import start_of
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = f"--accounting {ROOT}/examples/accounting --since 2026-01-30 --until 2026-01-31"
+DAY = "2026-01-31"
+
+
+def report(words: str) -> Result:
+    return CliRunner().invoke(cli, ["report", *words.split()], env={"COLUMNS": "80"})
+
+
+def write(folder: Path, *jobs: JobAccount, **more: object) -> str:
+    folder.mkdir(exist_ok=True)
+    document = AccountDocument(FORMAT, VERSION, DAY, start_of(DAY) + 7200)
+    for name, value in more.items():
+        setattr(document, name, value)
+    (folder / f"{DAY}-00.json").write_text(document_text(document, map(account_text, jobs)))
+    return f"--accounting {folder} --since {DAY} --until {DAY}"
+
+
+@pytest.mark.parametrize("by", ["queue", "namespace", "user", "job", "board"])
+def test_every_report_adds_up_to_the_same(by: str) -> None:
+    document = json.loads(report(f"{EXAMPLE} --by {by} -o json").stdout)
+    assert document["days"] == ["2026-01-30", "2026-01-31"]
+    held = sum(row["held_chip_hours"] for row in document["rows"])
+    assert held == pytest.approx(document["total"]["held_chip_hours"], abs=0.001)
+    assert sum(row["starts"] for row in document["rows"]) == document["total"]["starts"] == 6
+    for row in document["rows"]:
+        assert sum(row["held_by_day"]) == pytest.approx(row["held_chip_hours"], abs=0.001)
+
+
+@pytest.mark.parametrize("by", ["queue", "namespace", "user", "job", "board"])
+def test_no_line_of_a_table_is_longer_than_80_columns(by: str) -> None:
+    ran = report(f"{EXAMPLE} --by {by}")
+    assert ran.exit_code == 0
+    assert all(len(line) <= 80 for line in ran.stdout.splitlines())
+
+
+def test_what_is_open_counts_until_the_document_was_written(tmp_path: Path) -> None:
+    hold = OpenHold("default", "910-x8", 8, start_of(DAY) + 3600, ["pod-1", "pod-2"])
+    where = write(tmp_path, JobAccount("team", "train", "uid", holds=[hold]))
+    assert json.loads(report(f"{where} -o json").stdout)["total"]["held_chip_hours"] == 16.0
+
+
+def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
+    line = AccountLine("default", "910-x8", held=36_000, uncertain=3_600)
+    start = start_of(DAY)
+    where = write(
+        tmp_path,
+        JobAccount("team", "train", "uid", "ana", lines=[line]),
+        JobAccount("team", lines=[line]),
+        merged=3,
+        given_up="2025-12-01",
+        gaps=[(start, start + 600)],
+    )
+    (tmp_path / "2026-01-31-01.json").write_text("mine")
+    ran = report(f"{where} --by job")
+    assert "team/train" in ran.stdout
+    assert "ana (unverified)" in ran.stdout
+    assert "team/ (merged)" in ran.stdout
+    assert "10.0 (-1.0)" in ran.stdout
+    assert "3 jobs merged into rows of their namespaces" in ran.stdout
+    assert "no scheduler wrote from 2026-01-31T00:00:00Z to 2026-01-31T00:10:00Z" in ran.stdout
+    assert "before 2025-12-01 were given up" in " ".join(ran.stdout.split())
+    assert "left out: 2026-01-31-01: it cannot be read" in ran.stderr
+
+
+def test_names_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=1+1", '@a"b', "a,b", "-x", "plain"]
+    line = AccountLine("default", "910-x8", held=3600)
+    where = write(tmp_path, *(JobAccount("team", name, name, name, lines=[line]) for name in names))
+    rows = list(csv.DictReader(io.StringIO(report(f"{where} --by job -o csv").stdout)))
+    assert sorted(row["job"] for row in rows) == sorted(["'=1+1", "'@a\"b", "a,b", "'-x", "plain"])
+    assert {row["held_chip_hours"] for row in rows} == {"1.0"}
+
+
+def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
+    ran = report(f"--accounting {tmp_path} --since 1d")
+    assert ran.exit_code == 0
+    assert "nothing is accounted for on these days" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("--accounting nowhere", "nowhere is no folder"),
+        (f"{EXAMPLE} --lab x", "give no --lab"),
+        ("--lab x --context y", "give one of them"),
+        ("--accounting {tmp} --since soon", "'soon' is no time: write a span before now like 12h or 30d"),
+        ("--accounting {tmp} --since 2026-02-31", "is no time"),
+        ("--accounting {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),
+        ("--accounting {tmp} --since 9999d", "4000 days at most"),
+        ("--lab {tmp} -n x", "--namespace goes with a cluster"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(words: str, error: str, tmp_path: Path) -> None:
+    ran = report(words.format(tmp=tmp_path))
+    assert ran.exit_code == 2
+    assert error in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
