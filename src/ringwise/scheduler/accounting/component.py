@@ -154,11 +154,7 @@ class Accounting(Component):
             if isinstance(command, (Evict, DeletePod)) and command.cause in LOSSES:
                 held = self._open.get(command.uid)
                 if held is not None and held.cause != command.cause:
-                    since = self._lost_since(command.uid, held)
-                    self._tell_held(replace(held, cause=str(command.cause), lost_since=since))
-
-    def _lost_since(self, uid: str, held: PodHeld) -> int:
-        return held.since
+                    self._tell_held(replace(held, cause=str(command.cause), lost_since=held.since))
 
     # -- what is told --------------------------------------------------------------------------------
 
