@@ -378,10 +378,10 @@ class Accounting(Component):
     def _find_board(self, resource: str, label: str, size: int) -> str:
         catalog = self._topology.catalog
         serving = catalog.serving(resource)
-        if label:
-            board = select_board(catalog, PolicyFacts(resource, {}, {}, {ACCELERATOR_TYPE: label}))
-            if not isinstance(board, Reason) and board.chips_per_node >= size:
-                return board.name
+        chosen = {ACCELERATOR_TYPE: label} if label else {}
+        board = select_board(catalog, PolicyFacts(resource, {}, {}, chosen)) if serving else None
+        if board is not None and not isinstance(board, Reason) and board.chips_per_node >= size:
+            return board.name
         found = next((one for one in serving if one.chips_per_node == size), None)
         return found.name if found is not None else serving[0].name if serving else resource
 

@@ -1,0 +1,134 @@
+"""Intervals as the scheduler tells them: whose times they have, and what becomes of times that cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.messages import events as ev
+from ringwise.messages.accounting import AccountCommand, AccountedJob, HoldEnded, PodHeld, WaitEnded
+from ringwise.messages.commands import Command
+from ringwise.messages.events import Decide
+from ringwise.state.model import Node, Pod, PodClass, PodGroup
+from ringwise.wellknown import ASCEND910
+from tests.scheduler.rig import configuration
+
+SECOND = 1_000_000_000
+NODE = Node("node-1", chips_allocatable={ASCEND910: 8}, cpu_milli=192_000, memory=1 << 40, max_pods=110)
+GROUP = PodGroup("team", "train", uid="group-uid", phase="Inqueue", created=100 * SECOND, queue="default")
+BOUND = Pod(
+    "pod-uid",
+    "team",
+    "train-0",
+    PodClass(ASCEND910, 8),
+    "Running",
+    "node-1",
+    created=110 * SECOND,
+    group="train",
+    chip_containers=1,
+    holds=tuple(range(8)),
+    annotations={ASCEND910: ",".join(f"Ascend910-{chip}" for chip in range(8))},
+    bound=120 * SECOND,
+)
+JOB = AccountedJob("team", "train", "group-uid")
+
+
+def told(commands: list[Command]) -> list[AccountCommand]:
+    return [one for one in commands if isinstance(one, AccountCommand)]
+
+
+def turns(*batches: list[ev.Event], start: int = 1000) -> list[AccountCommand]:
+    """What is told in turns a second apart; the first knows the node and the job."""
+    scheduler = new_scheduler()
+    found = []
+    first: list[ev.Event] = [ev.NodeSeen(NODE), ev.PodGroupSeen(GROUP), ev.AccountsRead()]
+    for number, batch in enumerate(([*first, *batches[0]], *batches[1:])):
+        found += told(scheduler.handle(batch, (start + number) * SECOND))
+    return found
+
+
+def ended(at: int) -> list[ev.Event]:
+    return [ev.PodSeen(replace(BOUND, phase="Succeeded", ended=at))]
+
+
+def test_the_times_are_those_of_the_objects_and_not_those_of_the_turns() -> None:
+    held, wait, end = turns([ev.PodSeen(BOUND)], ended(500 * SECOND))
+    assert held == PodHeld(JOB, "default", "910-x8", 8, "pod-uid", 120 * SECOND)
+    assert wait == WaitEnded(JOB, "default", "910-x8", 100 * SECOND, 120 * SECOND, 120 * SECOND, started=True)
+    assert end == HoldEnded("pod-uid", 500 * SECOND, 500 * SECOND, 500 * SECOND)
+
+
+def test_without_what_was_written_before_nothing_is_told() -> None:
+    scheduler = new_scheduler()
+    assert not told(scheduler.handle([ev.NodeSeen(NODE), ev.PodGroupSeen(GROUP), ev.PodSeen(BOUND)], SECOND))
+
+
+def test_an_end_is_told_once_however_often_it_is_reported() -> None:
+    again = ended(500 * SECOND)
+    found = turns([ev.PodSeen(BOUND)], again, again, [ev.PodGone("pod-uid")])
+    assert sum(isinstance(one, HoldEnded) for one in found) == 1
+
+
+def test_a_pod_that_is_gone_without_a_word_held_its_chips_until_then() -> None:
+    *_, end = turns([ev.PodSeen(BOUND)], [ev.PodGone("pod-uid")])
+    assert end == HoldEnded("pod-uid", 1001 * SECOND, 1001 * SECOND)
+
+
+def test_an_end_before_the_start_is_the_start_and_marked() -> None:
+    *_, end = turns([ev.PodSeen(BOUND)], ended(10 * SECOND))
+    assert end == HoldEnded("pod-uid", 120 * SECOND, 120 * SECOND, 10 * SECOND, clamped=True)
+
+
+def test_an_end_that_is_yet_to_come_is_now_and_marked() -> None:
+    *_, end = turns([ev.PodSeen(BOUND)], ended(9_000 * SECOND))
+    assert end == HoldEnded("pod-uid", 1001 * SECOND, 1001 * SECOND, 9_000 * SECOND, clamped=True)
+
+
+def test_a_start_before_the_pod_was_created_is_when_it_was_created_and_marked() -> None:
+    held, *_ = turns([ev.PodSeen(replace(BOUND, bound=1 * SECOND))])
+    assert isinstance(held, PodHeld)
+    assert (held.since, held.clamped) == (110 * SECOND, True)
+
+
+def test_pods_without_chips_do_not_count() -> None:
+    plain = replace(BOUND, cls=PodClass(cpu_milli=1000), holds=(), annotations={}, chip_containers=0)
+    assert turns([ev.PodSeen(plain)], [ev.PodGone("pod-uid")]) == []
+
+
+def test_a_standby_remembers_when_pods_ended_that_the_leader_wrote_as_open() -> None:
+    scheduler = new_scheduler()
+    start: list[ev.Event] = [ev.NodeSeen(NODE), ev.PodGroupSeen(GROUP), ev.PodSeen(BOUND)]
+    scheduler.handle(start, 1000 * SECOND, Decide.NOTHING)
+    scheduler.handle([ev.PodGone("pod-uid")], 1030 * SECOND, Decide.NOTHING)
+    open_pod = PodHeld(JOB, "default", "910-x8", 8, "pod-uid", 120 * SECOND)
+    read = ev.AccountsRead((open_pod,), ran=(JOB,), written=1000 * SECOND)
+    found = told(scheduler.handle([read], 1100 * SECOND))
+    assert found[0] == HoldEnded("pod-uid", 1030 * SECOND, 1030 * SECOND)
+
+
+def test_what_nobody_saw_end_is_bounded() -> None:
+    scheduler = new_scheduler()
+    open_pod = PodHeld(JOB, "default", "910-x8", 8, "pod-uid", 120 * SECOND)
+    read = ev.AccountsRead((open_pod,), ran=(JOB,), written=1000 * SECOND)
+    found = told(scheduler.handle([ev.NodeSeen(NODE), read], 1100 * SECOND))
+    assert found[0] == HoldEnded("pod-uid", 1100 * SECOND, 1000 * SECOND)
+
+
+def test_a_pod_that_ended_long_ago_is_counted_already_and_a_recent_one_is_not() -> None:
+    over = replace(BOUND, phase="Succeeded", ended=300 * SECOND)
+    for written, times in ((1000, 0), (400, 1)):
+        scheduler = new_scheduler()
+        batch: list[ev.Event] = [ev.NodeSeen(NODE), ev.PodGroupSeen(GROUP), ev.PodSeen(over)]
+        found = told(scheduler.handle([*batch, ev.AccountsRead(written=written * SECOND)], 1100 * SECOND))
+        assert sum(isinstance(one, HoldEnded) for one in found) == times
+
+
+def test_the_user_is_that_of_the_pod_whoever_has_the_job() -> None:
+    chosen = configuration(user_annotation="guarded")
+    scheduler = new_scheduler(chosen)
+    mine = replace(BOUND, annotations={**BOUND.annotations, "ringwise.io/user": "eve"})
+    group = replace(GROUP, annotations={"ringwise.io/user": "ana"})
+    batch: list[ev.Event] = [ev.NodeSeen(NODE), ev.PodGroupSeen(group), ev.PodSeen(mine), ev.AccountsRead()]
+    held, *_ = told(scheduler.handle(batch, 1000 * SECOND))
+    assert isinstance(held, PodHeld)
+    assert (held.job.user, held.job.verified) == ("eve", True)
