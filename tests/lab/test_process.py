@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -65,11 +66,15 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
         terminal.ok("advance 5m")
         assert set(terminal.seats()) == {"lab/small-worker-0", "lab/waits-worker-0", "lab/waits-worker-1"}
         assert "identical" in terminal.ok("replay")
+        report = json.loads(terminal.ok("report --by job --since 2d -o json"))
+        found = {row["job"]: row["starts"] for row in report["rows"]}
+        assert (found, report["total"]["uncertain_chip_hours"]) == ({"first": 1, "small": 1, "waits": 1}, 0)
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stdout is not None
         assert "stopped; ringwise lab continues from " in process.stdout.read()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "accounting",
         "journal.1.jsonl",
         "journal.jsonl",
         "lab.db",
