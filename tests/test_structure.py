@@ -349,6 +349,8 @@ SHOWN_OF_CLUSTERS = frozenset(
         *("names", "node_id", "nodes", "node_count", "known_nodes", "pods", "pods_on", "position_of"),
         # The entries of operators as they wrote them; whether a node or chip is isolated is a state.
         *("isolations", "isolations_of", "node_reservations"),
+        # What a driver measures: no state follows from it.
+        "utilization_of",
     }
 )
 #: What the states of nodes and chips are made of: `scheduler/node_states.py` reads it, with what decides.

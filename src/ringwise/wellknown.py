@@ -384,7 +384,10 @@ KUBELET_LISTING_KEY = "RingwiseKubeletDevices"
 #: Its data key with the chips that `ringwise isolate` took out of use: no fault, and in no list of faults
 #: (rule F4). The same.
 ISOLATED_CHIPS_KEY = "RingwiseIsolation"
-#: The key of earlier versions for it, which had these chips in `ManuallySeparateNPU` as well.
+#: Its data key with how much chips were used while their pod had them: mean in percent, and the seconds that
+#: it is about, by name of the chip. Only where the driver tells it. The same.
+UTILIZATION_KEY = "RingwiseUtilization"
+#: The key of earlier versions for the isolation, which had these chips in `ManuallySeparateNPU` as well.
 MIRRORED_CHIPS_KEY = "RingwiseIsolatedChips"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"

@@ -50,6 +50,7 @@ IN_THE_LAB = {
     "ringwise describe queue": "describe queue default",
     "ringwise describe pod": "describe pod train-worker-0",
     "ringwise top": "top",
+    "ringwise report --idle": "report --idle",
     "ringwise why --story": "why train --story",
     "ringwise fault inject": "fault inject chip node-0 3",
     "ringwise fault list": "fault list",

@@ -214,6 +214,7 @@ async def _read_figures(discovery: Discovery, plugin: NodePlugin, metrics: Devic
             {("figures", chip.physical): partial(discovery.driver.readings, [chip]) for chip in plugin.chips}
         )
         metrics.readings = {physical: one for part in found.values() for physical, one in part.items()}
+        plugin.take_figures(metrics.readings)
         if problems:
             discovery.notices.problem("figures", "figures not read", next(iter(problems.values())))
         else:

@@ -32,7 +32,7 @@ from ringwise.device.container_specs import ContainerSpecs
 from ringwise.device.control_groups import ControlGroups
 from ringwise.device.discovery import Discovery, only_type
 from ringwise.device.driver_poll import DriverPoll
-from ringwise.device.drivers.port import Driver, DriverError, NoChipsError
+from ringwise.device.drivers.port import Driver, DriverError, NoChipsError, Readings
 from ringwise.device.fault_events import FaultEvents
 from ringwise.device.health.configuration import read_configuration, shipped_configuration
 from ringwise.device.health.levels import MANUALLY_SEPARATE
@@ -60,6 +60,7 @@ from ringwise.device.reporter import (
 )
 from ringwise.device.rpc import PodResources, PodResourcesClient
 from ringwise.device.settings import PluginSettings
+from ringwise.device.utilization import Utilization
 from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.clock import Clock, RealClock
@@ -115,6 +116,7 @@ class NodePlugin:
         self.names = {chip.physical: name_of(self.card, chip.physical) for chip in chips}
         self._clock: Clock = clock or RealClock()
         self._observer = observer or Observer()
+        self._utilization = Utilization()
         self._client = client
         self._file = LedgerFile(settings.state_folder / f"{device_type(self.card)}-mounts.jsonl")
         self._rank_tables = RankTables(self.card)
@@ -444,6 +446,17 @@ class NodePlugin:
             self._observer.reported()
         return min(self.settings.period, MAX_TURN)
 
+    def take_figures(self, readings: Mapping[int, Readings]) -> None:
+        """What the driver measures, by physical id."""
+        percent: dict[str, float] = {}
+        pods: dict[str, str] = {}
+        for physical, reading in readings.items():
+            name = self.names.get(physical)
+            pod = self.allocator.pod_of(name) if name is not None else None
+            if name is not None and pod is not None and reading.utilization is not None:
+                percent[name], pods[name] = reading.utilization, pod.uid
+        self._utilization.take(percent, pods, self._clock.monotonic())
+
     def _content(self) -> Content:
         first = lead(self.chips)
         levels = self.monitor.tracker.configuration.switch_levels
@@ -467,6 +480,7 @@ class NodePlugin:
             mounted=self.allocator.chips_of_pods(),
             doubtful=self.allocator.doubtful_chips(),
             listed=self._calls.listing,
+            utilization=self._utilization.means(),
         )
 
     # -- ConfigMaps ------------------------------------------------------------------------------------

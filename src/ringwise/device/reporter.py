@@ -50,9 +50,11 @@ from ringwise.wellknown import (
     NODE_REPORT_LABEL,
     SWITCH_INFO_KEY,
     UPGRADE_REASON_KEY,
+    UTILIZATION_KEY,
 )
 
 _LOG = Logger()
+EMPTY_MEANS: Mapping[str, tuple[float, int]] = {}
 
 
 class Content:
@@ -72,9 +74,12 @@ class Content:
         mounted: Mapping[str, Sequence[str]],
         doubtful: Mapping[str, Sequence[str]],
         listed: Listing | None,
+        utilization: Mapping[str, tuple[float, int]] = EMPTY_MEANS,
     ) -> None:
         self.lists = lists
         self.separated = ",".join(separated)
+        #: Told with whatever is written: that is often enough, and no reason to write.
+        self._utilization = utilization
         self._place = (superpod, server_index, rack)
         self._rest = {
             MANUALLY_SEPARATE_KEY: self.separated,
@@ -106,6 +111,8 @@ class Content:
             document = msgspec.json.decode(switch)
             document["UpdateTime"] = seconds
             rest[SWITCH_INFO_KEY] = compact(document)
+        if self._utilization:
+            rest[UTILIZATION_KEY] = compact(dict(self._utilization))
         return {**written, **rest}
 
 
@@ -167,6 +174,7 @@ class Reporter:
             if self._version:
                 body["metadata"]["resourceVersion"] = self._version
                 body["data"][MIRRORED_CHIPS_KEY] = None
+                body["data"].setdefault(UTILIZATION_KEY, None)
                 answer = await self._client.patch(CONFIG_MAPS, KUBE_SYSTEM, self.name, body)
             else:
                 body |= {"apiVersion": "v1", "kind": "ConfigMap"}

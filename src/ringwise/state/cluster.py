@@ -419,6 +419,12 @@ class ClusterState:
             return found[True]
         return found.get(False)
 
+    def utilization_of(self, node: str, resource: str) -> dict[int, tuple[float, int]]:
+        """Mean use in percent and the seconds that it is about, of chips that the node itself tells it of."""
+        # ClusterD's aggregate has no such figures.
+        report = self.reports.get((node, resource), {}).get(False)
+        return {} if report is None else {chip: (mean, span) for chip, mean, span in report.utilization}
+
     def node_reports(self, node: str) -> list[NodeReport]:
         """What NodeD and the device plugin say about the health of a node, beside its chips."""
         return self.health.of(node)

@@ -405,6 +405,9 @@ class DeviceReport:
     kubelet_silent: bool = False
     #: From the list `<resource>-Fault`.
     faults: tuple[ReportedFault, ...] = ()
+    #: How much chips were used while their pod had them: chip, mean in percent, seconds that it is about. No
+    #: decision depends on it, so a report that differs in it alone is no news.
+    utilization: tuple[tuple[int, float, int], ...] = field(default=(), compare=False)
 
     @property
     def pre_separated(self) -> int:

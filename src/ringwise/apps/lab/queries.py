@@ -298,6 +298,7 @@ QUERIES: dict[str, Query] = {
     ),
     "faults": lambda answers, _parameters: answers.faults(),
     "limits": lambda answers, _parameters: answers.limits(),
+    "idle": lambda answers, _parameters: answers.idle(),
     "capacity": lambda answers, parameters: answers.capacity(parameters.get("queue")),
     "doctor": lambda answers, _parameters: answers.doctor(),
     "topology": lambda answers, _parameters: answers.topology(),

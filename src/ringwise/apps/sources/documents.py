@@ -38,6 +38,7 @@ from ringwise.views.cluster import (
     with_starts,
 )
 from ringwise.views.defragment import defrag_plan_document
+from ringwise.views.documents.accounting import IdleDocument
 from ringwise.views.documents.cluster import (
     ChipsDocument,
     JobDocument,
@@ -65,6 +66,7 @@ from ringwise.views.explain import (
 )
 from ringwise.views.faults import faults_document
 from ringwise.views.limits import limits_document
+from ringwise.views.idle import idle_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job
 from ringwise.views.reservations import reservation_documents
@@ -322,6 +324,9 @@ class ClusterAnswers(ABC):
 
     def topology(self) -> TopologyDocument:
         return topology_document(self.objects.view, self.now)
+
+    def idle(self) -> IdleDocument:
+        return idle_document(self.objects.view, self.now)
 
     # -- parts
 

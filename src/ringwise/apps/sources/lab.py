@@ -12,7 +12,7 @@ from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
-from ringwise.views.documents.accounting import GroupBy, ReportDocument
+from ringwise.views.documents.accounting import GroupBy, IdleDocument, ReportDocument
 from ringwise.views.documents.cluster import (
     ChipsDocument,
     JobDocument,
@@ -131,6 +131,10 @@ class LabSource:
 
     def topology(self) -> TopologyDocument:
         document: TopologyDocument = self._ask("topology")
+        return document
+
+    def idle(self) -> IdleDocument:
+        document: IdleDocument = self._ask("idle")
         return document
 
     def report(self, since: str, until: str, by: GroupBy) -> ReportDocument:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
+from ringwise.views.documents.accounting import IdleDocument
 from ringwise.views.documents.cluster import (
     ChipsDocument,
     JobDocument,
@@ -60,6 +61,7 @@ class QuerySource(Protocol):
     def limits(self) -> LimitsDocument: ...
     def doctor(self) -> DoctorDocument: ...
     def topology(self) -> TopologyDocument: ...
+    def idle(self) -> IdleDocument: ...
 
     # -- what-if
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from ringwise.cli.ask.queries import (
+    ask,
     asks_clusters,
     cluster_options,
     find_cluster,
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
     help="What a row is about.",
 )
 @click.option(
+    "--idle",
+    is_flag=True,
+    help="Show chips that jobs hold now and hardly use instead, where drivers tell how much they are used.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Choice(["table", "json", "yaml", "csv"]),
@@ -65,9 +71,16 @@ if TYPE_CHECKING:
     help=f"Of the ConfigMaps of a cluster's scheduler.  [default: {VOLCANO_SYSTEM}]",
 )
 def report_command(
-    since: str, until: str, by: str, output: str, accounting: Path | None, **options: Any
+    since: str, until: str, by: str, idle: bool, output: str, accounting: Path | None, **options: Any
 ) -> None:
     """Show chip-hours held and lost, waiting time, starts and failures."""
+    if idle:
+        if accounting is not None:
+            raise stop(
+                "ringwise: --idle asks a lab or a cluster; the folder of --accounting does not tell it"
+            )
+        _show_idle(output, options)
+        return
     document = _ask(since, until, cast("GroupBy", by), accounting, options)
     complain(*_notes(document))
     if output == "csv":
@@ -80,6 +93,34 @@ def report_command(
         draw_report(console, document)
 
     show(document, output, draw)
+
+
+def _show_idle(output: str, options: dict[str, Any]) -> None:
+    document = ask({**options, "namespace": None}, lambda source: source.idle())
+    if output == "csv":
+        click.echo(_table_text(list(_IDLE_COLUMNS), cast("list[dict[str, Any]]", document["jobs"])), nl=False)
+        return
+
+    def draw(console: Console) -> None:
+        from ringwise.cli.drawing.report import draw_idle
+
+        draw_idle(console, document)
+
+    show(document, output, draw)
+
+
+_IDLE_COLUMNS = (
+    *("namespace", "name", "queue", "user", "verified"),
+    *("chips", "idle_chips", "unknown_chips", "percent"),
+)
+
+
+def _table_text(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_plain(row[name]) for name in columns] for row in rows)
+    return text.getvalue()
 
 
 def _ask(

@@ -12,7 +12,12 @@ from ringwise.grammar import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ringwise.views.documents.accounting import AmountFields, ReportDocument, ReportRowFields
+    from ringwise.views.documents.accounting import (
+        AmountFields,
+        IdleDocument,
+        ReportDocument,
+        ReportRowFields,
+    )
 
 _NONE = "-"
 
@@ -103,3 +108,29 @@ def _remarks(document: ReportDocument) -> list[str]:
     if given_up:
         remarks.append(f"documents of days before {given_up} were given up for want of room")
     return remarks
+
+
+def draw_idle(console: Console, document: IdleDocument) -> None:
+    """Jobs with idle chips; of the others their number, and why nothing is known of some."""
+    idle = [row for row in document["jobs"] if row["idle_chips"]]
+    if idle:
+        columns = [Column("JOB"), Column("USER", moves=True), Column("QUEUE", moves=True)]
+        columns += [Column(title, right=True) for title in ("CHIPS", "IDLE", "USE")]
+        table = Table(columns, gap=2)
+        for row in idle:
+            who = row["user"] if row["verified"] or not row["user"] else f"{row['user']} (unverified)"
+            use = _NONE if row["percent"] is None else f"{row['percent']:.1f} %"
+            name = f"{row['namespace']}/{row['name']}"
+            table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
+        table.print(console)
+    below, minutes = f"{document['below_percent']:g} %", document["measured_for"] // 60
+    held = counted(document["chips"], "chip")
+    print_lines(
+        console, f"of {held} that jobs hold, {document['idle_chips']} idle: used less than {below} on average"
+    )
+    unknown = document["unknown_chips"]
+    if unknown:
+        print_lines(
+            console,
+            f"unknown: {unknown}; no driver tells how much they are used, or not for {minutes} minutes yet",
+        )

@@ -37,12 +37,15 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_MAP,
     SWITCH_INFO_PREFIX,
     UNHEALTHY_SUFFIX,
+    UTILIZATION_KEY,
 )
 
 #: `fault_type` of faults of a network port.
 NETWORK_FAULT_TYPE = "CardNetworkUnhealthy"
 #: Entries of one list of faults that are read.
 MAX_FAULTS = 10_000
+#: Seconds that a mean of the use of a chip can be about.
+_LONGEST_SPAN = 86_400
 #: Resources of chips of one node: most have one.
 MAX_RESOURCES = 16
 _AGGREGATES = (CLUSTER_INFO_PREFIX, CLUSTER_NODE_INFO, CLUSTER_SWITCH_INFO_PREFIX)
@@ -144,7 +147,26 @@ def _of_node(name: str, data: dict[str, str], found: Findings) -> list[DeviceRep
             )
             for report in reports
         ]
+    if UTILIZATION_KEY in data:
+        text = data[UTILIZATION_KEY]
+        reports = [replace(report, utilization=_utilization(text, report.resource)) for report in reports]
     return reports
+
+
+def _utilization(text: str, resource: str) -> tuple[tuple[int, float, int], ...]:
+    """Of chips that a node can have. What cannot be read counts as not reported."""
+    try:
+        written = msgspec.json.decode(text, type=dict[str, tuple[float, int]])
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return ()
+    found = ((chip_of(name, resource), mean, span) for name, (mean, span) in written.items())
+    return tuple(
+        sorted(
+            (chip, mean, span)
+            for chip, mean, span in found
+            if chip is not None and 0 <= mean <= 100 and 0 <= span <= _LONGEST_SPAN
+        )
+    )
 
 
 def _chips_of_pods(data: Mapping[str, str], key: str, found: Findings) -> Mapping[str, str]:

@@ -70,3 +70,35 @@ class ReportDocument(TypedDict):
         str | None, Meta(description="Documents of days before this one were given up for want of room.")
     ]
     unreadable: Annotated[list[str], Meta(description="ConfigMaps or files that cannot be read, and why.")]
+
+
+class IdleFields(TypedDict):
+    """A job that holds chips."""
+
+    namespace: str
+    name: str
+    queue: str
+    user: Annotated[str, Meta(description="Empty: not known.")]
+    verified: Annotated[bool, Meta(description="Whether admission wrote the user; else a label says so.")]
+    chips: Annotated[int, Meta(description="That its pods hold.")]
+    idle_chips: Annotated[int, Meta(description="Of them those that were hardly used.")]
+    unknown_chips: Annotated[
+        int,
+        Meta(description="Of them those of which nobody tells how much they are used, or not for long yet."),
+    ]
+    percent: Annotated[
+        float | None, Meta(description="Mean use of the AI cores of the others; null: nothing is known.")
+    ]
+
+
+class IdleDocument(TypedDict):
+    """Chips that jobs hold and hardly use, as the device plugins of the nodes report it."""
+
+    schema: Literal["ringwise.io/idle/v1"]
+    now: Nanoseconds
+    below_percent: Annotated[float, Meta(description="A chip whose mean use is below is idle.")]
+    measured_for: Annotated[int, Meta(description="Seconds that a mean must be about at least.")]
+    chips: Annotated[int, Meta(description="That jobs hold.")]
+    idle_chips: int
+    unknown_chips: int
+    jobs: Annotated[list[IdleFields], Meta(description="Most idle chips first.")]

@@ -86,6 +86,7 @@ DOCUMENTS = (
     DocumentKind(dashboard.ErrorDocument, requests=("refused requests",)),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
+    DocumentKind(accounting.IdleDocument, "ringwise report --idle"),
     DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),
     DocumentKind(cluster.JobDocument, "ringwise describe job"),
     DocumentKind(changes.JobChangeDocument, "ringwise requeue", "ringwise resume", "ringwise suspend"),
