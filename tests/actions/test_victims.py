@@ -5,6 +5,7 @@ A job says when it wrote its last checkpoint, and how long it is to be spared. A
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ringwise.durations import time_text
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, Evict, EvictionCause, Publish, RecordJobEvent
+from ringwise.scheduler.cache.preemptions import MAX_DOCUMENT, MAX_JOBS
 from ringwise.state.model import Queue
 from ringwise.wellknown import (
     BELIEVE_CHECKPOINTS,
@@ -267,6 +269,23 @@ def test_a_time_of_the_record_that_is_still_to_come_counts_from_now() -> None:
     )
     rig.step()
     assert rig.machine.view.preemptions["default/a"].at == rig.now
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    rig = rig_of(1)
+    keys = [f"{'n' * 60}/{'j' * 240}-{number}" for number in range(2000)]
+    entries = [[key, 1 + number, "preempt", "x/y", 1, 8, 1, 0] for number, key in enumerate(keys)]
+    rig.now = 10_000 * SECOND
+    rig.tell(ev.PreemptionsRead(json.dumps({"version": 1, "preempted": entries})))
+    rig.step()
+    known = rig.machine.view.preemptions
+    assert list(known) == keys[-MAX_JOBS:]
+    [again] = [one for one in rig.machine.view.known_events() if isinstance(one, ev.PreemptionsRead)]
+    assert len(again.document) <= MAX_DOCUMENT
+    # The last ones.
+    kept = [one[0] for one in json.loads(again.document)["preempted"]]
+    assert kept == keys[-len(kept) :]
+    assert kept
 
 
 # -- warnings ------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from ringwise.apps.journal.format import open_journal
 from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
 from ringwise.apps.replay import replay
+from ringwise.apps.story import story_of
 from ringwise.embed.clock import SECOND
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Pod, PodClass, PriorityClass
@@ -62,6 +63,12 @@ def test_a_job_is_spared_then_warned_preempted_and_comes_back(tmp_path: Path) ->
         assert warning.endswith(" preempt for default/boss")
         assert "preempted for default/boss at " in notes(live, "low")
         live.close()
+        # A preemption is no fault.
+        told = story_of("default/low", [folder.journal]).story
+        assert [entry.text for entry in told.entries if entry.kind == "preempted"] == [
+            "1 pod is preempted for default/boss: 8 chips, 1.3 chip-hours are lost"
+        ]
+        assert [entry for entry in told.entries if entry.kind == "fault"] == []
         # The next one knows it, too.
         live = LiveLab(folder, LabSettings(speed=None))
         live.turn()

@@ -13,6 +13,7 @@ from typing import Any
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.records import dataclass
+from ringwise.scheduler.cache.preemptions import PREEMPTED
 from ringwise.state import vcjob as vcjob_rules
 from ringwise.state.model import ENDED, Pod, PodGroup
 from ringwise.state.vcjob import VcJob
@@ -23,7 +24,7 @@ from ringwise.wellknown import RANK_INDEX
 # What an entry is about.
 SUBMITTED, FOUND, WAITS, PLACED, RUNS = "submitted", "found", "waits", "placed", "runs"
 FAULT, RESTART, BLOCKED, RECOVERED = "fault", "restart", "blocked", "recovered"
-DRAIN, MOVE = "drain", "move"
+DRAIN, MOVE, PREEMPT = "drain", "move", "preempted"
 DELETED, GONE, FAILED = "deleted", "gone", "failed"
 ENDED_WELL, ENDED_BADLY, REMOVED, SCHEDULER = "completed", "ended", "removed", "scheduler"
 SUSPENDED = "suspended"
@@ -43,6 +44,7 @@ _TOLD = {
     "Moving": MOVE,
     "Moved": MOVE,
     "MoveFailed": BLOCKED,
+    PREEMPTED: PREEMPT,
 }
 #: Events that a story is made of; a reader of journals may leave out all others.
 EVENTS = (
