@@ -72,6 +72,27 @@ def test_among_equal_priority_the_job_that_loses_least_work_is_evicted() -> None
     assert rig.evictions() == ["young-0"]
 
 
+def test_not_the_job_that_came_last_but_the_one_that_loses_least() -> None:
+    rig = rig_of(2)
+    fill(rig, ("first", 10), ("second", 10))
+    rig.change("second-0", bound=rig.now - HOUR * SECOND)
+    rig.step()
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    assert rig.evictions() == ["first-0"]
+
+
+def test_a_young_gang_goes_before_an_old_job_although_it_has_more_pods() -> None:
+    rig = rig_of(3)
+    fill(rig, ("single", HOUR))
+    rig.submit("gang", pods=2, chips=8, priority="low", preemptable=True)
+    rig.run()
+    rig.step(60)
+    rig.submit("boss", chips=8, priority="high")
+    rig.step()
+    assert sorted(rig.evictions()) == ["gang-0", "gang-1"]
+
+
 def test_priority_comes_before_lost_work() -> None:
     rig = rig_of(2)
     fill(rig, ("old", 3000))
@@ -149,18 +170,20 @@ AGES = st.lists(st.tuples(st.sampled_from(["low", "middle"]), st.integers(0, 400
 @given(AGES, st.integers(1, 3))
 def test_the_order_is_that_of_a_brute_force_search(jobs: list[tuple[str, int]], wanted: int) -> None:
     rig = rig_of(len(jobs))
-    started: dict[str, int] = {}
+    ages: dict[str, int] = {}
     for number, (priority, seconds) in enumerate(jobs):
         fill(rig, (f"v{number}", 0), priority=priority)
-        started[f"v{number}-0"] = rig.now
-        rig.step(seconds)
+        ages[f"v{number}-0"] = seconds
+        # As its status says; it is not the order in which they came.
+        rig.change(f"v{number}-0", bound=rig.now - seconds * SECOND)
+    rig.step()
     rig.submit("boss", pods=min(wanted, len(jobs)), chips=8, priority="high")
     rig.step()
     rank = {"low": 10, "middle": 50}
     # Equal in both: who is served last.
     best = sorted(
-        started,
-        key=lambda pod: (rank[jobs[int(pod[1:-2])][0]], (rig.now - started[pod]) // SECOND, -int(pod[1:-2])),
+        ages,
+        key=lambda pod: (rank[jobs[int(pod[1:-2])][0]], ages[pod], -int(pod[1:-2])),
     )
     assert sorted(rig.evictions()) == sorted(best[: min(wanted, len(jobs))])
 
