@@ -1,4 +1,4 @@
-"""Maintenance on a cluster: nodes and SuperPoDs are drained, leaf switches isolated and released."""
+"""Maintenance on a cluster: nodes are drained, isolated and released, and reserved for queues."""
 
 from __future__ import annotations
 
@@ -85,8 +85,11 @@ def operator(cluster: Cluster) -> Iterator[Path]:
     with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
         token = cluster.plane.account_token(NAMESPACE, OPERATOR)
         yield cluster.plane.kubeconfig(OPERATOR, token)
-    isolation = {"name": "ringwise-isolation", "namespace": "kube-system"}
-    cluster.remove([*made, *may_evict(), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": isolation}])
+    written = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "kube-system"}}
+        for name in ("ringwise-isolation", "ringwise-reservations")
+    ]
+    cluster.remove([*made, *may_evict(), *written])
 
 
 def told(cluster: Cluster, job: str, reason: str) -> list[str]:
@@ -423,3 +426,73 @@ def test_a_leaf_switch_is_isolated_and_released(cluster: Cluster, operator: Path
     check_chips([*pods, same])
     again = kubectl_ringwise(operator, "release", f"switch/{switch}", "--reason", "done")
     assert "is not isolated" in again.stdout + again.stderr
+
+
+def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operator: Path) -> None:
+    research = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": "research"},
+        "spec": {"weight": 1},
+    }
+    cluster.apply([research, node("kept-1"), node("kept-2")])
+    cluster.run("scheduler", "controller")
+    tenant = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": "tenant", "namespace": NAMESPACE},
+    }
+    cluster.apply([tenant])
+    reserve = ("reserve", "kept-1", "--for", "queue=research", "--to", "1h", "--name", "night", "--yes")
+    try:
+        with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:tenant"):
+            token = cluster.plane.account_token(NAMESPACE, "tenant")
+            denied = kubectl_ringwise(cluster.plane.kubeconfig("tenant", token), *reserve)
+    finally:
+        cluster.remove([tenant])
+    assert denied.returncode == 1, denied.stdout
+    assert "forbidden" in denied.stderr
+    done = kubectl_ringwise(operator, *reserve)
+    assert done.returncode == 0, done.stderr
+    assert "reservation night: 1 node for queue research" in done.stdout
+    cluster.apply([pod("full-0", 8)])
+    (full,) = cluster.wait_running("full", 1)
+    assert node_of(full) == "kept-2"
+    cluster.apply([pod("next-0", 4)])
+
+    def told_why() -> str | None:
+        why = kubectl_ringwise(operator, "why", f"{NAMESPACE}/next-0")
+        return why.stdout if "node-reserved" in why.stdout else None
+
+    said = cluster.wait(told_why, "why names the reservation")
+    assert "ringwise unreserve night" in " ".join(said.split())
+    # Another leader knows it, too.
+    cluster.stop_components()
+    cluster.run("scheduler", "controller")
+    theirs = vcjob("theirs", 1, 4)
+    theirs["spec"]["queue"] = "research"
+    cluster.apply([theirs])
+    (held,) = cluster.wait_running("theirs", 1)
+    assert node_of(held) == "kept-1"
+    (waits,) = cluster.pods("next")
+    assert not node_of(waits)
+    listed = kubectl_ringwise(operator, "get", "reservations", "-o", "json")
+    (one,) = json.loads(listed.stdout)["reservations"]
+    assert (one["state"], one["nodes"], one["running"]) == ("current", ["kept-1"], [])
+    done = kubectl_ringwise(operator, "unreserve", "night")
+    assert done.returncode == 0, done.stderr
+    (started,) = cluster.wait_running("next", 1)
+    assert node_of(started) == "kept-1"
+    check_chips([full, held, started])
+    # One that ends by itself.
+    done = kubectl_ringwise(
+        operator, "reserve", "kept-1", "kept-2", "--for", "queue=research", "--to", "20s", "--yes"
+    )
+    assert done.returncode == 0, done.stderr
+    cluster.remove([pod("full-0", 8)])
+    cluster.apply([pod("late-0", 8)])
+    cluster.wait_running("late", 1)
+    assert (
+        json.loads(kubectl_ringwise(operator, "get", "reservations", "-o", "json").stdout)["reservations"]
+        == []
+    )

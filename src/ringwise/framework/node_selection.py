@@ -20,11 +20,15 @@ from ringwise.state.index import Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_shapes import NodeShape
+from ringwise.state.node_windows import WithheldNodes
+from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 
 #: N3a: the weight of the board's score where scores are summed.
 BOARD_WEIGHT = 100
 #: A node that is hidden also comes back.
 _STEPS_TO_HIDE = 4
+#: To hide a node costs more than to rank one, and is done again for every job: of so many nodes one at most.
+_HIDDEN = 8
 #: All plugins score a shape for a class of pods: of everything that a step stands for, it takes the longest.
 _STEPS_TO_SCORE = 3
 
@@ -51,6 +55,7 @@ class NodeSelection:
         "_sets",
         "_state",
         "_sum_scores",
+        "_withheld",
         "budget",
         "chips",
         "pod_class",
@@ -66,6 +71,7 @@ class NodeSelection:
         *,
         predicates: Sequence[Predicate],
         sets: Sequence[NodeSet] = (),
+        withheld: Sequence[WithheldNodes] = (),
         scores: Sequence[NodeScore],
         sum_scores: bool,
         budget: StepBudget,
@@ -99,12 +105,14 @@ class NodeSelection:
         #: The last counts of refusals, and the version of the state they are about.
         self._refusals: tuple[int, dict[str, int]] | None = None
         self._sets = sets
+        #: Nodes that are kept from jobs which end so late. A filter says why; nobody asks it about many.
+        self._withheld = withheld
         #: The nodes in all sets; None where there are no sets.
         self._allowed: int | None = None
         #: Whichever are fewer: the nodes in all sets, best first, or those outside.
         self._members: RankedNodes | None = None
         self._excluded: frozenset[int] = frozenset()
-        if sets:
+        if sets or withheld:
             self._resolve_sets()
 
     def _resolve_sets(self) -> None:
@@ -112,8 +120,11 @@ class NodeSelection:
         allowed = known
         for part in self._sets:
             allowed &= part.nodes
+        for kept in self._withheld:
+            allowed &= ~kept.nodes
         self._allowed = allowed
-        if 2 * allowed.bit_count() <= known.bit_count():
+        few = known.bit_count() // (_HIDDEN if self._withheld else 2)
+        if (known & ~allowed).bit_count() >= few:
             self._members = RankedNodes(self, members_of(allowed))
         else:
             self._excluded = frozenset(members_of(known & ~allowed))
@@ -228,7 +239,10 @@ class NodeSelection:
         """Why the node is in not all of the sets."""
         if self._allowed is None or self._allowed >> node & 1:
             return None
-        return next(part.refuse(node) for part in self._sets if not part.nodes >> node & 1)
+        return next((part.refuse(node) for part in self._sets if not part.nodes >> node & 1), None)
+
+    def _is_withheld(self, node: int) -> bool:
+        return any(part.nodes >> node & 1 for part in self._withheld)
 
     def rank(self, node: int) -> tuple[tuple[float, float, int], int] | None:
         """The sort key of a single node among those that fit (N3a), best first, and its score."""
@@ -288,6 +302,7 @@ class NodeSelection:
             and self.admits(group.shape)
             and self._board_score(group) is not None
             and self._outside(node) is None
+            and not self._is_withheld(node)
         )
 
     def fitting_nodes(self) -> list[int]:
@@ -415,6 +430,15 @@ class NodeSelection:
                 if group is not None:
                     found[id(group)] += 1
                     counts[part.kind.code] += 1
+        for kept in self._withheld:
+            code = NODE_RESERVED.code if kept.is_reservation else NODE_DRAINS.code
+            for node in members_of(left & kept.nodes):
+                group = self.view.group_of(node)
+                # The reason of a filter: only nodes count that would do otherwise.
+                if group is None or not self.admits(group.shape) or self._board_score(group) is None:
+                    continue
+                found[id(group)] += 1
+                counts[code] += 1
         return found
 
     def _lack(self, group: Group) -> Reason:

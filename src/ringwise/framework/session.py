@@ -59,6 +59,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, Queue, ResourceQuota
+from ringwise.state.node_windows import WithheldNodes
 from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
 
@@ -149,7 +150,12 @@ class Session:
         self._functions: dict[ExtensionPoint[Any], list[Any]] = {point: [] for point in EXTENSION_POINTS}
         #: Which plugin a registered function belongs to, by its code object.
         self._plugin_of: dict[object, str] = {}
-        self._selections: dict[tuple[PodClass, str, bool, bool], NodeSelection] = {}
+        self._selections: dict[
+            tuple[PodClass, str, bool, bool, tuple[WithheldNodes, ...]], NodeSelection
+        ] = {}
+        #: What windows of nodes keep from jobs, by queue, namespace and end, at one time.
+        self._withheld_nodes: dict[tuple[str, str, int | None], tuple[WithheldNodes, ...]] = {}
+        self._withheld_at = -1
         self._shared: dict[Callable[[Session], Any], Any] = {}
         #: The plugin that is being opened.
         self._opening: PluginOption | None = None
@@ -365,10 +371,11 @@ class Session:
         """What is known about pods of this class: shared by all jobs of the cycle with equal requests."""
         cls = pod.cls
         policy = job.policy if cls.chips else None
+        withheld = self._withheld(job) if policy is not None and self.state.node_windows else ()
         if policy is None:
-            key = (cls, "", False, False)
+            key = (cls, "", False, False, withheld)
         else:
-            key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network)
+            key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network, withheld)
         found = self._selections.get(key)
         if found is None:
             found = self._selections[key] = NodeSelection(
@@ -377,10 +384,33 @@ class Session:
                 policy,
                 predicates=self.registered(PREDICATE),
                 sets=[part for sets in self.registered(NODE_SET) for part in sets(cls)],
+                withheld=withheld,
                 scores=self.registered(NODE_SCORE),
                 budget=self.budget,
                 sum_scores=self.settings.score_combination == "sum",
             )
+        return found
+
+    def end_of(self, job: Job) -> int | None:
+        """When the job ends if it starts now, by what it says; None: it is kept off nodes with a window.
+
+        F4: `keep-off-without-duration`.
+        """
+        if job.expected is not None:
+            return self.now + job.expected
+        return None if self.settings.keep_off_without_duration else self.now
+
+    def _withheld(self, job: Job) -> tuple[WithheldNodes, ...]:
+        """Nodes that are drained, or reserved for others, before the job ends."""
+        if self._withheld_at != self.now:
+            self._withheld_at = self.now
+            self._withheld_nodes.clear()
+        key = job.queue, job.namespace, self.end_of(job)
+        found = self._withheld_nodes.get(key)
+        if found is None:
+            queue, namespace, ends = key
+            found = self.state.window_sets.withheld(queue, namespace, self.now, ends)
+            self._withheld_nodes[key] = found
         return found
 
     def prepare(self, job: Job) -> None:

@@ -33,7 +33,7 @@ from ringwise.state.namespaces import Namespaces
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
-from ringwise.state.node_windows import NodeReservationTable, NodeWindow, windows_of
+from ringwise.state.node_windows import NodeReservationTable, NodeWindow, WindowSets, windows_of
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
 from ringwise.topology.chips import chip_names, chips_of, mask_of
@@ -116,6 +116,7 @@ class ClusterState:
         self.isolated_nodes: dict[int, Isolation] = {}
         self._node_reservations = NodeReservationTable()
         self.node_windows: dict[int, tuple[NodeWindow, ...]] = {}
+        self._window_sets: WindowSets | None = None
         #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
         #: avoid sub-healthy nodes avoid it.
         self.health = NodeHealth()
@@ -306,6 +307,13 @@ class ClusterState:
         """All that are not over, also of nodes that are not there."""
         return self._node_reservations.all
 
+    @property
+    def window_sets(self) -> WindowSets:
+        """The windows of all nodes, with their nodes."""
+        if self._window_sets is None:
+            self._window_sets = WindowSets(self.node_windows)
+        return self._window_sets
+
     def put_switches(self, switch_at: Mapping[str, str]) -> None:
         """The leaf switch of each server, by the server's address."""
         self._isolations.put_switches(switch_at)
@@ -352,6 +360,8 @@ class ClusterState:
         node = self.nodes[number]
         reserved = () if node is None else self._node_reservations.of_node.get(node.name, ())
         windows = windows_of(entries, reserved)
+        if windows != self.node_windows.get(number, ()):
+            self._window_sets = None
         if windows:
             self.node_windows[number] = windows
         else:

@@ -7,6 +7,7 @@ it lasts, a job that it admits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ringwise.state.isolations import next_drain
 from ringwise.state.model import Isolation, NodeReservation, NodeReservations
@@ -56,6 +57,39 @@ def withheld(
         if ends is None or ends > one.start or one.start <= now:
             return one
     return None
+
+
+class WithheldNodes(NamedTuple):
+    """Nodes that a window keeps from a job, as bits by node id, and whether it is a reservation."""
+
+    is_reservation: bool
+    nodes: int
+
+
+class WindowSets:
+    """All windows with their nodes, so that a decision costs as much as there are windows, not nodes."""
+
+    def __init__(self, windows: Mapping[int, Iterable[NodeWindow]]) -> None:
+        found: dict[tuple[object, ...], tuple[NodeWindow, list[int]]] = {}
+        for number, kept in windows.items():
+            for one in kept:
+                reserved = isinstance(one, NodeReservation)
+                holder = (one.queue, one.namespace) if isinstance(one, NodeReservation) else None
+                # Drains of many nodes at one time are one.
+                found.setdefault((reserved, one.start, one.end, holder), (one, []))[1].append(number)
+        self._sets = [(one, sum(1 << number for number in set(numbers))) for one, numbers in found.values()]
+
+    def withheld(self, queue: str, namespace: str, now: int, ends: int | None) -> tuple[WithheldNodes, ...]:
+        """What drains keep from the job, then what only reservations do."""
+        drained = reserved = 0
+        for one, nodes in self._sets:
+            if withheld((one,), queue, namespace, now, ends) is not None:
+                if isinstance(one, NodeReservation):
+                    reserved |= nodes
+                else:
+                    drained |= nodes
+        found = (WithheldNodes(False, drained), WithheldNodes(True, reserved & ~drained))
+        return tuple(part for part in found if part.nodes)
 
 
 def drain_of(windows: Iterable[NodeWindow]) -> Isolation | None:

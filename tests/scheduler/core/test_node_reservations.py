@@ -11,6 +11,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
+from ringwise.state.index import View
 from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations
 from tests.scheduler.rig import CHIP, SECOND, Rig, configuration
 
@@ -195,3 +196,25 @@ def test_another_scheduler_that_is_told_the_same_knows_it() -> None:
     again = new_scheduler(configuration())
     again.handle(rig.machine.view.what_if.known(), rig.now)
     assert again.view.cluster.node_reservations == rig.machine.view.cluster.node_reservations
+
+
+def test_jobs_of_others_are_not_tried_on_each_reserved_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that is hidden from one job is hidden again from the next: of thousands that takes seconds."""
+    hidden: list[int] = []
+    suspend = View.suspend
+
+    def counted(view: View, node: int) -> None:
+        hidden.append(node)
+        suspend(view, node)
+
+    monkeypatch.setattr(View, "suspend", counted)
+    names = tuple(f"n{number}" for number in range(1, 41))
+    rig = reserved(reservation("r", names, start=0, end=500), nodes=50)
+    for number in range(20):
+        rig.submit(f"j{number}", chips=8)
+    rig.run()
+    assert hidden == []
+    assert sum(bool(rig.nodes_of(f"j{number}")) for number in range(20)) == 10
+    reason = rig.machine.view.jobs["default/j19"].reason
+    assert reason is not None
+    assert reason.details["refusals"] == {"node-not-wholly-free": 10, "node-reserved": 40}

@@ -90,17 +90,22 @@ class Topology910:
         nodes = session.state.node_windows
         if not nodes or not pod.cls.chips:
             return None
-        now, expected = session.now, job.expected
-        silent_ends = None if session.settings.keep_off_without_duration else now
-        ends = silent_ends if expected is None else now + expected
+        now, expected, ends = session.now, job.expected, session.end_of(job)
         length = "does not say how long it runs" if expected is None else f"runs {duration_text(expected)}"
+
+        #: By window: what is the same for all of its nodes.
+        known: dict[int, dict[str, str]] = {}
 
         def check(number: int) -> Reason | None:
             windows = nodes.get(number)
-            if windows is None:
+            window = None if windows is None else withheld(windows, job.queue, job.namespace, now, ends)
+            if window is None:
                 return None
-            window = withheld(windows, job.queue, job.namespace, now, ends)
-            return None if window is None else _kept_off(session.state.names[number], window, now, length)
+            details = known.get(id(window))
+            if details is None:
+                details = known[id(window)] = {"length": length, **_details(window, now)}
+            kind = NODE_RESERVED if isinstance(window, NodeReservation) else NODE_DRAINS
+            return kind(node=session.state.names[number], **details)
 
         return check
 
@@ -208,20 +213,14 @@ class Topology910:
         self._switches.changed(job)
 
 
-def _kept_off(node: str, window: NodeWindow, now: int, length: str) -> Reason:
+def _details(window: NodeWindow, now: int) -> dict[str, str]:
+    """Of the reason why a node is kept from a job."""
     start = window.start or 0
     if isinstance(window, NodeReservation):
-        return NODE_RESERVED(
-            node=node,
-            holder=window.holder,
-            start=time_text(start),
-            end=time_text(window.end),
-            name=window.name,
-            by=f" by {window.by}" if window.by else "",
-            length=length,
-        )
-    when = "at" if now < start else "since"
-    return NODE_DRAINS(node=node, when=when, time=time_text(start), length=length, **window.details)
+        by = f" by {window.by}" if window.by else ""
+        times = {"start": time_text(start), "end": time_text(window.end)}
+        return {"holder": window.holder, "name": window.name, "by": by, **times}
+    return {"when": "at" if now < start else "since", "time": time_text(start), **window.details}
 
 
 def _closed(counts: Mapping[str, int]) -> tuple[str, ...]:
