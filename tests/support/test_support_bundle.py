@@ -367,6 +367,14 @@ def test_names_that_rules_read_stay_wherever_they_stand() -> None:
     assert names.replace("acme") < "default" < "root" < names.replace("zoo")
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["90s", "1h30m", "7d", "0.5", "16", "100%", "768Gi", "Ascend910-3,Ascend910-12", "2026-01-31T08:00:00Z"],
+)
+def test_numbers_spans_amounts_chips_and_times_stay(text: str) -> None:
+    assert _names(text, "acme").replace(text) == text
+
+
 def test_no_pseudonym_is_a_word_of_the_vocabulary_or_a_kept_run() -> None:
     words = [f"w{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(600)]
     names = _names(*words)

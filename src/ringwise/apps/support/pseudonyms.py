@@ -25,7 +25,7 @@ _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _PART = re.compile(rf"(?P<uid>{_UID})|(?P<address>{_ADDRESS})|(?P<run>[^\d\x00-@]+)")
 #: Numbers, amounts, spans of time, chips, fault codes and times: no names.
 _MEASURE = re.compile(
-    r"[-+]?\d+(\.\d+)?([KMGTPE]i?|k|%)?|(\d+(\.\d+)?(ns|us|ms|s|m|h))+|(Ascend[0-9]{3}[A-Za-z0-9]{0,3}|npu)(-\d+)+"
+    r"[-+]?\d+(\.\d+)?([KMGTPE]i?|k|%)?|(\d+(\.\d+)?(ns|us|ms|s|m|h|d|w))+|(Ascend[0-9]{3}[A-Za-z0-9]{0,3}|npu)(-\d+)+"
     r"|0x[0-9a-fA-F]{1,16}|[0-9A-F]{8}|\d{4}-\d\d-\d\dT.*"
 )
 _SYLLABLES = tuple(map("".join, product("bdfgklmnprstvz", "aeiou")))
