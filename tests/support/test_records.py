@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import ast
+import base64
+import json
+import zlib
 from collections.abc import Iterator
 
-from ringwise.apps.support.vocabulary import RECORD_KEYS
-from tests.checkout import PACKAGE, nodes_of
+from ringwise.apps.journal.format import EVENT_TYPES
+from ringwise.apps.support.pseudonyms import Pseudonyms
+from ringwise.apps.support.rewriting import Texts, rewrite_event
+from ringwise.apps.support.vocabulary import KEPT_RUNS, RECORD_KEYS, vocabulary
+from ringwise.topology.boards import shipped_catalog
+from tests.checkout import PACKAGE, SOURCES, nodes_of
 
-#: Where records are written and read (F1, F3, F6, M1).
+#: Where records are written and read (F1, F3, F6, M1): whatever of the scheduler handles JSON.
 WRITERS = (
-    *sorted((PACKAGE / "scheduler" / "faults").glob("*.py")),
-    *sorted((PACKAGE / "scheduler" / "defragment").glob("*.py")),
+    *(
+        path
+        for path in SOURCES
+        if PACKAGE / "scheduler" in path.parents
+        and (path.parent.name in ("faults", "defragment") or "json" in path.read_text(encoding="utf-8"))
+        # What it publishes is never read again.
+        and path.name != "tor_share_publisher.py"
+    ),
     PACKAGE / "messages" / "move_plan.py",
 )
 
@@ -37,3 +50,31 @@ def _keys() -> Iterator[str]:
 
 def test_every_field_of_a_record_is_known() -> None:
     assert {key for key in _keys() if key.isidentifier()} <= RECORD_KEYS
+
+
+def test_a_record_keeps_its_fields_and_gets_other_names() -> None:
+    """A job may be called like a field; one that cannot be read is left out, as it has no effect."""
+    names = Pseudonyms(vocabulary(shipped_catalog(())), KEPT_RUNS)
+    written = {"version": 1, "jobs": [{"job": "acme/jobs", "node": "acme-1"}], "retries": {"acme/jobs": 2}}
+    content = {"document": json.dumps(written), "records": "no json of acme", "moves": ""}
+    collecting = Texts(names.collect, lambda text: names.collect(text, is_name=True), str)
+    rewrite_event("ReschedulingRead", content, EVENT_TYPES, collecting)
+    names.close()
+    texts = Texts(names.replace, names.replace, names.replace_names)
+    found = rewrite_event("ReschedulingRead", content, EVENT_TYPES, texts)
+    acme = names.replace("acme")
+    assert acme != "acme"
+    assert json.loads(found["document"]) == {
+        "version": 1,
+        "jobs": [{"job": f"{acme}/jobs", "node": f"{acme}-1"}],
+        "retries": {f"{acme}/jobs": 2},
+    }
+    assert (found["records"], found["moves"]) == ("", "")
+
+
+def test_a_compressed_record_is_unpacked() -> None:
+    packed = base64.b64encode(zlib.compress(b'{"version":1,"jobs":[{"job":"acme/x"}]}')).decode()
+    content = {"document": json.dumps({"version": 1, "compressed": packed})}
+    texts = Texts(str.upper, str.upper, str)
+    found = rewrite_event("ReschedulingRead", content, EVENT_TYPES, texts)
+    assert json.loads(found["document"]) == {"version": 1, "jobs": [{"job": "ACME/X"}]}

@@ -184,10 +184,6 @@ def _walk_of(kind: Any, field: str) -> Walk:
             return lambda value, texts: value
         if kind is Configuration:
             return rewrite_configuration
-        if kind is ev.ReschedulingRead:
-            return lambda value, texts: {
-                key: _record(value[key], texts) for key in _hints(kind) if key in value
-            }
         if kind is ReasonKind:
             # Defined by Ringwise.
             return lambda value, texts: value
@@ -223,6 +219,9 @@ def _walk_of_record(kind: type) -> Walk:
             walk = partial(_unless_kept, lambda item: [])
         elif name in _SENTENCE_NAMES or (kind, name) in _SENTENCES:
             walk = partial(_unless_kept, _left_out)
+        elif hint is str and issubclass(kind, ev.Event) and kind.__name__.endswith("Read"):
+            # What a leader left to the next one: texts are documents.
+            walk = _record
         walks[name] = walk
 
     def rewrite(value: Any, texts: Texts) -> Any:

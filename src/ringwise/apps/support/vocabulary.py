@@ -64,7 +64,8 @@ _RINGWISE = """
     NormalNPU NormalNetwork ManuallySeparateNPU SeparateNPU RestartNPU FreeRestartNPU RestartBusiness
     RestartRequest NotHandleFault NotHandle PreSeparateFault SeparateFault Reset PreSeparate node switch
     superpod chips chip job jobs nodes queue queues namespace pod rack racks succeed fail forever
-    leaf-switches lab files cluster end requeue
+    leaf-switches lab files cluster end requeue preempt reclaim fault move
+    drain limit suspend
 """
 
 #: Names in the records that a leader leaves to the next one (F1, F3, M1).
@@ -78,7 +79,7 @@ _RECORD_KEYS = """
     missing most moved movedNames moves name node nodes npu_name old outcome owner placements plan plans
     pods podsOwner position queue ranks recovery rejections resource restarts retries room roomLoads
     saving shares since state suspended toldToExit tolerated type uid unreachable until usedRetry
-    version waited why
+    version waited why runs preempted by cause lost
 """
 RECORD_KEYS = frozenset(_RECORD_KEYS.split())
 
