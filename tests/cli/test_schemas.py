@@ -78,6 +78,7 @@ ON_FILES = {
     "ringwise boards list": "boards list",
     "ringwise boards show": "boards show a3-x16",
     "ringwise capacity": f"capacity {CLUSTER}",
+    "ringwise limits": f"limits -f {ROOT}/examples/limits/cluster.yaml",
     "ringwise config check": "config check conf",
     "ringwise defrag --plan": f"defrag --plan -f {ROOT}/examples/defrag/cluster.yaml",
     "ringwise doctor": f"doctor {CLUSTER}",
