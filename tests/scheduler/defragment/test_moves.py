@@ -28,6 +28,8 @@ from ringwise.scheduler.explain.why import explain, find_job
 from ringwise.scheduler.faults.bounded_texts import compact
 from ringwise.state.loads import load_of
 from ringwise.state.model import Isolation, Isolations, Owner, Pod, PodClass
+from ringwise.state.reservations import Reservation
+from ringwise.topology.chips import mask_of
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
 from tests.scheduler.rig import CHIP, SECOND, Rig
@@ -149,11 +151,34 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     chips = {node: 0xFF}
     rig.machine._reservations.make(replace(kept, chips=chips, loads={node: next(iter(kept.loads.values()))}))
     apply(rig, replace(plan, made=rig.now))
-    rig.run()
+    # Nobody else that waits long gets them meanwhile.
+    moved = rig.machine.view.reservation_of("default/small")
+    assert moved is not None
+    assert moved.chips == {node: mask_of(target.chips)}
     finish(rig)
     rig.run()
     assert rig.places("small")["small-0"] == (target.node, target.chips)
     assert rig.nodes_of("big") == ["n1"]
+
+
+def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:
+    rig, plan = fragmented()
+    apply(rig, plan)
+    rig.run()
+    # Its place is lost to somebody, and it would find another.
+    view, reservations = rig.machine.view, rig.machine._reservations
+    (target,) = plan.moves[0].pods
+    reservations.lift("default/small")
+    reservations.make(Reservation("default/filler", CHIP, {view.cluster.node_id[target.node]: 0xFF}))
+    rig.node("n3")
+    finish(rig)
+    rig.step()
+    job = view.jobs["default/small"]
+    assert job.places
+    assert rig.reason("small") == "wait-for-planned-places"
+    found = find_plan(view, job, rig.now)
+    assert isinstance(found, NoPlan)
+    assert found.reason.code == "wait-for-planned-places"
 
 
 def test_M1_nobody_else_gets_target_or_room_while_the_plan_lives() -> None:

@@ -316,6 +316,24 @@ def test_a_search_ends_with_its_steps() -> None:
     assert found.reason.code == "plan-too-costly"
 
 
+@pytest.mark.parametrize("cost", [0, 600])
+def test_a_search_looks_at_the_nodes_that_lack_the_fewest_chips_whatever_moves_cost(cost: int) -> None:
+    nodes = 400
+    events = [node(f"n{number}") for number in range(nodes)]
+    events += [
+        runs(f"a{number}-{chip}", f"n{number}", chip, annotations={"ringwise.io/restart-cost": f"{cost}s"})
+        for number in range(nodes)
+        for chip in range(number % 5 + 1)
+    ]
+    view = told(*events, pod("waiting", 8))
+    budget = PlanBudget()
+    left = budget.left
+    found = find_plan(view, _job(view, "waiting"), NOW, budget=budget)
+    assert isinstance(found, MovePlan)
+    assert found.moved_chips == 1
+    assert left - budget.left < nodes // 2
+
+
 # -- several jobs
 
 

@@ -574,6 +574,13 @@ class Moves(Component):
         opened: dict[str, list[tuple[PlannedPlace, Load]]] = {job.job: [] for job in live.jobs}
         for moving, uid, place in self._open_places(live):
             opened[moving.job].append((place, moving.pods[uid].load))
+        # First: what was kept for the waiting job before is given up for it, and others may move there.
+        if live.failed or self._has_started(live):
+            self._lift(live.plan.job)
+        else:
+            room = [(place_of(pod), NO_LOAD) for pod in live.plan.room if pod.chips]
+            room += [(PlannedPlace("", node, 0), load) for node, load in live.room_loads.items()]
+            self._reserve(live.plan.job, live.resource, room, leaving)
         for moving in live.jobs:
             places = opened[moving.job]
             job = self._book.jobs.get(moving.job)
@@ -583,12 +590,6 @@ class Moves(Component):
                     job.places = kept
                     self._pending.activate(job.key)
             self._reserve(moving.job, moving.resource, places, leaving)
-        if live.failed or self._has_started(live):
-            self._lift(live.plan.job)
-            return
-        room = [(place_of(pod), NO_LOAD) for pod in live.plan.room if pod.chips]
-        room += [(PlannedPlace("", node, 0), load) for node, load in live.room_loads.items()]
-        self._reserve(live.plan.job, live.resource, room, leaving)
 
     def _reserve(
         self,

@@ -331,6 +331,9 @@ class _Search:
         for live in self._view.moves.plans.values():
             if live.plan.job == job.key and not live.failed:
                 return MOVES_UNDER_WAY(job=name_of(job), moved=len(live.plan.moved_jobs))
+        if job.places:
+            # It is moved itself, and waits for its place only.
+            return job.reason or NOT_WAITING(job=name_of(job))
         obstacle = self._what_if.obstacle(session, job)
         if obstacle is not None:
             return obstacle
@@ -427,6 +430,8 @@ class _Search:
                         return why
                     continue
                 verified = self._verified(found)
+                if verified is None and not found.units:
+                    return why
                 if verified is None:
                     staying.add(id(max(found.units, key=lambda unit: (unit.cost, unit.order))))
                     continue
@@ -1069,7 +1074,9 @@ class _Trial:
             rate = one if rate is None else min(rate, one)
         if rate is None or not self._search.rule_allows(selection, node, usable | freeable):
             return None
-        return rate * min(lacking, freeable.bit_count()), 0, 0
+        # So many chips move at least, with one unit: else all nodes are alike where moves are free.
+        chips = min(lacking, freeable.bit_count())
+        return rate * chips, chips, 1
 
     def _on(self, selection: NodeSelection, node: int) -> list[tuple[Unit, int]]:
         """The units on a node that may still give way, and the chips that become usable."""
