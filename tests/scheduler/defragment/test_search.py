@@ -319,7 +319,7 @@ def test_a_search_ends_with_its_steps() -> None:
 @pytest.mark.parametrize("cost", [0, 600])
 def test_a_search_looks_at_the_nodes_that_lack_the_fewest_chips_whatever_moves_cost(cost: int) -> None:
     nodes = 400
-    events = [node(f"n{number}") for number in range(nodes)]
+    events: list[Any] = [node(f"n{number}") for number in range(nodes)]
     events += [
         runs(f"a{number}-{chip}", f"n{number}", chip, annotations={"ringwise.io/restart-cost": f"{cost}s"})
         for number in range(nodes)
