@@ -65,8 +65,8 @@ from ringwise.views.explain import (
     explanation_pictures,
 )
 from ringwise.views.faults import faults_document
-from ringwise.views.limits import limits_document
 from ringwise.views.idle import idle_document
+from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job
 from ringwise.views.reservations import reservation_documents
