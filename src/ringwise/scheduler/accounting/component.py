@@ -31,7 +31,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState, PodRecord
-from ringwise.state.model import Pod
+from ringwise.state.model import Node, Pod
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -73,6 +73,8 @@ class Accounting(Component):
         #: Jobs that wait, as they were told; those that started before, both by uid; those that failed since.
         self._waits: dict[str, JobWaits] = {}
         self._ran: dict[str, AccountedJob] = {}
+        #: Keys of the jobs that wait.
+        self._waiting: set[str] = set()
         self._failed: dict[AccountedJob, None] = {}
         #: To look at, and to tell, in this turn. Dictionaries keep the order.
         self._pods: dict[str, None] = {}
@@ -82,7 +84,8 @@ class Accounting(Component):
         self._told: list[AccountCommand] = []
         #: While this replica does not lead: when pods ended.
         self._ends: dict[str, int] = {}
-        self._boards: dict[tuple[str, str, int], str] = {}
+        #: By the number of a node: its object, a resource and the board of it.
+        self._boards: dict[int, tuple[Node, str, str]] = {}
         self.totals = QueueTotals()
 
     def hears(self) -> Handlers:
@@ -131,13 +134,15 @@ class Accounting(Component):
             self._tell_held(replace(held, cause="", lost_since=0))
 
     def _job_settled(self, event: ie.JobSettled, now: int) -> None:
-        if self._active:
-            self._jobs[event.job.key] = None
+        job = event.job
+        if self._active and (job.waiting_since is None) is (job.key in self._waiting):
+            self._jobs[job.key] = None
 
     def _job_gone(self, event: ie.JobGone, now: int) -> None:
         if not self._active:
             return
         self._jobs.pop(event.job.key, None)
+        self._waiting.discard(event.job.key)
         uid = _uid(event.job)
         if uid in self._runs or not (uid in self._waits or uid in self._ran):
             # Its pods go on under another PodGroup; or nothing was told of it.
@@ -301,6 +306,7 @@ class Accounting(Component):
         """The job had no node and got some."""
         uid = first.job.uid
         wait = self._waits.pop(uid, None)
+        self._waiting.discard(key)
         job, who = self._book.jobs.get(key), first.job if wait is None else wait.job
         since = wait.since if wait is not None else self._waits_since(job, uid, first.since)
         since = min(since, first.since)
@@ -319,14 +325,17 @@ class Accounting(Component):
         uid = _uid(job)
         waits = job.waiting_since is not None and uid not in self._runs
         if waits == (uid in self._waits):
+            (self._waiting.add if waits else self._waiting.discard)(key)
             return
         if not waits:
             if not any(self._state.pods[one].node >= 0 for one in job.pods):
                 # Otherwise it starts: its bindings are not confirmed yet.
                 self._stop_waiting(uid, now, now)
+                self._waiting.discard(key)
         elif any(pod.cls.chips for pod in job.in_order):
             wait = JobWaits(self._account(job), job.queue, min(self._waits_since(job, uid, now), now))
             self._waits[uid] = wait
+            self._waiting.add(key)
             self._told.append(wait)
 
     def _waits_since(self, job: Job | None, uid: str, otherwise: int) -> int:
@@ -366,14 +375,12 @@ class Accounting(Component):
         node = self._state.nodes[record.node] if record.node >= 0 else None
         if node is None:
             return resource
-        label = node.labels.get(ACCELERATOR_TYPE, "")
-        size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
-        name = self._boards.get((resource, label, size))
-        if name is None:
-            if len(self._boards) > 1_000:
-                self._boards.clear()
-            name = self._boards[resource, label, size] = self._find_board(resource, label, size)
-        return name
+        known = self._boards.get(record.node)
+        if known is None or known[0] is not node or known[1] != resource:
+            label = node.labels.get(ACCELERATOR_TYPE, "")
+            size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
+            known = self._boards[record.node] = (node, resource, self._find_board(resource, label, size))
+        return known[2]
 
     def _find_board(self, resource: str, label: str, size: int) -> str:
         catalog = self._topology.catalog
