@@ -80,6 +80,12 @@ class Person:
     def create(self, made: Object, *options: str) -> str:
         return self.run("create", "-f", "-", *options, stdin=made)
 
+    def tried(self, made: Object) -> Object:
+        """As it would be stored. Warnings follow after it."""
+        answer = self.create(made, "--dry-run=server", "-o", "json")
+        stored: Object = json.JSONDecoder().raw_decode(answer)[0]
+        return stored
+
     def replace(self, made: Object) -> str:
         return self.run("replace", "-f", "-", stdin=made)
 
@@ -139,8 +145,7 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
     start_webhook(guarded)
 
     def writes() -> bool:
-        answer = json.loads(ana.create(pod("probe", 1), "--dry-run=server", "-o", "json"))
-        return user(answer) == "ana"
+        return user(ana.tried(pod("probe", 1))) == "ana"
 
     guarded.wait(writes, "the webhook writes the user")
     guarded.run("controller", "scheduler")
@@ -226,7 +231,7 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
     joined = pod("joined", 1, annotations={USER: "ana"}, group=f"podgroup-{rs['metadata']['uid']}")
     joined["metadata"]["ownerReferences"] = [reference]
     assert "created" in eve.create(joined, "--dry-run=server")
-    answer = json.loads(eve.create(joined, "--dry-run=server", "-o", "json"))
+    answer = eve.tried(joined)
     assert user(answer) == "eve"
     assert GROUP_NAME in answer["metadata"]["annotations"]
     own_set = deployed("own-set", kind="ReplicaSet")
@@ -244,5 +249,80 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
 
     # -- names that could be taken for another: as they are
     for name in ("an a", "ana:x", f"system:serviceaccount:{VOLCANO_SYSTEM}:default", "аna"):
-        answer = json.loads(Person(guarded, name).create(pod("odd", 1), "--dry-run=server", "-o", "json"))
-        assert user(answer) == name
+        assert user(Person(guarded, name).tried(pod("odd", 1))) == name
+
+
+ASCEND_JOBS = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "ascendjobs.mindxdl.gitee.com"},
+    "spec": {
+        "group": "mindxdl.gitee.com",
+        "scope": "Namespaced",
+        "names": {"kind": "AscendJob", "plural": "ascendjobs", "singular": "ascendjob"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+
+
+def ascend_job(name: str, **roles: Object | None) -> Object:
+    meta = {"name": name, "namespace": NAMESPACE}
+    spec = {"replicaSpecs": roles}
+    return {"apiVersion": "mindxdl.gitee.com/v1", "kind": "AscendJob", "metadata": meta, "spec": spec}
+
+
+def test_every_role_of_an_ascend_job_is_guarded(guarded: Cluster) -> None:
+    """Its definition may let anything through, also fields that are empty."""
+    guarded.apply([ASCEND_JOBS])
+    guarded.kubectl("wait", "--for=condition=Established", "crd/ascendjobs.mindxdl.gitee.com")
+    eve = Person(guarded, "eve")
+    plain = {"replicas": 1, "template": {"spec": {"containers": []}}}
+    forged = {**plain, "template": {"metadata": named("ana"), "spec": {"containers": []}}}
+    own = {**plain, "template": {"metadata": named("eve"), "spec": {"containers": []}}}
+
+    def tried(job: Object) -> str:
+        return eve.create(job, "--dry-run=server")
+
+    guarded.wait(
+        lambda: POLICY in tried(ascend_job("forged", Master=plain, Worker=forged)), "the policy is in force"
+    )
+    # A template that names its author, of an object that names nobody, is wrong as well.
+    assert POLICY in tried(ascend_job("half", Worker=own))
+    for number, odd in enumerate(
+        (
+            None,
+            {},
+            {"template": None},
+            {"template": {"metadata": None}},
+            {"template": {"metadata": {"annotations": None}}},
+            {"template": {"metadata": {"annotations": {"note": "x"}}}},
+        )
+    ):
+        assert "created" in tried(ascend_job(f"odd-{number}", Worker=odd)), odd
+    empty = ascend_job("empty")
+    empty["spec"] = {"replicaSpecs": None}
+    assert "created" in tried(empty)
+
+    start_webhook(guarded)
+
+    def written() -> list[str | None] | None:
+        answer = tried(ascend_job("forged", Master=plain, Worker=forged))
+        if "created" not in answer:
+            return None
+        made = eve.tried(ascend_job("forged", Master=plain, Worker=forged))
+        of = made["spec"]["replicaSpecs"]
+        return [
+            user(made),
+            *(user({"metadata": {}, **of[role]["template"]}) for role in ("Master", "Worker")),
+        ]
+
+    assert guarded.wait(written, "the webhook writes the user") == ["eve", "eve", "eve"]
