@@ -437,19 +437,32 @@ def test_nodes_are_reserved_for_a_queue_and_given_back(cluster: Cluster, operato
     }
     cluster.apply([research, node("kept-1"), node("kept-2")])
     cluster.run("scheduler", "controller")
-    tenant = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": "tenant", "namespace": NAMESPACE},
-    }
-    cluster.apply([tenant])
+    # Who reads the cluster, and no more.
+    tenant: list[Object] = [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "tenant", "namespace": NAMESPACE},
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": "test-tenant"},
+            "subjects": [{"kind": "ServiceAccount", "name": "tenant", "namespace": NAMESPACE}],
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "ringwise-reader",
+            },
+        },
+    ]
+    cluster.apply(tenant)
     reserve = ("reserve", "kept-1", "--for", "queue=research", "--to", "1h", "--name", "night", "--yes")
     try:
-        with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:tenant"):
-            token = cluster.plane.account_token(NAMESPACE, "tenant")
-            denied = kubectl_ringwise(cluster.plane.kubeconfig("tenant", token), *reserve)
+        token = cluster.plane.account_token(NAMESPACE, "tenant")
+        denied = kubectl_ringwise(cluster.plane.kubeconfig("tenant", token), *reserve)
     finally:
-        cluster.remove([tenant])
+        cluster.remove(tenant)
     assert denied.returncode == 1, denied.stdout
     assert "forbidden" in denied.stderr
     done = kubectl_ringwise(operator, *reserve)
