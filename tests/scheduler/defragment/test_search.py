@@ -10,7 +10,17 @@ from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
 from ringwise.scheduler.explain.why import explain
-from ringwise.state.model import Device, DeviceReport, Node, Owner, PodClass, PodGroup, Queue
+from ringwise.state.model import (
+    Device,
+    DeviceReport,
+    Node,
+    NodeReservation,
+    NodeReservations,
+    Owner,
+    PodClass,
+    PodGroup,
+    Queue,
+)
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
 
@@ -85,6 +95,17 @@ def test_a_whole_node_is_emptied_where_the_fewest_chips_are_in_use() -> None:
     assert moved(plan) in ({"b": "n1"}, {"b": "n3"})
     assert [(one.node, one.chips) for one in plan.room] == [("n2", tuple(range(8)))]
     assert plan.cost == 600 * 1_000_000_000
+
+
+@pytest.mark.parametrize("kept", ["n1", "n3"])
+def test_no_job_is_moved_to_a_node_that_is_reserved_for_others(kept: str) -> None:
+    """Of two nodes that could take it, it goes to the other one."""
+    both = (node("n1"), node("n2"), node("n3"))
+    busy = (runs("a", "n1", 0, 1), runs("b", "n2", 0), runs("c", "n3", 0, 1))
+    one = NodeReservation("r", (kept,), NOW, NOW + 3600 * 10**9, queue="research")
+    seen = ev.NodeReservationsSeen(NodeReservations((one,)))
+    plan = plan_of(*both, *busy, seen, pod("waiting", 8))
+    assert moved(plan) == {"b": "n3" if kept == "n1" else "n1"}
 
 
 def test_a_gang_of_several_nodes() -> None:
