@@ -141,6 +141,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
                     do.DeletePod(uids[0], "default", "a", "drained", fault=True, together="default/a"),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
+                    do.AskJob("default/train", "uid", "TerminateJob", "its time is over"),
                 ],
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")

@@ -67,7 +67,7 @@ def open_configuration(text: bytes | str, origin: str) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class QueueNode:
+class WrittenQueue:
     """A Queue among manifests: its name and its annotations, with their lines."""
 
     name: str
@@ -80,7 +80,7 @@ class LimitObjects:
 
     #: The text of each, with the line at which it begins.
     texts: tuple[tuple[str, int], ...]
-    queues: tuple[QueueNode, ...]
+    queues: tuple[WrittenQueue, ...]
     #: Whether there is no configuration with them.
     alone: bool
 
@@ -96,14 +96,14 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
         return LimitObjects((), (), alone=False)
     manifests = [manifest for root in roots for manifest in _manifests(root)]
     texts: list[tuple[str, int]] = []
-    queues: list[QueueNode] = []
+    queues: list[WrittenQueue] = []
     configured = False
     for manifest in manifests:
         meta = _entry(manifest, "metadata")
         name = _entry(meta, "name") if meta is not None else None
         named = str(name.value) if isinstance(name, yaml.ScalarNode) else ""
         if _kind(manifest) == "Queue" and meta is not None:
-            queues.append(QueueNode(named, _texts(_entry(meta, "annotations"))))
+            queues.append(WrittenQueue(named, _texts(_entry(meta, "annotations"))))
         elif _kind(manifest) == "ConfigMap" and named == LIMITS_CONFIG_MAP:
             data = _entry(manifest, "data")
             value = _entry(data, LIMITS_KEY) if data is not None else None
