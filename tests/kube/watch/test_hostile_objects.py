@@ -116,7 +116,7 @@ VALID: dict[str, list[Any]] = {
         )
     ],
     "move-plan": [config_map("ringwise-move-plan", move_plan_data(_PLAN))],
-    "limits": [config_map("ringwise-limits", {"limits.yaml": "namespaces: {a: {max-chips: 8}}"})],
+    "limits": [config_map("ringwise-limits", {"limits.yaml": '{"namespaces": {"a": {"max-chips": 8}}}'})],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
     "pods": [real_pod(1, 10), _BOUND],
