@@ -19,7 +19,7 @@ from tests.cluster.test_maintenance import OPERATOR, budget, rules_of_operator, 
 
 pytestmark = pytest.mark.cluster
 
-RECORD = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/ringwise-rescheduling"
+RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 
 
 def may_follow() -> list[Object]:
@@ -95,8 +95,16 @@ def is_sent(cluster: Cluster) -> bool:
 
 def is_recorded(cluster: Cluster, *, running: bool) -> bool:
     """Whether the scheduler's record has a plan that is carried out."""
-    data = cluster.api.get(RECORD).get("data", {})
-    return bool(json.loads(data.get("moves.json", "{}")).get("plans")) is running
+    return bool(recorded(cluster).get("plans")) is running
+
+
+def recorded(cluster: Cluster) -> Object:
+    """What the scheduler wrote of its plans; nothing before the first one."""
+    for one in cluster.api.items(RECORDS):
+        if one["metadata"]["name"] == "ringwise-rescheduling":
+            found: Object = json.loads(one.get("data", {}).get("moves.json", "{}"))
+            return found
+    return {}
 
 
 def test_M1_vcjobs_and_pods_of_a_deployment_move_and_a_gang_starts(cluster: Cluster, operator: Path) -> None:
@@ -282,8 +290,7 @@ def is_in_place(cluster: Cluster, name: str, before: Object) -> bool:
 
 def outcomes(cluster: Cluster) -> list[str]:
     """Of the plans that have ended, the first one first."""
-    data = cluster.api.get(RECORD).get("data", {})
-    return [one["outcome"] for one in json.loads(data.get("moves.json", "{}")).get("ended", ())]
+    return [one["outcome"] for one in recorded(cluster).get("ended", ())]
 
 
 def test_M1_auto_moves_only_who_is_marked_and_keeps_the_hourly_limit(cluster: Cluster) -> None:
