@@ -12,8 +12,9 @@ import pytest
 
 from ringwise.apps.live import LiveCluster
 from ringwise.kubeclient.client import Client
-from ringwise.kubeclient.config import direct
+from ringwise.kubeclient.config import Access, direct
 from ringwise.kubeclient.credentials import Credential
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.timeouts import TEST_TIMEOUT
 
@@ -191,3 +192,8 @@ def cluster_was_read(monkeypatch: pytest.MonkeyPatch, live: LiveCluster) -> None
     """Commands on a cluster find these objects, without a server."""
     monkeypatch.setattr("ringwise.cli.ask.queries.find_cluster", lambda options: direct("http://stand-in"))
     monkeypatch.setattr("ringwise.apps.sources.cluster.read_live", lambda access, progress: live)
+
+    async def no_budgets(access: Access) -> list[DisruptionBudget]:
+        return []
+
+    monkeypatch.setattr("ringwise.apps.sources.cluster._budgets", no_budgets)

@@ -19,7 +19,7 @@ from ringwise.apps.story import ToldStory
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.kube.write.disruption_budgets import read_budgets
-from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.manifests.bundle import Bundle
@@ -95,7 +95,7 @@ class ClusterSource(ObjectAnswers):
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         try:
             return asyncio.run(_budgets(self._access)), ()
-        except ApiError as error:
+        except (ApiError, UnreachableError) as error:
             # The API server keeps them all the same when pods are evicted.
             return (), [f"disruption budgets: {error}"]
 
