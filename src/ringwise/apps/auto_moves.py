@@ -93,9 +93,8 @@ def plans_for_heads(
     found: list[MovePlan] = []
     with planning(view, now, permit, disruption_budgets=budgets) as planner:
         heads: dict[str, Job] = {}
-        for job in planner.waiting():
-            if waits_for_room(job):
-                heads.setdefault(job.queue, job)
+        for job in planner.waiting(waits_for_room):
+            heads.setdefault(job.queue, job)
         first = now // (INTERVAL * _SECOND) % max(1, len(heads))
         for queue in (*sorted(heads)[first:], *sorted(heads)[:first]):
             plan = planner.find(heads[queue])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import field
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_names
 from ringwise.framework.policy import ChipPolicy
@@ -163,11 +165,13 @@ class Job:
     def seniority(self) -> tuple[object, ...]:
         """The end of its sort key: by age, then by name. Cached while the job waits."""
         if not self._seniority:
+            self.note_contents()
             self._seniority = (self.created, natural_key(f"{self.namespace}/{self.name}"), self.key)
         return self._seniority
 
     def drop_seniority(self) -> None:
         """Free the cached end of the sort key: the job is placed, and there are thousands of those."""
+        self.note_contents()
         self._seniority = ()
 
     @property
@@ -178,6 +182,7 @@ class Job:
         if len(self.pods) == 1:
             return list(self.pods.values())
         if self.ordered is None:
+            self.note_contents()
             self.ordered = [pod.uid for pod in sorted(self.pods.values(), key=pod_order)]
         return [self.pods[uid] for uid in self.ordered]
 
@@ -205,6 +210,7 @@ class Job:
         like any other.
         """
         if self.sources is None:
+            self.note_contents()
             marked = [pod for pod in self.pods.values() if BACKUP_SOURCE_POD in pod.annotations]
             self.sources = _sources(marked, self.pods) if marked else {}
         return self.sources
@@ -213,6 +219,7 @@ class Job:
     def rank_table(self) -> dict[str, int]:
         """The rank of every pod, by uid (see `ranks_of`)."""
         if self.ranks is None:
+            self.note_contents()
             size = max(min(self.min_available, MAX_PODS), self.ordered_chip_pods + self.ordered_other_pods)
             backups = self.backups
             members = [pod for pod in self.in_order if pod.uid not in backups] if backups else self.in_order
@@ -257,6 +264,7 @@ class Job:
     def asked(self) -> Amounts:
         """What all its pods request together."""
         if self.asked_total is None:
+            self.note_contents()
             total: Amounts = {}
             for pod in self.in_order:
                 add(total, amounts_of(pod.cls))
@@ -274,6 +282,7 @@ class Job:
 
     def changed(self) -> None:
         """Its pods or settings changed: what was computed about it is void."""
+        self.note_contents()
         self.validated = False
         self.policy = None
         self.asked_total = None
@@ -281,6 +290,66 @@ class Job:
         self.ranks = None
         self.sources = None
         self._seniority = ()
+
+    def note_contents(self) -> None:
+        """To be called before anything of it is set that a question may set: caches, and what is supposed."""
+        for notes in _open_notes:
+            notes.add(self)
+
+
+#: All that a job holds, as one tuple.
+_contents = attrgetter(*Job.__slots__)
+
+
+def _restore(job: Job, contents: tuple[Any, ...]) -> None:
+    for name, value in zip(Job.__slots__, contents, strict=True):
+        setattr(job, name, value)
+
+
+class _Notes:
+    """What jobs held before a question touched them: a copy of all jobs takes long where there are many."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before: dict[int, tuple[Job, tuple[Any, ...]]] = {}
+
+    def add(self, job: Job) -> None:
+        if id(job) not in self._before:
+            self._before[id(job)] = job, _contents(job)
+
+    def restore(self, jobs: Mapping[str, Job]) -> None:
+        for job, before in self._before.values():
+            # Jobs of other schedulers of this process are none of its business.
+            if jobs.get(job.key) is job:
+                _restore(job, before)
+
+
+#: Of the questions that are open.
+_open_notes: list[_Notes] = []
+
+
+@contextmanager
+def jobs_unchanged(jobs: Mapping[str, Job]) -> Iterator[None]:
+    """At the end every one of these jobs holds what it held before, the caches too."""
+    notes = _Notes()
+    _open_notes.append(notes)
+    try:
+        yield
+    finally:
+        _open_notes.remove(notes)
+        notes.restore(jobs)
+
+
+@contextmanager
+def job_unchanged(job: Job) -> Iterator[None]:
+    """The same for one job, which may be changed inside."""
+    job.note_contents()
+    before = _contents(job)
+    try:
+        yield
+    finally:
+        _restore(job, before)
 
 
 def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:

@@ -218,6 +218,7 @@ class Session:
 
     def fail_job(self, job: Job, error: Exception, action: str) -> None:
         """Record an exception that stops this job, and only this one."""
+        job.note_contents()
         if isinstance(error, TooCostly):
             job.reason = error.reason
             if error.retry_at is not None:
@@ -245,6 +246,8 @@ class Session:
 
     def job_valid(self, job: Job) -> Reason | None:
         self.on_progress()
+        # Its policy is set.
+        job.note_contents()
         reason = first_reason(self.registered(JOB_VALID), job)
         if reason is None and not job.validated and job.policy is None:
             return self._without_chip_plugin(job)

@@ -16,7 +16,7 @@ from ringwise.state.model import PodClass
 
 
 class ResourceUsage:
-    __slots__ = ("_amounts", "by_job", "by_queue", "capacity", "holdings", "kept", "pods_by_queue")
+    __slots__ = ("_amounts", "_notes", "by_job", "by_queue", "capacity", "holdings", "kept", "pods_by_queue")
 
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
@@ -29,6 +29,8 @@ class ResourceUsage:
         #: F6: what jobs lost that are being rescheduled; it is not in the tables above.
         self.kept = KeptShares()
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
+        #: Of each `unchanged` that is open: what jobs used before it was touched.
+        self._notes: list[dict[str, Amounts]] = []
 
     def amounts(self, pod_class: PodClass) -> Amounts:
         found = self._amounts.get(pod_class)
@@ -38,7 +40,7 @@ class ResourceUsage:
 
     def add_pod(self, job: str, queue: str, pod_class: PodClass, times: int = 1) -> None:
         asked = self.amounts(pod_class)
-        add(self.by_job.setdefault(job, {}), asked, times)
+        add(self.of_job(job), asked, times)
         add(self.by_queue.setdefault(queue, {}), asked, times)
         self.pods_by_queue[queue] = self.pods_by_queue.get(queue, 0) + times
         self.holdings.add(job, queue, pod_class.chips, times)
@@ -52,14 +54,19 @@ class ResourceUsage:
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """At the end everything is as it was, the order of the entries too."""
-        tables = (self.by_job, self.by_queue)
-        before = [{name: dict(amounts) for name, amounts in table.items()} for table in tables]
+        # Of thousands of jobs few are touched: what they use is copied then.
+        jobs, touched = dict(self.by_job), dict[str, Amounts]()
+        queues = {name: dict(amounts) for name, amounts in self.by_queue.items()}
         capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
         holdings = self.holdings.copy()
+        self._notes.append(touched)
         try:
             yield
         finally:
-            for table, entries in zip(tables, before, strict=True):
+            del self._notes[-1]
+            # One that used nothing before has no entry.
+            jobs.update((job, amounts) for job, amounts in touched.items() if job in jobs)
+            for table, entries in ((self.by_job, jobs), (self.by_queue, queues)):
                 table.clear()
                 table.update(entries)
             for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
@@ -67,6 +74,13 @@ class ResourceUsage:
                 counts.update(kept)
             self.holdings.restore(holdings)
             self.kept.touch_all()
+
+    def of_job(self, job: str) -> Amounts:
+        """What the job uses, to be changed."""
+        for touched in self._notes:
+            if job not in touched and job in self.by_job:
+                touched[job] = dict(self.by_job[job])
+        return self.by_job.setdefault(job, {})
 
     def used_by_job(self, job: str) -> Amounts:
         return self.by_job.get(job, {})

@@ -140,6 +140,9 @@ class NodeLabels:
     def combinations(self, keys: Iterable[str]) -> int:
         """How many groups of nodes these labels tell apart."""
         wanted = tuple(keys)
+        if len(wanted) == 1:
+            (key,) = wanted
+            return len(self._index(key)) + (self._keys.get(key, 0) < self.known.bit_count())
         return len({tuple(map(node.labels.get, wanted)) for node in self._nodes if node is not None})
 
     def values(self, key: str) -> Mapping[str, object]:

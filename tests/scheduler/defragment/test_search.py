@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+import ringwise.framework.job
+from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.search import NoPlan, PlanBudget, find_plan, find_plans
@@ -416,3 +418,29 @@ def test_equal_jobs_without_a_plan_are_looked_at_once(monkeypatch: pytest.Monkey
     assert not plans
     assert len(without) == 9
     assert len(tried) == 1
+
+
+def test_a_plan_copies_the_jobs_that_it_touches_however_many_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    copied: list[str] = []
+    contents = ringwise.framework.job._contents
+
+    def counted(job: Job) -> tuple[Any, ...]:
+        copied.append(job.key)
+        return contents(job)
+
+    monkeypatch.setattr(ringwise.framework.job, "_contents", counted)
+    counts = []
+    for others in (10, 200):
+        view = told(
+            *(node(f"n{number}") for number in range(others + 2)),
+            runs("a", "n0", 0),
+            runs("b", "n1", 0),
+            *(whole(f"full-{number}", f"n{number}") for number in range(2, others + 2)),
+            pod("waiting", 8),
+        )
+        copied.clear()
+        assert isinstance(find_plan(view, _job(view, "waiting"), NOW), MovePlan)
+        counts.append(len(copied))
+    assert counts[0] == counts[1] > 0

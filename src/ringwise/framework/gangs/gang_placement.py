@@ -148,6 +148,7 @@ def _place_as_planned(
     )
     if len(nodes) < len(planned) or filtered:
         return waits_for_planned_places(planned)
+    job.note_contents()
     previous, job.previous_nodes = job.previous_nodes, {}
     try:
         with set_aside(session, job, chips_besides(session, job, planned, everywhere=whole)):

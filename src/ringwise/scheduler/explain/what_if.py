@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
-from operator import attrgetter
-from typing import Any
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.gang_placement import node_filters, place_gang
-from ringwise.framework.job import Job
+from ringwise.framework.job import Job, job_unchanged, jobs_unchanged
 from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
 from ringwise.framework.session import Session
@@ -99,9 +97,12 @@ class WhatIf:
         """
         self._state.settle()
         kept = {resource: set(fleet.views) for resource, fleet in self._state.fleets.items()}
-        jobs = [(job, _contents(job)) for job in self._book.jobs.values()]
         try:
-            with self._usage.unchanged(), self._state.watching_labels(labels):
+            with (
+                jobs_unchanged(self._book.jobs),
+                self._usage.unchanged(),
+                self._state.watching_labels(labels),
+            ):
                 yield
         finally:
             fleets = self._state.fleets
@@ -110,9 +111,6 @@ class WhatIf:
                     fleets[resource].drop_views(kept[resource])
                 else:
                     del fleets[resource]
-            for job, before in jobs:
-                if _contents(job) != before:
-                    _restore(job, before)
 
     # -- verdicts ---------------------------------------------------------------------------
 
@@ -223,7 +221,7 @@ class WhatIf:
                     statement.evict(Eviction(job, records[uid].pod, "supposed to restart"))
                 before = {uid: job.pods[uid] for uid in chosen}
                 undone.callback(_set_pods, records, before)
-                undone.enter_context(_unchanged(job))
+                undone.enter_context(job_unchanged(job))
                 again = {uid: _made_again(pod) for uid, pod in before.items()}
                 job.pods = {**job.pods, **again}
                 job.changed()
@@ -243,7 +241,7 @@ class WhatIf:
                 mine = [one for one in allocations if one.job is job]
                 before = {one.pod.uid: job.pods[one.pod.uid] for one in mine}
                 undone.callback(_set_pods, records, before)
-                undone.enter_context(_unchanged(job))
+                undone.enter_context(job_unchanged(job))
                 bound = {
                     one.pod.uid: one.pod.with_chips(one.chips, one.annotations, one.pod.rank) for one in mine
                 }
@@ -274,7 +272,7 @@ class WhatIf:
         if not made:
             yield
             return
-        with _unchanged(job):
+        with job_unchanged(job):
             for pod in made:
                 pods[pod.uid] = PodRecord(pod)
             job.pods = {pod.uid: pod for pod in made}
@@ -288,7 +286,7 @@ class WhatIf:
     @contextmanager
     def without_pods(self, job: Job) -> Iterator[None]:
         """Inside, the job has ended. Its pods must have been released."""
-        with _unchanged(job):
+        with job_unchanged(job):
             job.pods = {}
             job.prospective = ()
             job.changed()
@@ -299,7 +297,7 @@ class WhatIf:
         """Inside, the job is different. Pods that have a node keep what they have."""
         placements = self._state.pods
         before = dict(job.pods)
-        with _unchanged(job):
+        with job_unchanged(job):
             job.changed()
             job.labels = _edited(job.labels, change.labels)
             job.annotations = _edited(job.annotations, change.annotations)
@@ -425,7 +423,7 @@ class WhatIf:
             count = (placement.chips & held).bit_count()
             if count and placement.pod.cls.resource == resource:
                 owner = self._book.job_of(uid) or NO_JOB
-                changes.append((usage.by_job.setdefault(owner.key, {}), -count))
+                changes.append((usage.of_job(owner.key), -count))
                 changes.append((usage.by_queue.setdefault(owner.queue, {}), -count))
         for amounts, change in changes:
             add(amounts, {resource: change})
@@ -496,21 +494,3 @@ def _edited(texts: Mapping[str, str], edits: Mapping[str, str | None] | None) ->
         return texts
     merged: dict[str, str | None] = {**texts, **edits}
     return {key: value for key, value in merged.items() if value is not None}
-
-
-@contextmanager
-def _unchanged(job: Job) -> Iterator[None]:
-    before = _contents(job)
-    try:
-        yield
-    finally:
-        _restore(job, before)
-
-
-#: All that a job holds, as one tuple.
-_contents = attrgetter(*Job.__slots__)
-
-
-def _restore(job: Job, contents: tuple[Any, ...]) -> None:
-    for name, value in zip(Job.__slots__, contents, strict=True):
-        setattr(job, name, value)
