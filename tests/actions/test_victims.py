@@ -14,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.durations import time_text
+from ringwise.framework import budget
 from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.framework.reasons import TOO_COSTLY
+from ringwise.framework.statement import Eviction, Statement
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, Evict, EvictionCause, Publish, RecordJobEvent
 from ringwise.scheduler.cache.preemptions import MAX_DOCUMENT, MAX_JOBS
@@ -363,3 +366,48 @@ def test_an_eviction_that_failed_is_not_remembered() -> None:
     rig.step()
     assert rig.machine.view.preemptions == {}
     assert rig.machine.view.jobs["default/v"].preempted is None
+
+
+# -- what a search costs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("pods", [1, 3])
+def test_how_many_evictions_are_tried_depends_on_the_job_and_not_on_the_size_of_the_cluster(
+    pods: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    evict = Statement.evict
+
+    def counting(statement: Statement, eviction: Eviction) -> None:
+        tried.append(eviction.pod.name)
+        evict(statement, eviction)
+
+    monkeypatch.setattr(Statement, "evict", counting)
+    counts = []
+    for nodes in (10, 40):
+        rig = rig_of(nodes)
+        fill(rig, *((f"job{number}", 0) for number in range(nodes)))
+        tried.clear()
+        rig.submit("boss", pods=pods, chips=8, priority="high")
+        rig.step(60)
+        assert len(rig.evictions()) == pods
+        counts.append(len(tried))
+    assert counts[0] == counts[1]
+
+
+def test_a_search_for_victims_takes_steps_and_one_that_takes_too_many_is_set_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def boss_of(nodes: int) -> Rig:
+        rig = rig_of(nodes)
+        fill(rig, *((f"job{number}", 0) for number in range(nodes)))
+        rig.submit("boss", chips=8, priority="high")
+        rig.step(60)
+        return rig
+
+    monkeypatch.setattr(budget, "JOB_STEPS", 100)
+    monkeypatch.setattr(budget, "POD_STEPS", 0)
+    assert len(boss_of(10).evictions()) == 1
+    rig = boss_of(60)
+    assert rig.evictions() == []
+    assert rig.reason("boss") == TOO_COSTLY.code

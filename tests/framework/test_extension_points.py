@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from ringwise.framework.extension_points import (
     VICTIM_QUEUE_ORDER,
     ExtensionPoint,
     Vote,
+    agreed_victims,
 )
 from ringwise.framework.registry import PluginBuilder
 from ringwise.framework.session import Session
@@ -247,3 +249,16 @@ def test_a_plugin_that_fails_to_open_is_named_and_the_others_go_on() -> None:
     session = lab.session("broken", "gang", plugins={"broken": Broken}, incidents=True)
     assert [incident.where for incident in session.incidents] == ["plugin broken"]
     assert session.job_valid(lab["job"]) is not None
+
+
+def test_the_answer_of_a_plugin_about_victims_is_read_once_however_many_it_names() -> None:
+    reads: list[int] = []
+
+    class Answer(list[str]):
+        def __iter__(self) -> Iterator[str]:
+            reads.append(len(self))
+            return super().__iter__()
+
+    names = [f"pod-{number}" for number in range(50)]
+    assert agreed_victims([[Answer(names), Answer(names[10:]), Answer(names[:20])]]) == names[10:20]
+    assert len(reads) == 3

@@ -320,7 +320,11 @@ def agreed_victims(tiers: Iterable[Iterable[list[str] | None]]) -> list[str]:
         for answer in tier:
             if answer is None:
                 continue
-            agreed = list(answer) if agreed is None else [uid for uid in agreed if uid in set(answer)]
+            if agreed is None:
+                agreed = list(answer)
+            else:
+                named = set(answer)
+                agreed = [uid for uid in agreed if uid in named]
             if not agreed:
                 break
         if agreed:

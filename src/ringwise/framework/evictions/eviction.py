@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import heapify, heappop, heappush
+from itertools import islice
 from typing import Any
 
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
@@ -37,6 +39,8 @@ MAX_NAMED = 5
 MAX_SPARED_SINGLY = 32
 #: A job is tried again when a pod that it may evict is protected no more, and then no sooner than this.
 AGAIN_AFTER_SECONDS = 10
+#: To try what is free without a pod, and to put it back, costs as much as to look at so many nodes.
+STEPS_TO_EVICT = 10
 #: Added to the time a pod may take to end, before what is reserved is given up.
 MARGIN_SECONDS = 60
 
@@ -229,6 +233,8 @@ class VictimSearch:
         self._candidates, self._queue_place = _in_victim_order(session, job, candidates)
         #: The position of each candidate in the victim order.
         self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
+        #: By key of a job: how many pods it can spare.
+        self._spares: dict[str, int] = {}
         missing = missing_pods(session, job)
         self._beyond_gang = missing == 0
         pods = pending_pods(session, job) if job.pods else list(job.in_order)
@@ -251,7 +257,14 @@ class VictimSearch:
         statement = session.statement()
         try:
             self._release_leaving(statement.evict)
-            for owner, pod in allowed:
+            # Mostly few are enough: it is asked again whenever twice as many are gone.
+            asked_after = 1
+            for count, (owner, pod) in enumerate(allowed):
+                if count == asked_after:
+                    if session.job_enqueueable(self._job)[0]:
+                        return True
+                    asked_after *= 2
+                session.budget.spend(STEPS_TO_EVICT)
                 statement.evict(Eviction(owner, pod, "", self._job))
             return session.job_enqueueable(self._job)[0]
         finally:
@@ -302,6 +315,7 @@ class VictimSearch:
     # -- candidates ---------------------------------------------------------------------
 
     def _allowed(self, members: Sequence[JobPod]) -> list[JobPod]:
+        self._session.budget.spend(len(members))
         with as_if_placed(self._session, self._job, self._pods[:-1]):
             uids = self._allowed_victims(self._job, self._pods[-1], [pod.uid for _, pod in members])
         named = set(uids)
@@ -309,6 +323,12 @@ class VictimSearch:
 
     def _spare(self, job: Job) -> int:
         """How many pods the job can lose and still have its minimum."""
+        found = self._spares.get(job.key)
+        if found is None:
+            found = self._spares[job.key] = self._count_spare(job)
+        return found
+
+    def _count_spare(self, job: Job) -> int:
         done = sum(1 for pod in job.pods.values() if pod.phase == "Succeeded")
         members = sum(uid not in job.backups for uid in self._running(job))
         return members + done - job.min_available
@@ -350,6 +370,7 @@ class VictimSearch:
         for job in session.jobs.values():
             for uid, pod in job.pods.items():
                 if (pod.deleting or uid in going) and session.state.pods[uid].node >= 0:
+                    session.budget.spend(STEPS_TO_EVICT)
                     evict(Eviction(job, pod, "", self._job))
 
     # -- trying ---------------------------------------------------------------------------
@@ -361,6 +382,7 @@ class VictimSearch:
         statement = session.statement()
         try:
             for group in groups:
+                session.budget.spend(STEPS_TO_EVICT * len(group))
                 for owner, pod in group:
                     statement.evict(Eviction(owner, pod, "", self._job))
             reason = place_gang(session, self._job, statement, beyond_gang=self._beyond_gang)
@@ -386,16 +408,8 @@ class VictimSearch:
 
     def _one_pod(self, whole: bool) -> EvictionPlan | None:
         """The node whose victims are cheapest; on a tie the earlier in victim order, then natural order."""
-        session = self._session
-        selection = session.node_selection(self._job, self._pods[0])
-        offers = []
-        for node, groups in self._groups_by_node(whole).items():
-            needed = self._enough_chips(selection, node, groups)
-            if needed is not None:
-                offers.append((self._price(needed or groups), session.state.rank_of(node), needed, groups))
-        offers.sort(key=lambda offer: (offer[0], offer[1]))
         best: tuple[Any, EvictionPlan] | None = None
-        for lowest, rank, needed, groups in offers[:MAX_NODES_TRIED]:
+        for lowest, rank, needed, groups in islice(self._offers(whole), MAX_NODES_TRIED):
             if best is not None and best[0] <= (lowest, rank):
                 break
             plan = self._on_node(needed, groups)
@@ -405,12 +419,62 @@ class VictimSearch:
                     best = (price, plan)
         return None if best is None else best[1]
 
-    def _price(self, groups: Iterable[VictimGroup]) -> tuple[Any, ...]:
+    def _offers(
+        self, whole: bool
+    ) -> Iterator[tuple[tuple[Any, ...], int, list[VictimGroup], list[VictimGroup]]]:
+        """Nodes whose chips suffice without their victims: the price, the place in natural order, and whom.
+
+        The lowest price first. Who is needed on a node is found only when no other can be cheaper: more
+        victims never cost less, so that the cheapest group of a node is the least that it can cost.
+        """
+        session = self._session
+        rank_of = session.state.rank_of
+        selection = session.node_selection(self._job, self._pods[0])
+        by_node = self._groups_by_node(whole)
+        session.budget.spend(len(by_node))
+        alone: dict[int, tuple[Any, ...]] = {}
+        heap: list[tuple[tuple[Any, ...], int, bool, int]] = []
+        for node, groups in by_node.items():
+            lowest: tuple[Any, ...] | None = None
+            for group in groups:
+                price = alone.get(id(group))
+                if price is None:
+                    price = alone[id(group)] = self._price((group,))
+                if lowest is None or price < lowest:
+                    lowest = price
+            if lowest is not None:
+                heap.append((lowest, rank_of(node), False, node))
+        heapify(heap)
+        found: dict[int, list[VictimGroup]] = {}
+        while heap:
+            lowest, rank, is_price, node = heappop(heap)
+            groups = by_node[node]
+            if is_price:
+                yield lowest, rank, found[node], groups
+                continue
+            session.budget.spend(len(groups))
+            needed = self._enough_chips(selection, node, groups)
+            if needed is not None:
+                found[node] = needed
+                heappush(heap, (self._price(needed or groups), rank, True, node))
+
+    def _price(self, groups: Sequence[VictimGroup]) -> tuple[Any, ...]:
         """What it costs to evict these, the smallest first.
 
         Their highest priority; the last of their queues; of each priority, the highest first, whether a job
         was evicted lately and the work that is lost; how many; and the last of them in victim order.
         """
+        if len(groups) == 1 and len(groups[0]) == 1:
+            job, pod = groups[0][0]
+            priority = job.priority
+            again, seconds = self._work.was_preempted_lately(job), self._work.of(job, pod)
+            return (
+                priority,
+                self._queue_place[job.queue],
+                ((priority, again, seconds),),
+                1,
+                self._position[pod.uid],
+            )
         members = [member for group in groups for member in group]
         lost: dict[int, tuple[bool, int]] = {}
         for job, pod in members:
@@ -435,7 +499,8 @@ class VictimSearch:
             return {
                 node: groups
                 for node, members in on_node.items()
-                if (groups := self._groups(self._allowed(members), False))
+                if any(self._spare(job) > 0 for job, _ in members)
+                and (groups := self._groups(self._allowed(members), False))
             }
         found: dict[int, list[VictimGroup]] = {}
         for group in self._groups(self._allowed(self._candidates), True):
@@ -490,27 +555,29 @@ class VictimSearch:
     # -- a gang: the cheapest pods of the cluster ----------------------------------------------
 
     def _gang(self, whole: bool) -> EvictionPlan | None:
-        groups = self._groups(self._allowed(self._candidates), whole)
-        found = self._try(groups) if groups else None
-        if found is None:
+        enough = self._fewest_of_the_cheapest(self._groups(self._allowed(self._candidates), whole))
+        if enough is None:
             return None
-        groups, found = self._fewest_of_the_cheapest(groups, found)
+        groups, found = enough
         groups, found = self._holding_what_is_needed(groups, found)
         if len(groups) <= MAX_SPARED_SINGLY:
             return self._reduce(groups, found)
         return EvictionPlan(tuple(member for group in groups for member in group), found)
 
     def _fewest_of_the_cheapest(
-        self, groups: list[VictimGroup], found: tuple[Allocation, ...]
-    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
-        """As few of the cheapest as are enough: the number is doubled, then bisected."""
-        low, high, step = 0, len(groups), 1
-        while step < high:
-            again = self._try(groups[:step])
-            if again is not None:
-                high, found = step, again
-                break
-            low, step = step, step * 2
+        self, groups: list[VictimGroup]
+    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]] | None:
+        """As few of the cheapest as are enough: the number is doubled, then bisected; None: all are not.
+
+        All of them, which may be thousands, are tried only where half of them are not enough.
+        """
+        low, high = 0, min(1, len(groups))
+        found = self._try(groups[:high]) if groups else None
+        while found is None:
+            if high == len(groups):
+                return None
+            low, high = high, min(2 * high, len(groups))
+            found = self._try(groups[:high])
         while high - low > 1:
             middle = (low + high) // 2
             again = self._try(groups[:middle])
