@@ -170,6 +170,39 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
     ]
 
 
+class _OrderKeys:
+    """The keys by which jobs and pods are served, of each computed once while no more pods are placed.
+
+    Every search for victims asks for those of all candidates, and between two searches nothing changes them.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._bound = 0
+        self._jobs: dict[str, tuple[Any, ...]] = {}
+        self._pods: dict[str, tuple[Any, ...]] = {}
+
+    def refresh(self) -> None:
+        bound = len(self._session.bound)
+        if bound != self._bound:
+            self._bound = bound
+            self._jobs.clear()
+            self._pods.clear()
+
+    def of_job(self, job: Job) -> tuple[Any, ...]:
+        found = self._jobs.get(job.key)
+        if found is None:
+            found = self._jobs[job.key] = self._session.job_key(job)
+        return found
+
+    def of_member(self, member: JobPod) -> tuple[Any, ...]:
+        pod = member[1]
+        found = self._pods.get(pod.uid)
+        if found is None:
+            found = self._pods[pod.uid] = self._session.pod_key(pod), pod_order(pod)
+        return found
+
+
 def _in_victim_order(
     session: Session, evictor: Job, members: Iterable[JobPod]
 ) -> tuple[list[JobPod], dict[str, int]]:
@@ -189,22 +222,22 @@ def _in_victim_order(
     taker = session.queues.get(evictor.queue)
     if taker is not None:
         known.sort(key=lambda queue: session.victim_queue_key(taker, queue))
-    work = session.shared(LostWork)
+    work, keys = session.shared(LostWork), session.shared(_OrderKeys)
+    keys.refresh()
     for queue in known:
-        last_first = sorted(jobs[queue.name].values(), key=session.job_key, reverse=True)
+        last_first = sorted(jobs[queue.name].values(), key=keys.of_job, reverse=True)
         last_first.sort(
             key=lambda job: (
                 job.priority,
                 work.was_preempted_lately(job),
-                sum(work.of(job, pod) for _, pod in pods[job.key]),
+                sum([work.of(job, pod) for _, pod in pods[job.key]]),
             )
         )
         for job in last_first:
-            ordered += sorted(
-                pods[job.key],
-                key=lambda member: (session.pod_key(member[1]), pod_order(member[1])),
-                reverse=True,
-            )
+            its_pods = pods[job.key]
+            if len(its_pods) > 1:
+                its_pods.sort(key=keys.of_member, reverse=True)
+            ordered += its_pods
     return ordered, {queue.name: place for place, queue in enumerate(known)}
 
 
@@ -233,8 +266,8 @@ class VictimSearch:
         self._candidates, self._queue_place = _in_victim_order(session, job, candidates)
         #: The position of each candidate in the victim order.
         self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
-        #: By key of a job: how many pods it can spare.
-        self._spares: dict[str, int] = {}
+        #: By key of a job: how many of its pods run, and how many it can spare.
+        self._counted: dict[str, tuple[int, int]] = {}
         missing = missing_pods(session, job)
         self._beyond_gang = missing == 0
         pods = pending_pods(session, job) if job.pods else list(job.in_order)
@@ -323,23 +356,25 @@ class VictimSearch:
 
     def _spare(self, job: Job) -> int:
         """How many pods the job can lose and still have its minimum."""
-        found = self._spares.get(job.key)
+        return self._counts(job)[1]
+
+    def _running(self, job: Job) -> int:
+        return self._counts(job)[0]
+
+    def _counts(self, job: Job) -> tuple[int, int]:
+        """How many pods of the job run, and how many it can spare."""
+        found = self._counted.get(job.key)
         if found is None:
-            found = self._spares[job.key] = self._count_spare(job)
+            placements = self._session.state.pods
+            running = members = done = 0
+            for uid, pod in job.pods.items():
+                if pod.phase == "Succeeded":
+                    done += 1
+                if placements[uid].node >= 0 and pod.live and not pod.deleting:
+                    running += 1
+                    members += uid not in job.backups
+            found = self._counted[job.key] = running, members + done - job.min_available
         return found
-
-    def _count_spare(self, job: Job) -> int:
-        done = sum(1 for pod in job.pods.values() if pod.phase == "Succeeded")
-        members = sum(uid not in job.backups for uid in self._running(job))
-        return members + done - job.min_available
-
-    def _running(self, job: Job) -> list[str]:
-        placements = self._session.state.pods
-        return [
-            uid
-            for uid, pod in job.pods.items()
-            if placements[uid].node >= 0 and pod.live and not pod.deleting
-        ]
 
     def _groups(self, allowed: Sequence[JobPod], whole: bool) -> list[VictimGroup]:
         """No gang is cut below its minimum: only the pods a job can spare are evicted, or all of them."""
@@ -349,10 +384,12 @@ class VictimSearch:
         groups: list[VictimGroup] = []
         for members in by_job.values():
             job = members[0][0]
-            if whole and len(members) == len(self._running(job)):
+            if whole and len(members) == self._running(job):
                 groups.append(tuple(members))
             else:
-                groups += [(member,) for member in members[: max(0, self._spare(job))]]
+                spare = self._spare(job)
+                if spare > 0:
+                    groups += [(member,) for member in members[:spare]]
         # A pod that a job can spare loses less than the whole of another job does.
         groups.sort(key=self._place_of_group)
         return groups
