@@ -51,8 +51,9 @@ class HoldEnded:
     sure: int
     #: The end that the pod itself says; 0: none.
     told: int = 0
-    #: Why its work since then is lost (`EvictionCause`); empty: it is not.
+    #: Why its work is lost (`EvictionCause`); empty: it is not.
     cause: str = ""
+    #: From when on it is; of a pod that failed, from when on it would be if hardware was why. 0: all of it.
     lost_since: int = 0
     #: It failed by itself.
     failed: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -313,6 +314,15 @@ def test_a_failure_for_which_hardware_is_to_blame_is_no_failure_but_a_loss() -> 
     kept.tell(FailureExcused(who))
     kept.write()
     assert kept.total().lost == {"fault": 800}
+
+
+def test_what_a_job_saved_before_hardware_failed_is_not_lost() -> None:
+    kept = Kept()
+    who = job(1)
+    end = replace(ended(who, kept.now + 100, failed=True), lost_since=(kept.now + 75) * SECOND)
+    kept.tell(held(who, kept.now), end, FailureExcused(who))
+    kept.write()
+    assert kept.total().lost == {"fault": 200}
 
 
 def test_a_document_that_could_not_be_written_is_written_the_next_time() -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from ringwise.apps.extensions import new_scheduler
+from ringwise.durations import time_text
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import AccountCommand, AccountedJob, HoldEnded, PodHeld, WaitEnded
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
-from ringwise.state.model import Node, Pod, PodClass, PodGroup
+from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.wellknown import ASCEND910
-from tests.scheduler.rig import configuration
+from tests.scheduler.rig import configuration, gangs_may_end
 
 SECOND = 1_000_000_000
 NODE = Node("node-1", chips_allocatable={ASCEND910: 8}, cpu_milli=192_000, memory=1 << 40, max_pods=110)
@@ -132,3 +135,60 @@ def test_the_user_is_that_of_the_pod_whoever_has_the_job() -> None:
     held, *_ = told(scheduler.handle(batch, 1000 * SECOND))
     assert isinstance(held, PodHeld)
     assert (held.job.user, held.job.verified) == ("eve", True)
+
+
+@pytest.mark.parametrize(
+    ("believes", "claimed", "lost_since"),
+    [("true", 600, 600), ("false", 600, 120), ("true", 5_000, 120), ("true", 10, 120)],
+)
+def test_lost_work_counts_from_the_checkpoint_that_the_queue_believes(
+    believes: str, claimed: int, lost_since: int
+) -> None:
+    claim = {"ringwise.io/checkpoint-time": time_text(claimed * SECOND)}
+    queue = Queue("default", annotations={"ringwise.io/believe-checkpoints": believes})
+    high = PodGroup("team", "boss", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
+    scheduler = new_scheduler(configuration(tiers=gangs_may_end()))
+    batch: list[ev.Event] = [
+        ev.QueueSeen(queue),
+        ev.PriorityClassSeen(PriorityClass("high", 1000)),
+        ev.NodeSeen(NODE),
+        ev.PodGroupSeen(replace(GROUP, annotations=claim)),
+        ev.PodSeen(replace(BOUND, preemptable=True)),
+        ev.PodGroupSeen(replace(high, priority_class="high")),
+        ev.PodSeen(
+            replace(
+                BOUND,
+                uid="boss-uid",
+                name="boss-0",
+                group="boss",
+                node=None,
+                phase="Pending",
+                priority=1000,
+                holds=(),
+                annotations={},
+                bound=0,
+            )
+        ),
+        ev.AccountsRead(),
+    ]
+    found = told(scheduler.handle(batch, 1000 * SECOND))
+    found += told(scheduler.handle([], 1001 * SECOND))
+    (evicted,) = [one for one in found if isinstance(one, PodHeld) and one.cause]
+    assert (evicted.cause, evicted.lost_since) == ("preempt", lost_since * SECOND)
+
+
+def test_a_failure_tells_the_checkpoint_for_the_case_that_hardware_was_why() -> None:
+    scheduler = new_scheduler()
+    claim = {"ringwise.io/checkpoint-time": time_text(400 * SECOND)}
+    batch: list[ev.Event] = [
+        ev.QueueSeen(Queue("default", annotations={"ringwise.io/believe-checkpoints": "true"})),
+        ev.NodeSeen(NODE),
+        ev.PodGroupSeen(replace(GROUP, annotations=claim)),
+        ev.PodSeen(BOUND),
+        ev.AccountsRead(),
+    ]
+    scheduler.handle(batch, 1000 * SECOND)
+    failed = replace(BOUND, phase="Failed", ended=500 * SECOND)
+    (end,) = told(scheduler.handle([ev.PodSeen(failed)], 1001 * SECOND))
+    times = (500 * SECOND, 500 * SECOND, 500 * SECOND)
+    assert end == HoldEnded("pod-uid", *times, lost_since=400 * SECOND, failed=True)

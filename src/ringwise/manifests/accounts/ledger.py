@@ -317,7 +317,7 @@ class AccountLedger:
             if not job.failed:
                 line.failures += 1
             failed = job.failed.setdefault((held.queue, held.board), AccountLine(held.queue, held.board))
-            failed.held += held.chips * (until - since)
+            failed.held += held.chips * max(until - (command.lost_since // _SECOND or since), 0)
         job.ended[command.pod] = max(command.told // _SECOND, until)
 
     def _wait_ended(self, command: WaitEnded) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ringwise.framework.evictions.lost_work import believed_checkpoint
 from ringwise.framework.job import Job
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.users import user_of, user_of_pod
@@ -154,12 +155,19 @@ class Accounting(Component):
         if self._active:
             self._excused[_uid(event.job)] = None
 
-    def _evicting(self, commands: Iterable[Command]) -> None:
+    def _evicting(self, commands: Iterable[Command], now: int) -> None:
         for command in commands:
             if isinstance(command, (Evict, DeletePod)) and command.cause in LOSSES:
                 held = self._open.get(command.uid)
                 if held is not None and held.cause != command.cause:
-                    self._tell_held(replace(held, cause=str(command.cause), lost_since=held.since))
+                    since = self._checkpoint(held, now) or held.since
+                    self._tell_held(replace(held, cause=str(command.cause), lost_since=since))
+
+    def _checkpoint(self, held: PodHeld, now: int) -> int:
+        """When the job saved its work, if its queue believes what it says; else 0."""
+        job = self._book.job_of(held.pod)
+        queue = self._book.queues.get(held.queue)
+        return 0 if job is None else believed_checkpoint(job, queue, held.since, now) or 0
 
     # -- what is told --------------------------------------------------------------------------------
 
@@ -175,7 +183,7 @@ class Accounting(Component):
             for uid in self._pods:
                 self._look(uid, now)
             self._pods.clear()
-        self._evicting(commands)
+        self._evicting(commands, now)
         for key, first in self._started.values():
             self._start(key, first)
         self._started.clear()
@@ -288,7 +296,7 @@ class Accounting(Component):
                 surely,
                 pod.ended if pod is not None else 0,
                 held.cause if lost else "",
-                held.lost_since if lost else 0,
+                held.lost_since if lost else self._checkpoint(held, allowed) if failed else 0,
                 failed,
                 clamped=until < held.since or until > now + _AHEAD,
             )
