@@ -72,7 +72,7 @@ def test_jobs_with_idle_chips_are_printed(capsys: pytest.CaptureFixture[str]) ->
     made.tell([reported("n1", *((chip, 1.0, HOUR) for chip in range(8)))])
     draw_idle(Console(width=100), idle_document(made.scheduler.view, NOW))
     assert [line.split() for line in capsys.readouterr().out.splitlines()[:3:2]] == [
-        ["JOB", "USER", "QUEUE", "CHIPS", "IDLE", "USE"],
+        ["job", "user", "queue", "chips", "idle", "use"],
         ["default/runs", "-", "default", "16", "8", "1.0", "%"],
     ]
 

@@ -38,18 +38,17 @@ def draw_report(console: Console, document: ReportDocument) -> None:
 
 def _table(document: ReportDocument) -> Table:
     by = document["by"]
-    names = {"job": "JOB", "user": "USER"}
-    columns = [Column(names.get(by, by.upper()))]
+    columns = [Column(by)]
     if by == "job":
-        columns.append(Column("USER", moves=True))
+        columns.append(Column("user", moves=True))
     columns += [
-        Column("HELD", right=True),
-        Column("LOST", right=True),
-        Column("WAITED", right=True),
-        Column("STARTS", right=True),
-        Column("FAILED", right=True),
+        Column("held", right=True),
+        Column("lost", right=True),
+        Column("waited", right=True),
+        Column("starts", right=True),
+        Column("failed", right=True),
     ]
-    table = Table(columns, gap=2)
+    table = Table(columns)
     for row in document["rows"]:
         user = [_user(row)] if by == "job" else []
         table.add(_name(row, by), *user, *_cells(row))
@@ -114,9 +113,9 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
     """Jobs with idle chips; of the others their number, and why nothing is known of some."""
     idle = [row for row in document["jobs"] if row["idle_chips"]]
     if idle:
-        columns = [Column("JOB"), Column("USER", moves=True), Column("QUEUE", moves=True)]
-        columns += [Column(title, right=True) for title in ("CHIPS", "IDLE", "USE")]
-        table = Table(columns, gap=2)
+        columns = [Column("job"), Column("user", moves=True), Column("queue", moves=True)]
+        columns += [Column(title, right=True) for title in ("chips", "idle", "use")]
+        table = Table(columns)
         for row in idle:
             who = row["user"] if row["verified"] or not row["user"] else f"{row['user']} (unverified)"
             use = _NONE if row["percent"] is None else f"{row['percent']:.1f} %"
