@@ -50,7 +50,10 @@ QUESTIONS = (
     "topology show",
     "fault list",
     "drain node-1 --plan",
+    "report --idle",
 )
+#: Those that files cannot answer.
+NOT_OF_FILES = ("drain", "report")
 
 
 def command_at(root: click.Command, path: str) -> click.Command:
@@ -93,7 +96,7 @@ def test_every_command_on_a_cluster_takes_what_kubectl_takes() -> None:
         # What only a lab has, or only a cluster and its own namespace, is left as it is; so is what is about
         # all namespaces together.
         only = ("install", "uninstall", "run", "web", "submit", "delete", "fault inject", "fault clear")
-        whole = ("support-bundle",)
+        whole = ("support-bundle", "report")
         if "--kubeconfig" in known and not path.removeprefix("ringwise ").startswith((*only, *whole)):
             lacking[path] = wanted - known
     assert len(lacking) >= 14
@@ -158,7 +161,7 @@ def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) ->
             for question in QUESTIONS:
                 found = {}
                 for source in (f"-f {file}", f"--lab {lab}", f"--kubeconfig {config}"):
-                    if question.startswith("drain") and source.startswith("-f"):
+                    if question.startswith(NOT_OF_FILES) and source.startswith("-f"):
                         continue
                     ran = CliRunner().invoke(cli, shlex.split(f"{question} {source} -o json"))
                     assert ran.exit_code == 0, (question, source, ran.output)
