@@ -83,6 +83,12 @@ class Metrics(MetricSet):
             "queue",
             "cause",
         )
+        self._evicted = counter(
+            "ringwise_evicted_pods",
+            "Pods with chips that the scheduler ended, by cause: fault, preempt, reclaim, move, drain, ...",
+            "queue",
+            "cause",
+        )
         self._waited = counter(
             "ringwise_waited_seconds", "Seconds that jobs waited before they started", "queue"
         )
@@ -164,12 +170,21 @@ class Metrics(MetricSet):
         self._unusable.set(chips, resource)
 
     def accounts(
-        self, queue: str, held: float, lost: Mapping[str, float], waited: float, starts: int, failures: int
+        self,
+        queue: str,
+        held: float,
+        lost: Mapping[str, float],
+        evicted: Mapping[str, int],
+        waited: float,
+        starts: int,
+        failures: int,
     ) -> None:
         """So much more of each, in seconds and chip-seconds."""
         self._held.inc(queue, by=held)
         for cause, work in lost.items():
             self._lost.inc(queue, cause, by=work)
+        for cause, pods in evicted.items():
+            self._evicted.inc(queue, cause, by=pods)
         self._waited.inc(queue, by=waited)
         self._starts.inc(queue, by=starts)
         self._failures.inc(queue, by=failures)

@@ -8,10 +8,13 @@ import pytest
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.durations import time_text
+from ringwise.kube.run.core_thread import SchedulerAdapter
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import AccountCommand, AccountedJob, HoldEnded, PodHeld, WaitEnded
 from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
+from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.wellknown import ASCEND910
 from tests.scheduler.rig import configuration, gangs_may_end
@@ -137,6 +140,27 @@ def test_the_user_is_that_of_the_pod_whoever_has_the_job() -> None:
     assert (held.job.user, held.job.verified) == ("eve", True)
 
 
+def preempting(claimed: int, believes: str) -> tuple[Scheduler, list[AccountCommand]]:
+    """The pod was told to go at second 1000, or one later, for a job of a higher priority."""
+    claim = {"ringwise.io/checkpoint-time": time_text(claimed * SECOND)}
+    queue = Queue("default", annotations={"ringwise.io/believe-checkpoints": believes})
+    boss = PodGroup("team", "boss", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
+    scheduler = new_scheduler(configuration(tiers=gangs_may_end()))
+    waiting = replace(BOUND, uid="boss-uid", name="boss-0", group="boss", node=None, phase="Pending", bound=0)
+    batch: list[ev.Event] = [
+        ev.QueueSeen(queue),
+        ev.PriorityClassSeen(PriorityClass("high", 1000)),
+        ev.NodeSeen(NODE),
+        ev.PodGroupSeen(replace(GROUP, annotations=claim)),
+        ev.PodSeen(replace(BOUND, preemptable=True)),
+        ev.PodGroupSeen(replace(boss, priority_class="high")),
+        ev.PodSeen(replace(waiting, priority=1000, holds=(), annotations={})),
+        ev.AccountsRead(),
+    ]
+    found = told(scheduler.handle(batch, 1000 * SECOND))
+    return scheduler, found + told(scheduler.handle([], 1001 * SECOND))
+
+
 @pytest.mark.parametrize(
     ("believes", "claimed", "lost_since"),
     [("true", 600, 600), ("false", 600, 120), ("true", 5_000, 120), ("true", 10, 120)],
@@ -144,37 +168,29 @@ def test_the_user_is_that_of_the_pod_whoever_has_the_job() -> None:
 def test_lost_work_counts_from_the_checkpoint_that_the_queue_believes(
     believes: str, claimed: int, lost_since: int
 ) -> None:
-    claim = {"ringwise.io/checkpoint-time": time_text(claimed * SECOND)}
-    queue = Queue("default", annotations={"ringwise.io/believe-checkpoints": believes})
-    high = PodGroup("team", "boss", uid="boss", phase="Inqueue", created=900 * SECOND, queue="default")
-    scheduler = new_scheduler(configuration(tiers=gangs_may_end()))
-    batch: list[ev.Event] = [
-        ev.QueueSeen(queue),
-        ev.PriorityClassSeen(PriorityClass("high", 1000)),
-        ev.NodeSeen(NODE),
-        ev.PodGroupSeen(replace(GROUP, annotations=claim)),
-        ev.PodSeen(replace(BOUND, preemptable=True)),
-        ev.PodGroupSeen(replace(high, priority_class="high")),
-        ev.PodSeen(
-            replace(
-                BOUND,
-                uid="boss-uid",
-                name="boss-0",
-                group="boss",
-                node=None,
-                phase="Pending",
-                priority=1000,
-                holds=(),
-                annotations={},
-                bound=0,
-            )
-        ),
-        ev.AccountsRead(),
-    ]
-    found = told(scheduler.handle(batch, 1000 * SECOND))
-    found += told(scheduler.handle([], 1001 * SECOND))
+    _, found = preempting(claimed, believes)
     (evicted,) = [one for one in found if isinstance(one, PodHeld) and one.cause]
     assert (evicted.cause, evicted.lost_since) == ("preempt", lost_since * SECOND)
+
+
+@pytest.mark.parametrize(("end", "lost"), [(1100, 8 * 500), (500, 0)])
+def test_metrics_tell_how_many_pods_were_evicted_and_what_was_lost(end: int, lost: int) -> None:
+    """Also where the pod had ended before the checkpoint that it claims: counters never go back."""
+    scheduler, _ = preempting(600, "true")
+    adapter, metrics = SchedulerAdapter(scheduler), Metrics()
+    adapter.count(metrics)
+    over = replace(BOUND, phase="Failed", deleting=True, ended=end * SECOND)
+    scheduler.handle([ev.PodSeen(over)], 1200 * SECOND)
+    scheduler.handle([ev.PodGone("pod-uid")], 1201 * SECOND)
+    adapter.count(metrics)
+    adapter.count(metrics)
+    text = str(metrics.text())
+    labels = 'cause="preempt",queue="default"'
+    wanted = (
+        f"ringwise_evicted_pods_total{{{labels}}} 1.0",
+        f"ringwise_lost_chip_seconds_total{{{labels}}} {lost:.1f}",
+    )
+    assert [line for line in wanted if line not in text] == []
 
 
 def test_a_failure_tells_the_checkpoint_for_the_case_that_hardware_was_why() -> None:

@@ -186,6 +186,7 @@ class SchedulerAdapter:
                 queue,
                 (now.held - before.held) / _SECOND,
                 {cause: (work - before.lost.get(cause, 0)) / _SECOND for cause, work in now.lost.items()},
+                {cause: pods - before.evicted.get(cause, 0) for cause, pods in now.evicted.items()},
                 (now.waited - before.waited) / _SECOND,
                 now.starts - before.starts,
                 now.failures - before.failures,

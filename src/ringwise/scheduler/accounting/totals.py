@@ -16,6 +16,8 @@ class QueueTotal:
     at: int = 0
     #: Chip-nanoseconds, by cause.
     lost: dict[str, int] = field(default_factory=dict)
+    #: Pods that the scheduler ended, by cause.
+    evicted: dict[str, int] = field(default_factory=dict)
     #: Nanoseconds that jobs waited that started.
     waited: int = 0
     starts: int = 0
@@ -26,7 +28,9 @@ class QueueTotal:
 
     def until(self, now: int) -> QueueTotal:
         """A copy, as it is at that time."""
-        return replace(self, held=self.held_until(now), at=now, lost=dict(self.lost))
+        return replace(
+            self, held=self.held_until(now), at=now, lost=dict(self.lost), evicted=dict(self.evicted)
+        )
 
 
 class QueueTotals:
@@ -52,8 +56,10 @@ class QueueTotals:
             self._of(pod.queue).failures += 1
         if lost_until is not None:
             total = self._of(pod.queue)
-            work = pod.chips * (lost_until - pod.lost_since)
+            # It may have ended before the checkpoint that it claims.
+            work = pod.chips * max(lost_until - pod.lost_since, 0)
             total.lost[pod.cause] = total.lost.get(pod.cause, 0) + work
+            total.evicted[pod.cause] = total.evicted.get(pod.cause, 0) + 1
 
     def started(self, queue: str, waited: int) -> None:
         total = self._of(queue)
