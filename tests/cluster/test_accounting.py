@@ -1,0 +1,191 @@
+"""Accounting on a real API server: what the ConfigMaps tell equals what the objects said, also when a leader
+is killed; who may read them, and whose they are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from ringwise.wellknown import ACCOUNTING_CONFIG_MAPS, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import find_program
+from tests.cluster.cluster import JOBS, Cluster, requested_chips
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.test_preemption import CONFIGURATION, HIGH, allow, high
+
+pytestmark = pytest.mark.cluster
+
+CONFIG_MAPS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
+READER = "accountant"
+ACCOUNT: Object = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": READER, "namespace": NAMESPACE},
+}
+BINDING: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "RoleBinding",
+    "metadata": {"name": f"ringwise-report-{READER}", "namespace": VOLCANO_SYSTEM},
+    "subjects": [{"kind": "ServiceAccount", "name": READER, "namespace": NAMESPACE}],
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "ringwise-accounting"},
+}
+#: Somebody else's, under the first name that the scheduler would take.
+FOREIGN: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": f"{ACCOUNTING_CONFIG_MAPS}00", "namespace": VOLCANO_SYSTEM},
+    "data": {"invoices": "of last year"},
+}
+
+
+def seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def config_maps(cluster: Cluster) -> list[Object]:
+    found = cluster.api.items(CONFIG_MAPS)
+    return [one for one in found if one["metadata"]["name"].startswith(ACCOUNTING_CONFIG_MAPS)]
+
+
+class Watched:
+    """Every version of the pods, as kubectl shows them. It counts without knowing the accounting."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        arguments = (f"--kubeconfig={cluster.admin_config}", f"-n={NAMESPACE}", "get", "pods")
+        self.process = cluster.plane.run(
+            "watched-pods",
+            [find_program("kubectl"), *arguments, "--watch", "--output-watch-events", "-o", "json"],
+        )
+
+    def pods(self) -> dict[str, Object]:
+        """The last version of each pod that had a node, by uid."""
+        text, place, found = self.process.log.read_text(), 0, {}
+        while "{" in text[place:]:
+            try:
+                event, place = json.JSONDecoder().raw_decode(text, text.index("{", place))
+            except ValueError:
+                # The last one is not written to its end yet.
+                break
+            pod = event["object"]
+            if pod["spec"].get("nodeName"):
+                found[pod["metadata"]["uid"]] = pod
+        return found
+
+    def held(self, job: str, now: int) -> list[int]:
+        """Chip-seconds of each pod of the job, in their order."""
+        mine = [one for one in self.pods().values() if one["metadata"]["name"].startswith(f"{job}-")]
+        return [requested_chips(one) * ((end_of(one) or now) - start_of(one)) for one in mine]
+
+
+def start_of(pod: Object) -> int:
+    """When it got its node."""
+    (time,) = [
+        one["lastTransitionTime"] for one in pod["status"]["conditions"] if one["type"] == "PodScheduled"
+    ]
+    return seconds(time)
+
+
+def end_of(pod: Object) -> int:
+    """When its containers ended; 0: they run."""
+    states = [one["state"] for one in pod["status"].get("containerStatuses", ())]
+    ends = [seconds(one["terminated"]["finishedAt"]) for one in states if "terminated" in one]
+    return max(ends, default=0)
+
+
+@pytest.fixture
+def reader(cluster: Cluster) -> Iterator[Path]:
+    """The kubeconfig of an account without any right; no accounting of the tests before."""
+    for one in config_maps(cluster):
+        cluster.api.delete(f"{CONFIG_MAPS}/{one['metadata']['name']}")
+    cluster.apply([FOREIGN, ACCOUNT, HIGH])
+    yield cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
+    cluster.stop_components()
+    allow(cluster, None)
+    cluster.remove([FOREIGN, ACCOUNT, BINDING, HIGH])
+
+
+def report(config: Path) -> Object | None:
+    """Until the ConfigMaps are there, and as long as the account has no right: None."""
+    ran = kubectl_ringwise(config, "report", "--by", "job", "-o", "json")
+    if ran.returncode != 0:
+        return None
+    document: Object = json.loads(ran.stdout)
+    assert f"left out: {FOREIGN['metadata']['name']}" in ran.stderr
+    document["rows"] = {row["job"]: row for row in document["rows"]}
+    return document
+
+
+def test_the_report_equals_what_the_objects_said_across_leaders(cluster: Cluster, reader: Path) -> None:
+    text = cluster.api.get(CONFIGURATION)["data"]["volcano-scheduler.conf"]
+    changed = 'actions: "enqueue, allocate, preempt"\n' + (
+        "tiers:\n- plugins:\n  - {name: priority}\n  - {name: gang, enablePreemptable: false}\n"
+        "  - {name: conformance}\n  - {name: topology910}\n"
+        "- plugins:\n  - {name: predicates}\n  - {name: nodeorder}\n"
+        "configurations:\n- name: init-params\n  arguments: {}\n"
+    )
+    assert changed != text
+    cluster.api.patch(CONFIGURATION, {"data": {"volcano-scheduler.conf": changed}})
+    cluster.apply(nodes(2))
+    watched = Watched(cluster)
+    leader = cluster.run()
+    standby = cluster.start("scheduler")
+    cluster.wait(lambda: standby.ready, "the other replica has read everything")
+
+    # -- one runs all the time, one is preempted
+    on_first = {"kubernetes.io/hostname": "node-1"}
+    cluster.apply([vcjob("steady", 1, 4, selector={"kubernetes.io/hostname": "node-2"})])
+    claims = {"volcano.sh/preemptable": "true"}
+    cluster.apply([vcjob("low", 1, 8, selector=on_first, pod_annotations=claims)])
+    cluster.wait_running("steady", 1)
+    cluster.wait_running("low", 1)
+    cluster.apply([high(vcjob("boss", 1, 8, selector=on_first))])
+    cluster.wait_running("boss", 1)
+    assert report(reader) is None, "it may not be read without the role"
+    cluster.apply([BINDING])
+
+    def written() -> Object | None:
+        found = report(reader)
+        boss = None if found is None else found["rows"].get("boss")
+        return found if boss is not None and boss["starts"] else None
+
+    first = cluster.wait(written, "the ConfigMap is written")
+    check(first, watched, "steady", "boss")
+    cluster.wait(lambda: any(map(end_of, watched.pods().values())), "the end of the pod is watched")
+    (lost,) = watched.held("low", 0)
+    assert first["rows"]["low"]["lost_chip_hours"] == {"preempt": pytest.approx(lost / 3600, abs=1e-4)}
+
+    # -- something begins that is not written yet, and the leader is killed
+    cluster.apply([vcjob("late", 1, 4, selector={"kubernetes.io/hostname": "node-2"})])
+    cluster.wait_running("late", 1)
+    leader.process.kill()
+    cluster.wait(lambda: standby.leads, "the other replica leads")
+    cluster.api.delete(f"{JOBS}/boss")
+    cluster.wait_running("low", 1)
+    cluster.wait(lambda: len(watched.held("low", 0)) == 2, "the second pod is watched")
+    # What is not written yet is, when a leader ends.
+    standby.process.stop()
+    last = cluster.wait(lambda: report(reader), "it is read again")
+    check(last, watched, "steady", "late", "boss", "low")
+    assert {name: row["starts"] for name, row in last["rows"].items()} == {
+        "steady": 1,
+        "boss": 1,
+        "late": 1,
+        "low": 2,
+    }
+    assert last["rows"]["low"]["lost_chip_hours"] == first["rows"]["low"]["lost_chip_hours"]
+    assert last["total"]["uncertain_chip_hours"] == last["total"]["failures"] == 0
+
+    # -- what is somebody else's stays as it is, and the next name is taken
+    found = {one["metadata"]["name"]: one["data"] for one in config_maps(cluster)}
+    assert found[FOREIGN["metadata"]["name"]] == FOREIGN["data"]
+    assert f"{ACCOUNTING_CONFIG_MAPS}01" in found
+
+
+def check(document: Object, watched: Watched, *jobs: str) -> None:
+    now = document["now"] // 1_000_000_000
+    told = {job: document["rows"][job]["held_chip_hours"] for job in jobs}
+    assert told == {job: pytest.approx(sum(watched.held(job, now)) / 3600, abs=1e-4) for job in jobs}
