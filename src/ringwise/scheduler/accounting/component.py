@@ -32,7 +32,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState, PodRecord
-from ringwise.state.model import Node, Pod
+from ringwise.state.model import Pod
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -43,6 +43,8 @@ SURELY_COUNTED = 600 * _SECOND
 _AHEAD = 60 * _SECOND
 #: Ends of pods that a standby replica remembers: it may be the next leader.
 _KEPT_ENDS = 10_000
+#: Answers about boards that are kept: nodes of a cluster have a few labels and sizes.
+_KEPT_BOARDS = 1000
 #: Characters of a user's name that are kept.
 _LONGEST = 253
 #: Causes by which a job loses work that is not its own affair.
@@ -85,8 +87,8 @@ class Accounting(Component):
         self._told: list[AccountCommand] = []
         #: While this replica does not lead: when pods ended.
         self._ends: dict[str, int] = {}
-        #: By the number of a node: its object, a resource and the board of it.
-        self._boards: dict[int, tuple[Node, str, str]] = {}
+        #: By resource, and label and size of a node.
+        self._boards: dict[tuple[str, str, int], str] = {}
         self.totals = QueueTotals()
 
     def hears(self) -> Handlers:
@@ -375,7 +377,14 @@ class Accounting(Component):
     def _account(self, job: Job, pod: Pod | None = None) -> AccountedJob:
         settings = self._configuration.settings
         user = user_of(job, settings) if pod is None else user_of_pod(pod, job, settings)
-        return AccountedJob(job.namespace, job.name, _uid(job), user.name[:_LONGEST], user.verified)
+        uid, name = _uid(job), user.name[:_LONGEST]
+        # The pods of a gang have the same: a cluster has many more pods than jobs.
+        first = self._started.get(uid)
+        if first is not None:
+            known = first[1].job
+            if known.user == name and known.verified is user.verified:
+                return known
+        return AccountedJob(job.namespace, job.name, uid, name, user.verified)
 
     def _board(self, record: PodRecord) -> str:
         """The board of its node, by the node's label or size; its resource where no board has that."""
@@ -383,12 +392,15 @@ class Accounting(Component):
         node = self._state.nodes[record.node] if record.node >= 0 else None
         if node is None:
             return resource
-        known = self._boards.get(record.node)
-        if known is None or known[0] is not node or known[1] != resource:
-            label = node.labels.get(ACCELERATOR_TYPE, "")
-            size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
-            known = self._boards[record.node] = (node, resource, self._find_board(resource, label, size))
-        return known[2]
+        label = node.labels.get(ACCELERATOR_TYPE, "")
+        size = max(node.chips_allocatable.get(resource, 0), node.chips_capacity.get(resource, 0))
+        key = (resource, label, size)
+        board = self._boards.get(key)
+        if board is None:
+            if len(self._boards) >= _KEPT_BOARDS:
+                self._boards.clear()
+            board = self._boards[key] = self._find_board(*key)
+        return board
 
     def _find_board(self, resource: str, label: str, size: int) -> str:
         catalog = self._topology.catalog

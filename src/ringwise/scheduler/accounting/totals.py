@@ -44,9 +44,10 @@ class QueueTotals:
         return total
 
     def holds(self, queue: str, chips: int, now: int) -> None:
-        total = self._of(queue)
-        total.held += total.chips * (now - total.at)
-        total.at = now
+        total = self.queues.get(queue) or self._of(queue)
+        if total.at != now:
+            total.held += total.chips * (now - total.at)
+            total.at = now
         total.chips += chips
 
     def ended(self, pod: PodHeld, lost_until: int | None, now: int, *, failed: bool) -> None:
