@@ -149,3 +149,17 @@ def test_what_limits_decided_is_decided_again(tmp_path: Path) -> None:
         terminal.submit(forever("first"), forever("second"))
         terminal.ok("advance 2h")
         assert terminal.json("replay")["identical"] is True
+
+
+def test_a_support_bundle_decides_limits_reservations_and_accounting_again(tmp_path: Path) -> None:
+    with running(tmp_path):
+        terminal = Terminal(tmp_path, columns=80)
+        terminal.submit(queue_with("few", max_chips="8", max_waiting_jobs="1"))
+        terminal.ok("reserve 1 --for queue=few --from 30m --to 2h --name course --yes")
+        for name in ("first", "second", "third"):
+            terminal.submit(forever(name))
+            terminal.ok("advance 5s")
+        assert terminal.json("why third")["reason"]["code"] == "waiting-jobs-limit-reached"
+        bundle = tmp_path / "bundle.tar.gz"
+        terminal.ok(f"support-bundle {bundle}")
+        assert terminal.ok(f"replay {bundle}").startswith("identical: ")

@@ -23,6 +23,7 @@ from ringwise.framework.configuration import Configuration, Settings
 from ringwise.messages import commands as cmd
 from ringwise.messages import events as ev
 from ringwise.messages.commands import FORMER_NAMES
+from ringwise.messages.expected_start import ExpectedStart
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.document import unpacked
@@ -53,10 +54,8 @@ _NAMES = frozenset({"name", "namespace", "queue", "parent", "node", "pod", "grou
 _JOINED_WITH_NOTHING = frozenset({PriorityClass, Requirement, Taint, Toleration})
 #: Fields of commands that Ringwise itself words.
 _OWN_WORDS = frozenset({"phase", "start", "reason", "problem"})
-#: Their documents are records, which no replay compares.
-_COMMANDS: Mapping[str, type] = {
-    name: kind for name, kind in vars(cmd).items() if isinstance(kind, type) and is_dataclass(kind)
-}
+#: All that are decided, wherever they are declared.
+_COMMANDS: Mapping[str, type] = {kind.__name__: kind for kind in get_args(cmd.Command)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +216,9 @@ def _walk_of_record(kind: type) -> Walk:
         walk = _walk_of(hint, "" if kind in _JOINED_WITH_NOTHING else name)
         if kind is Reason and name in ("hints", "found_cures"):
             walk = partial(_unless_kept, lambda item: [])
+        elif kind is ExpectedStart and name == "why":
+            # Worded by Ringwise, and part of what is said in a command.
+            walk = _words
         elif name in _SENTENCE_NAMES or (kind, name) in _SENTENCES:
             walk = partial(_unless_kept, _left_out)
         elif hint is str and issubclass(kind, ev.Event) and kind.__name__.endswith("Read"):
