@@ -163,3 +163,16 @@ def test_a_support_bundle_decides_limits_reservations_and_accounting_again(tmp_p
         bundle = tmp_path / "bundle.tar.gz"
         terminal.ok(f"support-bundle {bundle}")
         assert terminal.ok(f"replay {bundle}").startswith("identical: ")
+
+
+def test_a_job_that_may_not_wait_yet_has_an_expected_start(terminal: Terminal) -> None:
+    """It is tried when one of those that wait starts, which the forecast plays."""
+    terminal.submit(queue_with("few", max_chips="8", max_waiting_jobs="1", longest_run_time="20m"))
+    for name in ("first", "second", "third", "fourth"):
+        terminal.submit(forever(name))
+        terminal.ok("advance 1s")
+    jobs = {one["name"]: one for one in terminal.json("get jobs")["jobs"]}
+    first, *starts = (jobs[name]["expected_start"] for name in ("first", "second", "third", "fourth"))
+    assert first is None
+    assert [one["kind"] for one in starts] == ["known"] * 3
+    assert [one["after"] for one in starts] == [["lab/first"], ["lab/second"], ["lab/third"]]

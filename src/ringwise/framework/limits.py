@@ -289,6 +289,13 @@ class WaitingCounts:
         if self._counts is not None and job.key not in self._known:
             self._add(job, self._counts)
 
+    def started(self, job: Job) -> None:
+        """Supposed: it waits no more."""
+        if self._counts is not None and job.key in self._known:
+            self._known.remove(job.key)
+            for scope, _ in self._table.on(job):
+                self._counts[scope] -= 1
+
     def by_scope(self) -> Mapping[Scope, int]:
         if self._counts is None:
             self._counts = {}

@@ -22,9 +22,15 @@ from typing import Any, NamedTuple
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
 from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
 from ringwise.framework.job import Job
+from ringwise.framework.limits import WaitingCounts
 from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
 from ringwise.framework.queue_heads import Line
-from ringwise.framework.reasons import GANG_INCOMPLETE, INTERNAL_ERROR, NO_NODE_FITS
+from ringwise.framework.reasons import (
+    GANG_INCOMPLETE,
+    INTERNAL_ERROR,
+    NO_NODE_FITS,
+    WAITING_LIMIT_REACHED,
+)
 from ringwise.framework.session import Session
 from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
 from ringwise.framework.statement import Allocation, Eviction, Statement
@@ -440,6 +446,7 @@ class _Play:
         self._ends = [(time, next(self._numbers), run) for time, run in ends]
         heapify(self._ends)
         time = self._now
+        session.waiting_counts = WaitingCounts(session.limits, session.jobs)
         try:
             with self._undo:
                 self._serve(time, 0)
@@ -453,6 +460,7 @@ class _Play:
                     self._serve(time, before)
         finally:
             session.now = self._now
+            session.waiting_counts = WaitingCounts(session.limits, session.jobs)
 
     def _end_all(self, time: int) -> None:
         """Everything ends that ends at this moment."""
@@ -480,8 +488,16 @@ class _Play:
             self._names.append(_name(run))
 
     def _serve(self, time: int, before: int) -> None:
-        """Try the first job of each group, best queue and best job first, until none of them starts."""
+        while self._serve_once(time, before):
+            pass
+
+    def _serve_once(self, time: int, before: int) -> bool:
+        """Try the first job of each group, best queue and best job first, until none of them starts.
+
+        Whether one started after another that may not be tried while so many wait: then that one may.
+        """
         session = self._session
+        held_out = again = False
         for namespace, size in list(self._sizes.items()):
             self._spend(namespace, 1 + size // _GROUPS_A_STEP)
             if not self._may_try(namespace):
@@ -508,7 +524,9 @@ class _Play:
                 reason = self._try_to_start(job, time, before)
                 group.seen = len(self._freed_nodes)
                 group.lack = reason if _is_of_nodes(reason) else None
+                held_out = held_out or (reason is not None and reason.code == WAITING_LIMIT_REACHED.code)
                 if reason is None:
+                    again = held_out
                     self._leave(name, group)
                     if group.jobs:
                         heappush(heap, (group.jobs[0][0], next(self._numbers), group))
@@ -516,6 +534,7 @@ class _Play:
                 lacks = lacks_room(reason)
             if lacks and group.jobs and blocks(session, job) and self._empty.may_hold(group.need):
                 blocked.add(group.line)
+        return again and self._steps > 0
 
     def _still_lacks(self, group: _Group, job: Job) -> bool:
         """Whether nothing was freed on nodes that it selects since it did not fit."""
@@ -556,6 +575,7 @@ class _Play:
             # It has taken nothing from the next.
             _, job = group.jobs.popleft()
             self.started[job.key] = started
+            self._session.waiting_counts.started(job)
         if not group.jobs:
             self._sizes[first.namespace] -= 1
             self._queues[name].remove(group)
@@ -636,6 +656,7 @@ class _Play:
         numbers = sorted(ends or range(before, len(self._names)))[-_NAMED:]
         after = tuple(self._names[number] for number in numbers)
         self.started[job.key] = _Started(time, after, self._guesses)
+        session.waiting_counts.started(job)
         length = self._lengths[job.key]
         added = {one.pod.uid for one in allocations}
         runs = any(session.state.pods[uid].node >= 0 for uid in job.pods if uid not in added)
