@@ -174,5 +174,6 @@ def test_a_job_that_may_not_wait_yet_has_an_expected_start(terminal: Terminal) -
     jobs = {one["name"]: one for one in terminal.json("get jobs")["jobs"]}
     first, *starts = (jobs[name]["expected_start"] for name in ("first", "second", "third", "fourth"))
     assert first is None
+    assert "the limit of queue few is used by second" in terminal.json("why third")["notes"]
     assert [one["kind"] for one in starts] == ["known"] * 3
     assert [one["after"] for one in starts] == [["lab/first"], ["lab/second"], ["lab/third"]]

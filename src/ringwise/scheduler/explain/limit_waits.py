@@ -53,22 +53,41 @@ def _counts(scope: Scope, key: str, queue: str, user: str) -> bool:
     return queue == scope.name and (scope.kind != USER or user == scope.user)
 
 
+def _waiters(view: SchedulerView, scope: Scope) -> list[Job]:
+    """The waiting jobs that count for it."""
+    users, table = view.holdings.users, view.limits
+    found = [
+        job
+        for key, job in view.jobs.items()
+        if _counts(scope, key, job.queue, users.get(key, "")) and table.is_waiting(job)
+    ]
+    return sorted(found, key=lambda job: natural_key(job.name))
+
+
 def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterator[str]:
     """Who uses the limit that the job waits for, as a sentence."""
-    if reason is None or reason.code not in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
+    users: list[tuple[Job, int]] = []
+    if reason is not None and reason.code in (CHIP_LIMIT_REACHED.code, RUNNING_LIMIT_REACHED.code):
+        users = _users(view, scope_of(reason))
+    elif reason is not None and reason.code == WAITING_LIMIT_REACHED.code:
+        users = [(one, 0) for one in _waiters(view, scope_of(reason))]
+    users = [one for one in users if one[0] is not job]
+    if reason is None or not users:
         return
-    scope = scope_of(reason)
-    users = [one for one in _users(view, scope) if one[0] is not job]
     own = [(one, chips) for one, chips in users if one.namespace == job.namespace]
     others = [chips for one, chips in users if one.namespace != job.namespace]
-    parts = [f"{one.name} ({counted(chips, 'chip')})" for one, chips in own[:_NAMED]]
+    parts = [f"{one.name}{_of_chips(chips)}" for one, chips in own[:_NAMED]]
     if len(own) > _NAMED:
         more = own[_NAMED:]
-        parts.append(f"{counted(more, 'more job')} ({counted(sum(chips for _, chips in more), 'chip')})")
+        parts.append(f"{counted(more, 'more job')}{_of_chips(sum(chips for _, chips in more))}")
     if others:
-        parts.append(f"{counted(others, 'job')} of other namespaces ({counted(sum(others), 'chip')})")
-    if parts:
-        yield f"the limit of {scope} is used by {', '.join(parts)}"
+        parts.append(f"{counted(others, 'job')} of other namespaces{_of_chips(sum(others))}")
+    yield f"the limit of {scope_of(reason)} is used by {', '.join(parts)}"
+
+
+def _of_chips(chips: int) -> str:
+    """Jobs that wait, and some that run, have none."""
+    return f" ({counted(chips, 'chip')})" if chips else ""
 
 
 def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
