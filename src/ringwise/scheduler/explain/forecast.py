@@ -169,6 +169,8 @@ class JobRun:
     guessed: bool
     #: Of what is no job.
     name: str = ""
+    #: Nodes that others get when it ends, besides those of its pods.
+    nodes: Sequence[int] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -221,8 +223,17 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
 
 def _reserved(view: SchedulerView, now: int) -> list[JobRun]:
     """Nodes are free for all when a reservation of them ends: that is the end of something, too."""
+    ids = view.cluster.node_id
     return [
-        JobRun(NO_JOB, (), one.end, one.end, False, f"reservation {one.name}")
+        JobRun(
+            NO_JOB,
+            (),
+            one.end,
+            one.end,
+            False,
+            f"reservation {one.name}",
+            [ids[node] for node in one.nodes if node in ids],
+        )
         for one in view.cluster.node_reservations.entries
         if one.end > now
     ]
@@ -471,6 +482,7 @@ class _Play:
         self._undo.callback(statement.discard)
         while self._ends and self._ends[0][0] == time:
             run = heappop(self._ends)[2]
+            self._freed_nodes += run.nodes
             for uid in run.pods:
                 placement = placements[uid]
                 if placement.node >= 0:
