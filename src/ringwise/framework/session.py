@@ -395,13 +395,21 @@ class Session:
         return found
 
     def end_of(self, job: Job) -> int | None:
-        """When the job ends if it starts now, by what it says; None: it is kept off nodes with a window.
+        """When the job ends if it starts now, by what is known; None: it is kept off nodes with a window.
 
         F4: `keep-off-without-duration`.
         """
-        if job.expected is not None:
-            return self.now + job.expected
+        length = self.run_time_of(job)
+        if length is not None:
+            return self.now + length
         return None if self.settings.keep_off_without_duration else self.now
+
+    def run_time_of(self, job: Job) -> int | None:
+        """How long the job runs at most: what it says, and no longer than its queue allows."""
+        longest = self.limits.longest(job.queue)
+        if job.expected is None or longest is None:
+            return longest if job.expected is None else job.expected
+        return min(job.expected, longest)
 
     def _withheld(self, job: Job) -> tuple[WithheldNodes, ...]:
         """Nodes that are drained, or reserved for others, before the job ends."""

@@ -12,7 +12,7 @@ from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import explain
 from ringwise.scheduler.node_states import chip_counts
 from ringwise.state.index import View
-from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations
+from ringwise.state.model import Isolation, Isolations, NodeReservation, NodeReservations, Queue
 from tests.scheduler.rig import CHIP, SECOND, Rig, configuration
 
 #: The rig begins at 1000 s.
@@ -74,6 +74,19 @@ def test_without_keep_off_a_job_that_says_nothing_starts_before_it() -> None:
     rig.submit("late", chips=4)
     rig.run()
     assert (rig.nodes_of("job"), rig.nodes_of("late")) == (["n1"], [])
+
+
+@pytest.mark.parametrize(("longest", "starts"), [("20m", True), ("21m", False)])
+@pytest.mark.parametrize("expected", ["", "5h"])
+def test_no_job_runs_longer_than_its_queue_allows(longest: str, starts: bool, expected: str) -> None:
+    rig = reserved(reservation(start=1200, end=2000))
+    rig.tell(ev.QueueSeen(Queue("short", created=1, annotations={"ringwise.io/longest-run-time": longest})))
+    rig.submit("job", chips=8, queue="short", expected=expected)
+    rig.run()
+    assert rig.nodes_of("job") == (["n1"] if starts else [])
+    if not starts:
+        answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
+        assert "the job runs at most 21 min" in answer.misses[0].reason.message
 
 
 def test_who_runs_there_when_it_begins_stays() -> None:

@@ -90,8 +90,9 @@ class Topology910:
         nodes = session.state.node_windows
         if not nodes or not pod.cls.chips:
             return None
-        now, expected, ends = session.now, job.expected, session.end_of(job)
-        length = "does not say how long it runs" if expected is None else f"runs {duration_text(expected)}"
+        now, runs, ends = session.now, session.run_time_of(job), session.end_of(job)
+        at_most = "" if runs == job.expected else "at most "
+        length = "does not say how long it runs" if runs is None else f"runs {at_most}{duration_text(runs)}"
 
         #: By window: what is the same for all of its nodes.
         known: dict[int, dict[str, str]] = {}
