@@ -26,6 +26,7 @@ from ringwise.state.limits import (
     BURST,
     CHIPS,
     NO_QUEUE_LIMITS,
+    REQUEUE,
     RUNNING,
     WAITING,
     Limits,
@@ -44,6 +45,17 @@ CODES = frozenset(
     kind.code
     for kind in (CHIP_LIMIT_REACHED, LARGER_THAN_LIMIT, RUNNING_LIMIT_REACHED, WAITING_LIMIT_REACHED)
 )
+
+
+def at_run_time_end(job: Job, at_end: str, *, is_vcjob: bool) -> str:
+    """What becomes of a job when the longest run time of its queue is over: "it is ..."."""
+    may_return = is_vcjob or any(pod.owner for pod in job.pods.values())
+    if at_end == REQUEUE:
+        return "requeued" if may_return else "ended"
+    if is_vcjob or not may_return:
+        return "ended"
+    # Whoever creates its pods does so again; nobody asked it to end.
+    return "requeued (what creates its pods cannot be ended)"
 
 
 def waits_for_limit(reason: Reason | None) -> bool:

@@ -17,6 +17,7 @@ from ringwise.messages.commands import (
     RecordJobEvent,
 )
 from ringwise.scheduler.explain.forecast import estimates
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Owner, Queue
 from ringwise.state.vcjob import VcJob
 from tests.scheduler.rig import SECOND, Rig
@@ -71,6 +72,28 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     assert made.evictions() == ["train-0"]
     assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
     assert told(made, "RunTimeOver") == ["it is ended: the longest run time of queue default, 1 h, is over"]
+
+
+DEPLOYED = Owner("ReplicaSet", "serve", "uid-2", api="apps/v1")
+
+
+@pytest.mark.parametrize(
+    ("at_end", "owner", "then"),
+    [
+        ("end", None, "ended"),
+        ("requeue", None, "ended"),
+        ("end", DEPLOYED, "requeued (what creates its pods cannot be ended)"),
+        ("requeue", DEPLOYED, "requeued"),
+    ],
+)
+def test_the_warning_and_why_say_the_same(at_end: str, owner: Owner | None, then: str) -> None:
+    made = running(at_end=at_end)
+    made.change("train-0", owner=owner)
+    made.step(50 * MINUTE)
+    (warning,) = told(made, "RunTimeEnds")
+    assert warning.startswith(f"it is {then} at ")
+    notes = explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
+    assert any(note.startswith(f"it is {then} at ") for note in notes)
 
 
 @pytest.mark.parametrize(("at_end", "action"), [(None, "TerminateJob"), ("requeue", "RestartJob")])

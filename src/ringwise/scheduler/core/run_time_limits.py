@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.job import Job
+from ringwise.framework.limits import at_run_time_end
 from ringwise.messages.commands import (
     AnnotatePod,
     AskJob,
@@ -236,15 +237,8 @@ class RunTimeLimits(Component):
         ]
 
     def _verb(self, job: Job) -> str:
-        if self._table.of_queue(job.queue).at_end == REQUEUE:
-            return "requeued" if self._may_return(job) else "ended"
-        if self._book.vcjob_of(job) is not None or not self._may_return(job):
-            return "ended"
-        # Whoever creates its pods does so again; nobody asked it to end.
-        return "requeued (what creates its pods cannot be ended)"
-
-    def _may_return(self, job: Job) -> bool:
-        return self._book.vcjob_of(job) is not None or any(pod.owner for pod in job.pods.values())
+        at_end = self._table.of_queue(job.queue).at_end
+        return at_run_time_end(job, at_end, is_vcjob=self._book.vcjob_of(job) is not None)
 
     def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
         why = f"the longest run time of queue {job.queue}, {duration_text(run.limit)}, is over"

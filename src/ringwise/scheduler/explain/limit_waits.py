@@ -16,7 +16,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
-from ringwise.framework.limits import RECLAIM, LimitTable, scope_of, setting_of
+from ringwise.framework.limits import RECLAIM, LimitTable, at_run_time_end, scope_of, setting_of
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
     RUNNING_LIMIT_REACHED,
@@ -26,7 +26,7 @@ from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
 from ringwise.scheduler.view import SchedulerView
-from ringwise.state.limits import CHIPS, REQUEUE, RUNNING, WAITING, Limits
+from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
 from ringwise.topology.natural import natural_key
 
 #: Jobs of its own namespace that are named.
@@ -95,8 +95,9 @@ def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     longest, end = view.longest_run_time(job), view.run_time_end(job, now)
     if job.started is None or longest is None or end is None:
         return
-    then = "is requeued" if view.limits.of_queue(job.queue).at_end == REQUEUE else "ends"
-    yield f"it {then} at {time_text(end)}: queue {job.queue} lets jobs run for {duration_text(longest)}"
+    at_end = view.limits.of_queue(job.queue).at_end
+    then = at_run_time_end(job, at_end, is_vcjob=view.vcjob_of(job) is not None)
+    yield f"it is {then} at {time_text(end)}: queue {job.queue} lets jobs run for {duration_text(longest)}"
 
 
 def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:
