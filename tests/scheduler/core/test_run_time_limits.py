@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -146,6 +148,77 @@ def test_a_limit_that_is_raised_or_removed_takes_the_warning_back() -> None:
     limit(made, None)
     made.step(20 * 3600)
     assert made.evictions() == []
+
+
+def test_pods_that_joined_the_pod_group_of_a_vcjob_are_ended_with_it() -> None:
+    """A PodGroup may name any vcjob of its namespace as its owner: a command ends the pods of that one alone."""
+    made = Rig(2)
+    limit(made, "1h")
+    made.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-1", min_available=1)))
+    made.submit("train", pods=2, chips=8, owner=OWNER)
+    made.change("train-1", owner=None)
+    made.run()
+    assert len(made.nodes_of("train")) == 2
+    made.step(50 * MINUTE)
+    made.step(10 * MINUTE)
+    assert [one.action for one in made.commands if isinstance(one, AskJob)] == ["TerminateJob"]
+    assert made.evictions() == ["train-1"]
+
+
+def _pod_group_created_again(made: Rig, times: int) -> None:
+    group = made.groups["default/train"]
+    made.tell(ev.PodGroupGone(group.key))
+    made.step()
+    made.groups[group.key] = replace(group, uid=f"again-{times}")
+    made.tell(ev.PodGroupSeen(made.groups[group.key]))
+    made.step()
+
+
+def _moved_and_back(made: Rig, times: int) -> None:
+    group = made.groups["default/train"]
+    for queue in ("elsewhere", group.queue):
+        made.groups[group.key] = replace(group, queue=queue)
+        made.tell(ev.PodGroupSeen(made.groups[group.key]))
+        made.step()
+
+
+@pytest.mark.parametrize("elsewhere", [None, "2h"])
+@pytest.mark.parametrize("trick", [_pod_group_created_again, _moved_and_back])
+def test_no_job_gets_a_longer_warning_by_its_pod_group(
+    trick: Callable[[Rig, int], None], elsewhere: str | None
+) -> None:
+    made = Rig(2)
+    limit(made, "1h", name="short")
+    limit(made, elsewhere, name="elsewhere")
+    made.submit("train", chips=8, queue="short")
+    made.run()
+    for times in range(16):
+        made.step(4 * MINUTE)
+        trick(made, times)
+        carry_annotations_out(made)
+    assert made.evictions() == ["train-0"]
+    # Told after 52 minutes, 10 minutes before.
+
+
+def test_a_job_that_was_moved_has_the_rest_of_its_warning_when_it_comes_back() -> None:
+    made = Rig(2)
+    limit(made, "1h", name="short")
+    limit(made, None, name="elsewhere")
+    made.submit("train", chips=8, queue="short")
+    made.run()
+    made.step(53 * MINUTE)
+    made.step(4 * MINUTE)
+    group = made.groups["default/train"]
+    made.tell(ev.PodGroupSeen(replace(group, queue="elsewhere")))
+    made.step()
+    made.step(600 * MINUTE)
+    assert made.evictions() == []
+    made.tell(ev.PodGroupSeen(group))
+    made.step()
+    made.step(6 * MINUTE - 1)
+    assert made.evictions() == []
+    made.step(1)
+    assert made.evictions() == ["train-0"]
 
 
 def _next_leader(made: Rig) -> None:

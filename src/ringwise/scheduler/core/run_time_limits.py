@@ -35,6 +35,7 @@ from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
+from ringwise.state.vcjob import VcJob
 from ringwise.wellknown import RUN_TIME_ENDS
 
 _SECOND = 1_000_000_000
@@ -54,10 +55,14 @@ class LimitedRun:
     #: Uid of its PodGroup, or of its only pod: another job may have its name later.
     uid: str
     started: int
+    #: That of this queue. Its owner can move it to another and back.
     limit: int
+    queue: str
     warned: int | None = None
     #: When its end was last asked for.
     asked: int | None = None
+    #: How long it was warned before it was moved: it has the rest of the warning when it is due again.
+    heard: int = 0
 
 
 class RunTimeLimits(Component):
@@ -125,14 +130,23 @@ class RunTimeLimits(Component):
 
     def _see(self, job: Job, now: int) -> None:
         limit, run = self._limits.get(job.queue), self._runs.get(job.key)
-        if limit is None or not self._book.usage.holdings.runs(job.key) or not self._book.serves(job):
-            if run is not None:
-                self._withdraw(run, job)
-                self._forget(job.key)
+        runs = self._book.usage.holdings.runs(job.key) and self._book.serves(job)
+        if run is not None and runs and run.queue != job.queue and run.queue in self._limits:
+            self._move(run, job, now)
+        elif run is not None and (limit is None or not runs):
+            self._withdraw(run, job)
+            self._forget(job.key)
+        if limit is None or not runs:
+            self._due.drop(job.key)
             return
         uid = _uid(job)
-        if run is None or run.uid != uid:
-            run = self._runs[job.key] = LimitedRun(uid, _started(job, self._placed(job), now), limit)
+        if run is None or (run.uid != uid and _started(job, self._placed(job), now) > run.started):
+            started = _started(job, self._placed(job), now)
+            run = self._runs[job.key] = LimitedRun(uid, started, limit, job.queue)
+            self.changed = True
+        elif run.queue != job.queue or run.uid != uid:
+            # A PodGroup that was created again is the same job: its pods went on.
+            run.uid, run.queue, run.limit = uid, job.queue, limit
             self.changed = True
         elif run.limit != limit:
             if limit < run.limit or run.started + limit > now + self._warning:
@@ -144,7 +158,14 @@ class RunTimeLimits(Component):
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
 
+    def _move(self, run: LimitedRun, job: Job, now: int) -> None:
+        """To a queue without a longest run time, or with another. What it was told may not hold there."""
+        heard = run.heard if run.warned is None else min(max(now - run.warned, 0), self._warning)
+        self._withdraw(run, job)
+        run.heard = heard
+
     def _withdraw(self, run: LimitedRun, job: Job) -> None:
+        run.heard = 0
         if run.warned is not None:
             run.warned = run.asked = None
             self._commands += [
@@ -182,7 +203,7 @@ class RunTimeLimits(Component):
     def end_of(self, job: Job, now: int) -> int | None:
         """When a running job ends at the latest; None: no limit."""
         run = self._runs.get(job.key)
-        if run is None:
+        if run is None or run.queue != job.queue:
             return None
         return self._end(run) if run.warned is not None else max(run.started + run.limit, now + self._warning)
 
@@ -208,7 +229,7 @@ class RunTimeLimits(Component):
                 self._due.put(key, now + _AGAIN)
                 continue
             if run.warned is None:
-                run.warned = now
+                run.warned = now - run.heard
                 commands += self._warn(job, run, placed, now)
             elif now >= self._end(run):
                 first, run.asked = run.asked is None, now
@@ -249,7 +270,8 @@ class RunTimeLimits(Component):
             requeue = self._table.of_queue(job.queue).at_end == REQUEUE
             action = "RestartJob" if requeue else "TerminateJob"
             yield AskJob(vcjob.key, vcjob.uid, action, why)
-            return
+            # Its controller ends no pods but its own, and anybody can let others join its PodGroup.
+            placed = [pod for pod in placed if not _is_of(pod, vcjob)]
         for pod in placed:
             if self._book.is_ours(pod):
                 yield self._assumed.evict(job, pod.uid, why, EvictionCause.LIMIT)
@@ -281,7 +303,7 @@ class RunTimeLimits(Component):
             try:
                 key, uid, started, limit, warned = one
                 told = None if warned is None else int(warned)
-                run = LimitedRun(str(uid), min(int(started), now), int(limit), told)
+                run = LimitedRun(str(uid), min(int(started), now), int(limit), "", told)
             except (TypeError, ValueError, OverflowError):
                 continue
             job = self._book.jobs.get(str(key))
@@ -293,8 +315,14 @@ class RunTimeLimits(Component):
             if run.warned is not None and placed and all(pod.bound > run.warned for pod in placed):
                 # It was requeued, and the leader before could not write that any more.
                 continue
+            run.queue = job.queue
             self._runs[job.key] = run
             self._touched[job.key] = None
+
+
+def _is_of(pod: Pod, vcjob: VcJob) -> bool:
+    owner = pod.owner
+    return owner is not None and owner.is_vcjob and owner.name == vcjob.name and owner.uid in ("", vcjob.uid)
 
 
 def _uid(job: Job) -> str:
