@@ -151,7 +151,7 @@ def test_a_limit_that_is_raised_or_removed_takes_the_warning_back() -> None:
 
 
 def test_pods_that_joined_the_pod_group_of_a_vcjob_are_ended_with_it() -> None:
-    """A PodGroup may name any vcjob of its namespace as its owner: a command ends the pods of that one alone."""
+    """A PodGroup may name any vcjob of its namespace as its owner: a Command ends the pods of that alone."""
     made = Rig(2)
     limit(made, "1h")
     made.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-1", min_available=1)))
