@@ -235,15 +235,21 @@ class LimitTable:
         if job.places:
             return True
         kept = self._usage.kept
-        if len(kept):
-            # Not ignored here: also a what-if without shares of others lets the job have its own.
-            share = kept.of(job.key)
-            if share and sum(pod.cls.chips for pod in pods) <= chips_in(share):
-                return True
+        had = kept.share_of(job.key)
+        if had is None:
+            return False
+        asked = sum(pod.cls.chips for pod in pods)
+        # Not ignored here: also a what-if without shares of others lets the job have its own.
+        share = kept.of(job.key)
+        if share and asked <= chips_in(share):
+            return True
         if job.clock is None:
             return False
+        # Its time is over. Not what it asks for now: its owner can raise `minMember` and chips at any time.
         placed = self._usage.holdings.held.get((job.key, job.queue), (0, 0))[0]
-        return placed + len(pods) <= max(job.min_available, 1)
+        return placed + len(pods) <= min(max(job.min_available, 1), had.most) and asked <= sum(
+            map(chips_in, had.ranks.values())
+        )
 
 
 def can_give_back(job: Job) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -211,6 +212,33 @@ def test_a_limit_that_is_lowered_ends_nobody_and_a_job_that_is_rescheduled_comes
     made.replacement("a-1")
     made.run()
     assert len(made.nodes_of("a")) == 2
+
+
+@pytest.mark.parametrize(
+    ("pods", "chips", "min_member", "asks"), [(6, 8, 6, 8), (2, 4, 2, 8)], ids=["minMember", "chips"]
+)
+def test_nobody_exceeds_a_limit_with_more_than_he_lost(
+    pods: int, chips: int, min_member: int, asks: int
+) -> None:
+    """The owner of a job that lost a pod raises its minMember, or asks for more chips in what he creates."""
+    made = rig(6, hold_healthy_nodes=15, grace_over_time=20, multi_pod_requests="vendor")
+    limit_queue(made, max_chips=2 * chips)
+    fault = {"fault-scheduling": "grace", "fault-retry-times": "9"}
+    made.submit("a", pods=pods, chips=chips, min_available=1, labels=fault)
+    made.run()
+    assert len(made.nodes_of("a")) == 2
+    for name in made.places("a"):
+        made.change(name, phase="Failed")
+    made.groups["default/a"] = replace(made.groups["default/a"], min_member=min_member)
+    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.run()
+    for _ in range(20):
+        made.step(3)
+        for name in [name for name, pod in made.pods.items() if pod.deleting or pod.phase == "Failed"]:
+            made.replacement(name)
+            made.change(name, cls=replace(made.pods[name].cls, chips=asks))
+        made.run()
+        assert sum(pod.cls.chips for pod in made.pods.values() if pod.node) <= 2 * chips
 
 
 def test_who_ends_elsewhere_wakes_nobody_who_waits_for_a_limit() -> None:
