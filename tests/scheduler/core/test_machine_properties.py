@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,9 +12,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import missing_pods
+from ringwise.framework.job import Job
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind
-from ringwise.state.model import NodeReservation, NodeReservations
+from ringwise.messages.commands import Bind, DeletePod, Evict
+from ringwise.state.limits import Limits, NamespaceLimits
+from ringwise.state.model import (
+    NodeReservation,
+    NodeReservations,
+    Pod,
+    PodTerm,
+    Requirement,
+    TopologySpread,
+)
+from ringwise.wellknown import HOSTNAME
 from tests.examples import examples
 from tests.scheduler.rig import CHIP, SECOND, Rig, configuration, gangs_may_end
 
@@ -24,7 +36,10 @@ SETTINGS: dict[str, Any] = {
 }
 CAPPED = 12
 SHAPES = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]
-#: Shape, pods beyond the gang, queue, priority, may be sent away, expected duration.
+#: Of all jobs that spread, over nodes.
+SPREAD = TopologySpread(PodTerm(HOSTNAME, (Requirement("app", "In", ("spread",)),)), 1, required=True)
+_Wish = tuple[tuple[int, int], int, str, str, bool, str, bool]
+#: Shape, pods beyond the gang, queue, priority, may be sent away, expected duration, spreads.
 JOBS = st.tuples(
     st.sampled_from(SHAPES),
     st.integers(0, 1),
@@ -32,7 +47,14 @@ JOBS = st.tuples(
     st.sampled_from(["low", "high"]),
     st.booleans(),
     st.sampled_from(["", "5s", "60s"]),
+    st.booleans(),
 )
+
+
+class _Start(NamedTuple):
+    job: Job
+    pod: Pod
+    node: str
 
 
 class Stream(RuleBasedStateMachine):
@@ -41,7 +63,11 @@ class Stream(RuleBasedStateMachine):
         self.rig = Rig(nodes, tiers=gangs_may_end(), **SETTINGS)
         self.node_names = [f"n{number}" for number in range(1, nodes + 1)]
         self.jobs = 0
+        #: A running job brings its chips into a queue whatever its capability is.
+        self.moved = False
         self.reserved: list[NodeReservation] = []
+        #: Chips of the namespace.
+        self.most: int | None = None
         #: Jobs that lost something: they may be below their minimum for a while.
         self.damaged: set[str] = set()
         for name, value in (("low", 10), ("high", 100)):
@@ -52,8 +78,8 @@ class Stream(RuleBasedStateMachine):
     # -- what happens --------------------------------------------------------------------------
 
     @rule(wishes=st.lists(JOBS, min_size=1, max_size=4), fail=st.booleans())
-    def submit(self, wishes: list[tuple[tuple[int, int], int, str, str, bool, str]], fail: bool) -> None:
-        for (pods, chips), spare, queue, priority, preemptable, expected in wishes:
+    def submit(self, wishes: list[_Wish], fail: bool) -> None:
+        for (pods, chips), spare, queue, priority, preemptable, expected, spreads in wishes:
             self.jobs += 1
             self.rig.submit(
                 f"j{self.jobs}",
@@ -64,6 +90,8 @@ class Stream(RuleBasedStateMachine):
                 priority=priority,
                 preemptable=preemptable,
                 expected=expected,
+                labels={"app": "spread"} if spreads else None,
+                spread=(SPREAD,) if spreads else (),
             )
         failing = sorted(name for name, pod in self.rig.pods.items() if pod.node is None)[:1] if fail else []
         self.damaged.update(self.rig.pods[name].group or "" for name in failing)
@@ -124,6 +152,25 @@ class Stream(RuleBasedStateMachine):
         self.rig.tell(ev.NodeReservationsSeen(NodeReservations(tuple(self.reserved))))
         self.rig.step(1)
 
+    @rule(chips=st.sampled_from([None, 0, 8, 20]))
+    def limit(self, chips: int | None) -> None:
+        self.most = chips
+        limits = {} if chips is None else {"default": Limits(chips=chips)}
+        self.rig.tell(ev.LimitsSeen(NamespaceLimits(limits)))
+        self.rig.step(1)
+
+    @precondition(lambda self: self.rig.groups)
+    @rule(data=st.data(), queue=st.sampled_from(["capped", "default"]), more=st.integers(-1, 2))
+    def group(self, data: st.DataObject, queue: str, more: int) -> None:
+        """Its owner changes a PodGroup while it waits or runs."""
+        key = data.draw(st.sampled_from(sorted(self.rig.groups)))
+        before = self.rig.groups[key]
+        self.damaged.add(before.name)
+        self.moved = self.moved or queue != before.queue
+        self.rig.groups[key] = replace(before, queue=queue, min_member=max(1, before.min_member + more))
+        self.rig.tell(ev.PodGroupSeen(self.rig.groups[key]))
+        self.rig.step(1)
+
     # -- what must hold (the rig checks the books after every step) ---------------------------------
 
     @invariant()
@@ -152,7 +199,40 @@ class Stream(RuleBasedStateMachine):
 
     @invariant()
     def capability_is_never_exceeded(self) -> None:
-        assert self.rig.machine.view.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+        assert self.moved or self.rig.machine.view.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+
+    @invariant()
+    def nobody_new_starts_beyond_a_limit(self) -> None:
+        """Counted from pods alone. Who lost pods may have as many again."""
+        started = {one.job.name for one in self._started()}
+        if self.most is not None and started - self.damaged:
+            cluster = self.rig.machine.view.cluster
+            assert sum(one.pod.cls.chips for one in cluster.pods.values() if one.node >= 0) <= self.most
+
+    @invariant()
+    def pods_are_spread_when_they_start(self) -> None:
+        started = {one.node for one in self._started() if one.pod.cls.spread}
+        if not started:
+            return
+        leaving = {one.uid for one in self.rig.history[-1][2] if isinstance(one, Evict | DeletePod)}
+        all_nodes, staying = Counter[str](), Counter[str]()
+        cluster = self.rig.machine.view.cluster
+        for uid, one in cluster.pods.items():
+            if one.node >= 0 and one.pod.cls.spread and not one.pod.deleting and one.pod.live:
+                name = cluster.names[one.node]
+                all_nodes[name] += 1
+                staying[name] += uid not in leaving
+        fewest = min(all_nodes[name] for name in self.node_names)
+        assert all(staying[name] <= fewest + 1 for name in started), (all_nodes, staying)
+
+    def _started(self) -> list[_Start]:
+        """The bindings of the last turn."""
+        found = []
+        for bind in self.rig.history[-1][2] if self.rig.history else ():
+            job = self.rig.machine.view.job_of(bind.uid) if isinstance(bind, Bind) else None
+            if job is not None and isinstance(bind, Bind):
+                found.append(_Start(job, job.pods[bind.uid], bind.node))
+        return found
 
     @invariant()
     def who_waits_has_a_reason_that_is_true(self) -> None:
