@@ -29,6 +29,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.faults.document import unpacked
 from ringwise.state.model import (
     Isolation,
+    NodeReservation,
     PriorityClass,
     Requirement,
     Taint,
@@ -41,6 +42,7 @@ LEFT_OUT = "left-out"
 #: Fields with sentences of people or about their objects.
 _SENTENCES = {
     *((Isolation, name) for name in ("by", "reason")),
+    *((NodeReservation, name) for name in ("by", "at")),
     *((VisibleDevices, name) for name in ("container", "field", "source")),
 }
 _SENTENCE_NAMES = frozenset(
