@@ -398,16 +398,16 @@ def test_how_many_evictions_are_tried_depends_on_the_job_and_not_on_the_size_of_
 def test_a_search_for_victims_takes_steps_and_one_that_takes_too_many_is_set_aside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def boss_of(nodes: int) -> Rig:
-        rig = rig_of(nodes)
-        fill(rig, *((f"job{number}", 0) for number in range(nodes)))
-        rig.submit("boss", chips=8, priority="high")
+    def with_boss(pods: int) -> Rig:
+        rig = rig_of(20)
+        fill(rig, *((f"job{number}", 0) for number in range(20)))
+        rig.submit("boss", pods=pods, chips=8, priority="high")
         rig.step(60)
         return rig
 
     monkeypatch.setattr(budget, "JOB_STEPS", 100)
     monkeypatch.setattr(budget, "POD_STEPS", 0)
-    assert len(boss_of(10).evictions()) == 1
-    rig = boss_of(60)
+    assert len(with_boss(1).evictions()) == 1
+    rig = with_boss(16)
     assert rig.evictions() == []
     assert rig.reason("boss") == TOO_COSTLY.code
