@@ -1,4 +1,4 @@
-"""The gangs of `ringwise bench bounded` that are placed as a whole."""
+"""`ringwise bench bounded`: gangs that are placed as a whole, and jobs that evict others."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from ringwise.framework import budget
+from ringwise_bench.bounded import preemption_cost
 from ringwise_bench.differing_gangs import WHOLE_JOBS, WholeJob
 
 
@@ -40,3 +41,7 @@ def test_a_whole_job_that_takes_too_many_steps_is_set_aside(monkeypatch: pytest.
     for job in WHOLE_JOBS:
         _, bound = job.cost(24)
         assert bound == 0
+
+
+def test_each_job_of_high_priority_evicts_one_pod_where_all_nodes_are_full() -> None:
+    assert preemption_cost(40)[1] == 10

@@ -12,16 +12,18 @@ import statistics
 import time
 import tracemalloc
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from ringwise.apps.aside import copied
 from ringwise.durations import time_text
 from ringwise.manifests.text.errors import Findings
-from ringwise.messages.commands import Command, DeletePod
+from ringwise.messages.commands import Command, DeletePod, Evict
 from ringwise.messages.events import Event
 from ringwise.records import dataclass
-from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, VOLCANO_SCHEDULER
+from ringwise.scheduler.defaults import default_configuration
+from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, PREEMPTABLE, VOLCANO_SCHEDULER
 from ringwise_bench.differing_gangs import WHOLE_JOBS
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject, pinned_gang
 from ringwise_bench.object_feed import (
@@ -41,6 +43,8 @@ COPIES = 200
 MAX_RATIO, MAX_GROWTH, MAX_READING = 1.5, 3.0, 20.0
 MAX_MEMORY = 50
 _SMALL_GANG, _LARGE_GANG = 150, 1_200
+#: Nodes full of pods that may be evicted, and jobs that evict one each. All candidates are read for each job.
+_FULL_NODES, _EVICTORS, MAX_SEARCH_GROWTH = 500, 10, 6.0
 _LONG_NAMES = 1_500
 #: The bench ends also where restarts do not.
 _MAX_RECREATED = 100_000
@@ -183,6 +187,57 @@ def gangs() -> list[Measured]:
     return results
 
 
+def preemption_cost(nodes: int) -> tuple[float, int]:
+    """Processor time per job of one pod that evicts another where all nodes are full; and how many do."""
+    evicted: list[Command] = []
+
+    def note(command: Command) -> list[Event]:
+        evicted.extend([command] if isinstance(command, Evict) else [])
+        return []
+
+    def job(name: str, pods: int, priority: str) -> list[Event]:
+        meta: Plain = {"name": name, "namespace": "team", "uid": name, "creationTimestamp": CREATED}
+        spec: Plain = {"minMember": 1, "priorityClassName": priority}
+        events = list(feed.put("PodGroup", {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}))
+        notes = {GROUP_NAME: name, PREEMPTABLE: "true"}
+        for number in range(pods):
+            pod = {**meta, "name": f"{name}-{number}", "uid": f"{name}-{number}", "annotations": notes}
+            spec = {
+                "schedulerName": VOLCANO_SCHEDULER,
+                "priorityClassName": priority,
+                "containers": [{"name": "main", "resources": {"limits": {ASCEND910: 8}}}],
+            }
+            events += feed.put_pod({"metadata": pod, "spec": spec})
+        return events
+
+    feed = ObjectFeed(replace(default_configuration(), actions=("enqueue", "allocate", "preempt")))
+    feed.on_command = note
+    for name, value in (("low", 1), ("high", 100)):
+        feed.deliver(feed.put("PriorityClass", {"metadata": {"name": name}, "value": value}))
+    for number in range(nodes):
+        name = f"node-{number}"
+        feed.deliver([*feed.put("ConfigMap", device_report(name)), *feed.put("Node", node_body(name, {}))])
+    feed.deliver([event for number in range(nodes // 2) for event in job(f"low-{number}", 2, "low")])
+    feed.now += SECOND
+    feed.deliver([])
+    events = [event for number in range(_EVICTORS) for event in job(f"high-{number}", 1, "high")]
+    feed.now += SECOND
+    return feed.time_of(events) / _EVICTORS, len(evicted)
+
+
+def preemption() -> list[Measured]:
+    """What a search for victims costs where the cluster is four times as large."""
+    preemption_cost(_FULL_NODES)  # What is imported for the first is no cost of the search.
+    small, few = preemption_cost(_FULL_NODES)
+    large, more = preemption_cost(4 * _FULL_NODES)
+    name = f"victims on {4 * _FULL_NODES} full nodes"
+    return [
+        shown(f"{name}: a job that evicts one pod", large * 1e3, "ms"),
+        at_most(f"{name}: the same over one on {_FULL_NODES}", large / small, "x", MAX_SEARCH_GROWTH),
+        at_least(f"{name}: pods evicted, on both", few + more, "", 2 * _EVICTORS),
+    ]
+
+
 def crowd(hostile: HostileObject, copies: int, nodes: int) -> int:
     """Turns that jobs of another namespace wait for longer because of many copies of an object."""
     cluster = Ordinary(nodes)
@@ -250,6 +305,7 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
         turns = crowd(hostile, COPIES, nodes)
         results.append(at_most(f"{hostile.name}, {COPIES} times: turns that others wait", turns, "", 1))
     results += gangs()
+    results += preemption()
     tracemalloc.start(1)
     try:
         memory = memory_left(_LONG_NAMES if full else _LONG_NAMES // 10)
