@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.affinity import topology_spread
 from ringwise.framework.extension_points import NODE_FILTER
 from ringwise.framework.gangs.gang_placement import node_preferences
 from ringwise.framework.selectors import CORDON, all_hold, tolerates
 from ringwise.framework.session import Session
 from ringwise.reasons import Reason
-from ringwise.state.model import NodeTerm, Pod, PodTerm, Requirement, Taint, TopologySpread
+from ringwise.state.model import Node, NodeTerm, Pod, PodClass, PodTerm, Requirement, Taint, TopologySpread
 from tests.builders import Lab, cluster, option, pod_class_of
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
@@ -233,3 +234,19 @@ def test_counts_equal_a_look_at_all_nodes(
             if here is None or count.get(here, 0) + own - fewest > constraint.max_skew:
                 refused = True
         assert (found[f"n{number}"] is not None) == refused
+
+
+def test_taints_are_looked_at_once_however_many_constraints_honor_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[str] = []
+
+    def look(cls: PodClass, node: Node) -> bool:
+        looked.append(node.name)
+        return True
+
+    monkeypatch.setattr(topology_spread, "_tolerates", look)
+    lab = zones().node("n6", cpu=1000, labels={ZONE: "c"}, taints=(Taint("busy", "", "NoSchedule"),))
+    constraints = [spread(ZONE, app=f"app{number}", tolerated_only=True) for number in range(64)]
+    codes(lab, *constraints)
+    assert looked == ["n6"]

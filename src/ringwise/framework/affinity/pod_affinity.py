@@ -357,10 +357,8 @@ class PodAffinityIndex:
         found = self._even.get((cls, pod.namespace))
         if found is None:
             preferred = [constraint for constraint in cls.spread if not constraint.required]
-            keys = {constraint.term.topology_key for constraint in preferred}
             weighted = []
-            for constraint in preferred:
-                nodes = counted_nodes(session, cls, constraint, keys)
+            for constraint, nodes in zip(preferred, counted_nodes(session, cls, preferred), strict=True):
                 domains = count_domains(session, constraint.term.topology_key, nodes)
                 weighted.append((constraint.term, -round(_SCALE * log(domains + 2))))
             found = self._even[cls, pod.namespace] = self._of_terms(job, pod, tuple(weighted))
@@ -381,10 +379,9 @@ class PodAffinityIndex:
         if found is None:
             nearby, cls = self.nearby(job, pod), pod.cls
             required = [constraint for constraint in cls.spread if constraint.required]
-            keys = {constraint.term.topology_key for constraint in required}
+            counted = counted_nodes(self._session, cls, required)
             found = self._spread[cls, pod.namespace] = []
-            for constraint in required:
-                nodes = counted_nodes(self._session, cls, constraint, keys)
+            for constraint, nodes in zip(required, counted, strict=True):
                 bit = nearby.bit_of(constraint.term)
                 found.append(SpreadCounts(self._session, constraint, bit, nodes, nearby, len(self._changes)))
         for counts in found:

@@ -8,7 +8,7 @@ have pods are kept: how many there are in all depends on labels alone and is fou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_with_all, tolerates
@@ -86,15 +86,22 @@ class SpreadCounts:
             self._having[before + by] += 1
 
 
-def counted_nodes(session: Session, cls: PodClass, constraint: TopologySpread, keys: Iterable[str]) -> int:
-    """The nodes on which pods count for a constraint; `keys`: the topology keys that they must have."""
+def counted_nodes(session: Session, cls: PodClass, constraints: Sequence[TopologySpread]) -> list[int]:
+    """For each constraint the nodes on which pods count: all must have the topology keys of all of them."""
     state = session.state
-    nodes = nodes_with_all(state, keys)
-    if constraint.selected_only:
-        nodes &= session.topology.node_sets.selected(state, cls)
-    if constraint.tolerated_only:
-        nodes &= _tolerated(session, cls)
-    return nodes
+    every = nodes_with_all(state, {constraint.term.topology_key for constraint in constraints})
+    #: By what a constraint honors: a pod may have many of them.
+    known: dict[tuple[bool, bool], int] = {}
+    for constraint in constraints:
+        honored = constraint.selected_only, constraint.tolerated_only
+        if honored not in known:
+            nodes = every
+            if constraint.selected_only:
+                nodes &= session.topology.node_sets.selected(state, cls)
+            if constraint.tolerated_only:
+                nodes &= _tolerated(session, cls)
+            known[honored] = nodes
+    return [known[one.selected_only, one.tolerated_only] for one in constraints]
 
 
 def _tolerated(session: Session, cls: PodClass) -> int:
