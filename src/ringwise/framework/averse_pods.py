@@ -13,7 +13,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from ringwise.framework.budget import StepBudget
-from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, all_hold, domain_of, spaces_of
+from ringwise.framework.selectors import ALL_NAMESPACES, OwnedTerm, domain_of, spaces_of
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodTerm, Requirement
 from ringwise.state.namespaces import Namespaces
@@ -73,24 +73,15 @@ _LOOKS_A_STEP = 16
 _NO_TERM: OwnedTerm = (PodTerm("", ()), "")
 
 
-class TermSets:
-    """Terms, found by what a pod must have for them to match it. No term is held against a pod by itself."""
+class _SelectorSets:
+    """Selectors by number, found by the labels that they ask for. None is held against labels by itself."""
 
     def __init__(self) -> None:
-        self.terms: list[OwnedTerm] = []
-        self._bits: dict[OwnedTerm, int] = {}
-        self._unused: list[int] = []
         #: By label, those that say anything about it.
         self._about: _SetsByKey[str] = _SetsByKey()
-        #: By namespace of the pod that they concern.
-        self._reach: _SetsByKey[str] = _SetsByKey()
-        #: Terms that select namespaces by their labels; and those of them that select a namespace, for the
-        #: labels that it had.
-        self._selecting: dict[int, tuple[Requirement, ...]] = {}
-        self._selected: dict[str, tuple[Mapping[str, str], int]] = {}
-        #: All that can match a pod. By the first label that a pod must have for them, by the second, ...; and
-        #: those that need none, one at most, ...
-        self._all = 0
+        #: All that can match. By the first label that they need, by the second, ...; and those that need
+        #: none, one at most, ...
+        self.all = 0
         self._need: list[_SetsByKey[str]] = []
         self._need_fewer: list[int] = []
         #: By label: those that want one of certain values. By label and value: those that want it, and those
@@ -99,6 +90,76 @@ class TermSets:
         self._wants_value: _SetsByKey[tuple[str, str]] = _SetsByKey()
         self._refuses_value: _SetsByKey[tuple[str, str]] = _SetsByKey()
         self._refuses: _SetsByKey[str] = _SetsByKey()
+
+    def flip(self, selector: Iterable[Requirement], number: int) -> bool:
+        """Add the selector, or remove it; False: nothing can match it."""
+        bit = 1 << number
+        labels = _labels_wanted(selector)
+        if labels is None:
+            return False
+        self.all ^= bit
+        needed = sorted(key for key, label in labels.items() if label.needed)
+        while len(self._need) < len(needed):
+            # Those that were there before need fewer labels.
+            self._need_fewer.append(self.all & ~bit)
+            self._need.append(_SetsByKey())
+        for level, need in enumerate(self._need):
+            if level < len(needed):
+                need.flip(needed[level], number)
+            else:
+                self._need_fewer[level] ^= bit
+        while self._need and not self._need[-1]:
+            self._need.pop()
+            self._need_fewer.pop()
+        for key, label in labels.items():
+            self._about.flip(key, number)
+            if label.allowed is not None:
+                self._wants.flip(key, number)
+                for value in label.allowed:
+                    self._wants_value.flip((key, value), number)
+            for value in label.refused:
+                self._refuses_value.flip((key, value), number)
+            if label.absent:
+                self._refuses.flip(key, number)
+        return True
+
+    def steps(self, labels: Mapping[str, str]) -> int:
+        return min(len(labels), len(self._about)) * (1 + len(self._need)) // _LOOKS_A_STEP
+
+    def matching(self, labels: Mapping[str, str], found: int) -> int:
+        """Those of a set that match the labels."""
+        for need, fewer in zip(self._need, self._need_fewer, strict=True):
+            if not found & ~fewer:
+                # None that is left needs so many labels.
+                break
+            having = fewer
+            for key in need.among(labels):
+                having |= need.get(key)
+            found &= having
+        if not found:
+            return 0
+        refused = 0
+        for key in self._about.among(labels):
+            value = labels[key]
+            refused |= self._refuses.get(key) | self._refuses_value.get((key, value))
+            wanted = self._wants.get(key)
+            if wanted:
+                refused |= wanted & ~self._wants_value.get((key, value))
+        return found & ~refused
+
+
+class TermSets:
+    """Terms, found by what a pod must have for them to match it. No term is held against a pod by itself."""
+
+    def __init__(self) -> None:
+        self.terms: list[OwnedTerm] = []
+        self._bits: dict[OwnedTerm, int] = {}
+        self._unused: list[int] = []
+        #: By namespace of the pod that they concern.
+        self._reach: _SetsByKey[str] = _SetsByKey()
+        #: By what they ask of the pod, and those that select namespaces by what they ask of these.
+        self._pods = _SelectorSets()
+        self._spaces = _SelectorSets()
 
     def bit_of(self, owned: OwnedTerm) -> int:
         """The number of a term; a new one is added."""
@@ -123,7 +184,6 @@ class TermSets:
         if not self._bits:
             self.terms.clear()
             self._unused.clear()
-            self._selected.clear()
 
     def drop_others(self, kept: Container[int]) -> None:
         """Drop all terms but those with these numbers."""
@@ -134,86 +194,23 @@ class TermSets:
     def _flip(self, owned: OwnedTerm, number: int) -> None:
         """Add the term to its sets, or remove it from them."""
         term, namespace = owned
-        bit = 1 << number
-        labels = _labels_wanted(term)
-        if labels is None:
+        if not self._pods.flip(term.selector, number):
             return
-        self._all ^= bit
         for space in set(spaces_of(term, namespace)):
             self._reach.flip(space, number)
         if term.namespace_selector is not None:
-            self._flip_selecting(term.namespace_selector, number)
-        needed = sorted(key for key, label in labels.items() if label.needed)
-        while len(self._need) < len(needed):
-            # Terms that were there before need fewer labels.
-            self._need_fewer.append(self._all & ~bit)
-            self._need.append(_SetsByKey())
-        for level, need in enumerate(self._need):
-            if level < len(needed):
-                need.flip(needed[level], number)
-            else:
-                self._need_fewer[level] ^= bit
-        while self._need and not self._need[-1]:
-            self._need.pop()
-            self._need_fewer.pop()
-        for key, label in labels.items():
-            self._about.flip(key, number)
-            if label.allowed is not None:
-                self._wants.flip(key, number)
-                for value in label.allowed:
-                    self._wants_value.flip((key, value), number)
-            for value in label.refused:
-                self._refuses_value.flip((key, value), number)
-            if label.absent:
-                self._refuses.flip(key, number)
-
-    def _flip_selecting(self, selector: tuple[Requirement, ...], number: int) -> None:
-        if self._selecting.pop(number, None) is None:
-            self._selecting[number] = selector
-        for space, (labels, found) in self._selected.items():
-            if all_hold(selector, labels):
-                self._selected[space] = labels, found ^ 1 << number
-
-    def _selecting_space(self, space: str, namespaces: Namespaces) -> int:
-        """The terms that select a namespace by its labels."""
-        if not self._selecting:
-            return 0
-        labels = namespaces.labels(space)
-        known = self._selected.get(space)
-        if known is None or known[0] != labels:
-            found = 0
-            for number, selector in self._selecting.items():
-                if all_hold(selector, labels):
-                    found |= 1 << number
-            known = self._selected[space] = labels, found
-        return known[1]
+            self._spaces.flip(term.namespace_selector, number)
 
     def steps(self, pod: Pod) -> int:
         """What it takes to find those: nothing, for labels and terms of an ordinary number."""
-        return min(len(pod.labels), len(self._about)) * (1 + len(self._need)) // _LOOKS_A_STEP
+        return self._pods.steps(pod.labels)
 
     def matching(self, pod: Pod, namespaces: Namespaces) -> int:
         """The terms that match a pod."""
         found = self._reach.get(pod.namespace) | self._reach.get(ALL_NAMESPACES)
-        found |= self._selecting_space(pod.namespace, namespaces)
-        for need, fewer in zip(self._need, self._need_fewer, strict=True):
-            if not found & ~fewer:
-                # No term that is left needs so many labels.
-                break
-            having = fewer
-            for key in need.among(pod.labels):
-                having |= need.get(key)
-            found &= having
-        if not found:
-            return 0
-        refused = 0
-        for key in self._about.among(pod.labels):
-            value = pod.labels[key]
-            refused |= self._refuses.get(key) | self._refuses_value.get((key, value))
-            wanted = self._wants.get(key)
-            if wanted:
-                refused |= wanted & ~self._wants_value.get((key, value))
-        return found & ~refused
+        if self._spaces.all:
+            found |= self._spaces.matching(namespaces.labels(pod.namespace), self._spaces.all)
+        return self._pods.matching(pod.labels, found)
 
 
 class _Wanted:
@@ -228,10 +225,10 @@ class _Wanted:
         self.refused: set[str] = set()
 
 
-def _labels_wanted(term: PodTerm) -> dict[str, _Wanted] | None:
+def _labels_wanted(selector: Iterable[Requirement]) -> dict[str, _Wanted] | None:
     """By label; None where the requirements contradict each other: no pod has what they want."""
     labels: dict[str, _Wanted] = {}
-    for requirement in term.selector:
+    for requirement in selector:
         label = labels.setdefault(requirement.key, _Wanted())
         match requirement.operator:
             case "In":
