@@ -98,7 +98,8 @@ def test_a_start_before_the_pod_was_created_is_when_it_was_created_and_marked() 
 
 def test_pods_without_chips_do_not_count() -> None:
     plain = replace(BOUND, cls=PodClass(cpu_milli=1000), holds=(), annotations={}, chip_containers=0)
-    assert turns([ev.PodSeen(plain)], [ev.PodGone("pod-uid")]) == []
+    over = replace(plain, phase="Succeeded", ended=500 * SECOND)
+    assert turns([ev.PodSeen(plain)], [ev.PodSeen(over)], [ev.PodGone("pod-uid")]) == []
 
 
 def test_a_standby_remembers_when_pods_ended_that_the_leader_wrote_as_open() -> None:

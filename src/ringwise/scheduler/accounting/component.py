@@ -110,9 +110,9 @@ class Accounting(Component):
     def _pod_changed(self, event: ie.PodChanged, now: int) -> None:
         # The job is read before anything is told: its queue may not be known yet.
         pod = event.pod
-        if not self._active or pod.node is None or not pod.cls.chips:
+        if not self._active or pod.node is None:
             return
-        if not pod.live or pod.uid not in self._open:
+        if not pod.live if pod.uid in self._open else pod.cls.chips:
             self._pods[pod.uid] = None
 
     def _pod_ending(self, event: ie.PodEnding, now: int) -> None:
