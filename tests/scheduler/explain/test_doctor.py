@@ -306,6 +306,27 @@ def test_p6_a_superpod_with_too_many_nodes_is_an_error() -> None:
     assert ("error", "superpod-oversize", "SuperPoD 0") in found(examined(*events, configuration=small))
 
 
+@pytest.mark.parametrize(
+    ("annotation", "users", "expected"),
+    [
+        ("guarded", ["", ""], ["no-users"]),
+        ("guarded", ["", "ana"], []),
+        ("guarded", [], []),
+        ("open", ["", ""], []),
+    ],
+)
+def test_a_guarded_annotation_that_nothing_writes_is_found(
+    annotation: str, users: list[str], expected: list[str]
+) -> None:
+    jobs = [
+        pod(f"job-{number}", 1, annotations={"ringwise.io/user": user} if user else {})
+        for number, user in enumerate(users)
+    ]
+    chosen = configured(user_annotation=annotation)
+    events = (node("n", labels=ARM), report("n", range(8)), *jobs)
+    assert [code for _, code, _ in found(examined(*events, configuration=chosen))] == expected
+
+
 def test_unconfirmed_bindings_are_no_difference() -> None:
     assert examined(node("n", labels=ARM), report("n", range(8)), pod("new", 8)).findings == ()
 

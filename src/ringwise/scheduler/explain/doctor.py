@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import UNKNOWN_QUEUE
+from ringwise.framework.users import user_of
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
@@ -31,6 +32,7 @@ from ringwise.wellknown import (
     HOST_ARCH_ARM,
     HOST_ARCH_X86,
     SCHEDULER_CONFIG_KEY,
+    USER,
 )
 
 
@@ -141,6 +143,7 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
             warning,
             "`ringwise config check FILE` shows what each line does",
         )
+    yield from _users(view)
     missing = view.missing_chip_plugins
     if not missing:
         return
@@ -154,6 +157,23 @@ def _configuration(view: SchedulerView) -> Iterator[Finding]:
             "configuration",
             f"no plugin gives chips: jobs that ask for them wait ({len(asked)} now)",
             f"add the line {line} to the plugins of a tier in volcano-scheduler.conf",
+        )
+
+
+def _users(view: SchedulerView) -> Iterator[Finding]:
+    """A few jobs may be older than admission; that none has a user says that nothing writes it."""
+    if view.settings.user_annotation != "guarded":
+        return
+    ours = [job for job in view.jobs.values() if any(map(view.is_ours, job.pods.values()))]
+    if ours and not any(user_of(job, view.settings).verified for job in ours):
+        yield Finding(
+            NOTE,
+            "no-users",
+            "configuration",
+            f"user-annotation is guarded, and of {counted(len(ours), 'job')} none has the annotation {USER}: "
+            "accounting knows no users, and limits per user hold for nobody",
+            "install admission, see docs/admission.md, or set user-annotation: open; jobs that are older "
+            "than admission get none",
         )
 
 
