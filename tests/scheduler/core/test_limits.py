@@ -69,6 +69,21 @@ def test_chips_of_a_queue() -> None:
     assert started(made, "b", "c") == ["b", "c"]
 
 
+@pytest.mark.parametrize("of", ["queue", "namespace"])
+def test_who_waits_for_room_says_so_when_a_limit_that_is_lowered_keeps_him_too(of: str) -> None:
+    made = rig(2)
+    made.submit("a", chips=8)
+    made.submit("b", pods=2, chips=8)
+    made.run()
+    assert made.reason("b") != "larger-than-limit"
+    if of == "queue":
+        limit_queue(made, max_chips=8)
+    else:
+        limit_namespace(made, {"default": Limits(chips=8)})
+    made.run()
+    assert made.reason("b") == "larger-than-limit"
+
+
 def test_running_jobs_of_a_queue() -> None:
     made = rig()
     limit_queue(made, max_running_jobs=2)

@@ -11,7 +11,7 @@ from ringwise.framework.job import Job
 from ringwise.framework.limits import lends, scope_of, waits_for_limit
 from ringwise.framework.queue_discipline import lacks_room
 from ringwise.framework.reasons import WAITING_LIMIT_REACHED
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
@@ -92,9 +92,12 @@ class LimitWaits(Component):
     def wake(self) -> None:
         """The jobs that wait for a limit which has room, or was changed, are tried in the next cycle."""
         changed, self._table.changed = self._table.changed, False
+        if changed:
+            # A limit that was lowered is what a job waits for that waited for room: it says so then.
+            self._pending.wake((Trigger.CONFIGURATION_CHANGED,))
         for scope in list(self._waiting):
             before, now = self._seen[scope], self._table.used(scope)
-            if changed or now[0] < before[0] or now[1] < before[1]:
+            if now[0] < before[0] or now[1] < before[1]:
                 self._activate(self._waiting[scope])
             elif scope in self._left:
                 jobs = [self._book.jobs[key] for key in self._waiting[scope] if key in self._book.jobs]
