@@ -78,3 +78,13 @@ def test_a_compressed_record_is_unpacked() -> None:
     texts = Texts(str.upper, str.upper, str)
     found = rewrite_event("ReschedulingRead", content, EVENT_TYPES, texts)
     assert json.loads(found["document"]) == {"version": 1, "jobs": [{"job": "ACME/X"}]}
+
+
+def test_why_a_start_is_unknown_stays_as_it_is_part_of_what_is_said() -> None:
+    start = {"kind": "unknown", "why": "1 job before it does not say how long it runs"}
+    texts = Texts(str.upper, str.upper, lambda text: f"<{text}>")
+    found = rewrite_event(
+        "StartsEstimated", {"starts": [{"job": "acme/x", "start": start}]}, EVENT_TYPES, texts
+    )
+    (one,) = found["starts"]
+    assert (one["job"], one["start"]["why"]) == ("ACME/X", f"<{start['why']}>")
