@@ -77,6 +77,7 @@ def values_of(kind: Any) -> st.SearchStrategy[Any]:
         int: st.integers(-(2**63), 2**128 - 1),
         str: st.text(max_size=4),
         bool: st.booleans(),
+        float: st.floats(allow_nan=False, allow_infinity=False),
         type(None): st.none(),
         Any: st.one_of(st.integers(0, 9), st.text(max_size=3)),
     }

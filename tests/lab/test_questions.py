@@ -187,7 +187,7 @@ def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: py
         terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
         whole = terminal.json("why waits")
         assert "left_out" not in whole
-        monkeypatch.setattr(why, "SearchBudget", lambda: cure_search.SearchBudget(60, 60))
+        monkeypatch.setattr(why, "SearchBudget", lambda **more: cure_search.SearchBudget(60, 60, **more))
         cut = terminal.json("why waits")
         assert cut["left_out"] == ["further cures: the search has used its steps"]
         assert cut["reason"]["code"] == whole["reason"]["code"]

@@ -264,8 +264,8 @@ CHIP_LIMIT_REACHED = ReasonKind(
 LARGER_THAN_LIMIT = ReasonKind(
     "larger-than-limit",
     Stage.ENQUEUE,
-    "the job needs {chips} chips at once and {scope} may use {most} in all ({setting})",
-    ("ask for at most {most} {most:=chip|chips}", "raise {setting} to {chips} or more"),
+    "the job needs {chips:chip} at once and {scope} may use {most} in all ({setting})",
+    ("ask for at most {most:chip}", "raise {setting} to {chips:#} or more"),
     LIMIT_FREED,
 )
 RUNNING_LIMIT_REACHED = ReasonKind(

@@ -131,5 +131,6 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
     if unknown:
         print_lines(
             console,
-            f"unknown: {unknown}; no driver tells how much they are used, or not for {minutes} minutes yet",
+            f"unknown: {unknown}; no driver tells how much they are used, or not for "
+            f"{counted(minutes, 'minute')} yet",
         )

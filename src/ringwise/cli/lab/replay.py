@@ -38,7 +38,7 @@ def replay_command(file: Path | None, lab: Path | None, boards: tuple[Path, ...]
     """
     file = file or LabFolder(lab or default_folder()).journal
     try:
-        with _journal(file) as opened, spinner("deciding again"):
+        with spinner("deciding again"), _journal(file) as opened:
             answer = replay(opened, load_catalog(boards))
     except ValueError as error:
         # Of a journal, or of a support bundle.

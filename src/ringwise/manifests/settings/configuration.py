@@ -37,6 +37,7 @@ from ringwise.framework.configuration import (
 )
 from ringwise.framework.limits import RECLAIM
 from ringwise.framework.registry import Arguments, PluginSpec, Registry
+from ringwise.grammar import counted
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.manifests.settings.configuration_text import (
     Document,
@@ -176,11 +177,11 @@ def check_limits(limits: LimitObjects, origin: str, actions: Collection[str] | N
 
 def _limits_text(limits: Limits) -> str:
     parts = [
-        f"{limits.chips} chips" + (f" and a burst of {limits.burst}" if limits.burst else "")
+        counted(limits.chips, "chip") + (f" and a burst of {limits.burst}" if limits.burst else "")
         if limits.chips is not None
         else "",
-        f"{limits.running} running jobs" if limits.running is not None else "",
-        f"{limits.waiting} waiting jobs" if limits.waiting is not None else "",
+        counted(limits.running, "running job") if limits.running is not None else "",
+        counted(limits.waiting, "waiting job") if limits.waiting is not None else "",
     ]
     return "at most " + ", ".join(part for part in parts if part) if any(parts) else "no limits"
 

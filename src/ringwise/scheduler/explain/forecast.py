@@ -550,7 +550,8 @@ class _Play:
 
     def _still_lacks(self, group: _Group, job: Job) -> bool:
         """Whether nothing was freed on nodes that it selects since it did not fit."""
-        if group.lack is None or group.need is None:
+        if group.lack is None or group.need is None or not job.in_order:
+            # A job whose pods do not exist yet selects no nodes by itself.
             return False
         freed, group.seen = self._freed_nodes[group.seen :], len(self._freed_nodes)
         selection = self._session.node_selection(job, job.in_order[0])

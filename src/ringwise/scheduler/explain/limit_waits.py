@@ -174,7 +174,7 @@ def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
     users = [name for name, queue in table.queues.items() if queue.per_user]
     if users and settings.user_annotation != "guarded":
         yield LimitNote(
-            f"queue {users[0]}" if len(users) == 1 else f"{len(users)} queues",
+            f"queue {users[0]}" if len(users) == 1 else counted(users, "queue"),
             "limits per user do not hold: who a job belongs to is known only where admission writes it "
             "(user-annotation: guarded)",
             "install admission and set user-annotation: guarded, or remove the annotations",
