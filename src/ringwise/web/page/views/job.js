@@ -57,6 +57,7 @@ export function JobView({ namespace, name }) {
       <${KeyValues} label="Annotations" values=${document.annotations} /><//>`}`;
 }
 
+/** @type {Record<string, string>} */
 const PLAN_STATES = { running: "waiting", done: "running", failed: "bad", refused: "bad" };
 
 /** Plans of moves: jobs that are moved so that another one can start. @param {{plans: import("../types.js").PlanFields[]}} props */
