@@ -120,7 +120,7 @@ function chipItems(chips) {
     { name: "chips", value: number(chips.chips) },
     { name: "in use", value: number(chips.used) },
     { name: "free", value: number(chips.free), href: link(["map"], { colour: "free" }) },
-    { name: "of them only before a drain or a reservation", value: number(chips.before_drain), href: link(["nodes"], { show: "bad" }), left: !chips.before_drain },
+    { name: "of them only for now", value: number(chips.before_drain), href: link(["nodes"], { show: "bad" }), left: !chips.before_drain },
     { name: "faulty", value: number(chips.faulty), href: link(["map"], { colour: "health" }), kind: chips.faulty ? "bad" : "" },
     { name: "isolated", value: number(chips.isolated) },
     { name: "reserved", value: number(chips.reserved), left: !chips.reserved },
