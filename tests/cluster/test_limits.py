@@ -100,8 +100,9 @@ def test_jobs_wait_for_limits_and_are_woken(limited: Cluster) -> None:
     cluster.wait_running("second", 1)
     # Limits of the namespace come on top.
     cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}: {{max-running-jobs: 2}}\n")])
-    cluster.apply([queue("few", max_chips="32")])
+    # Told before the other limit is raised: the two are watched by themselves.
     waits_for(cluster, "third", f"2 jobs of namespace {NAMESPACE} run and at most 2 may")
+    cluster.apply([queue("few", max_chips="32")])
     cluster.remove([namespace_limits("")])
     cluster.wait_running("third", 1)
 
