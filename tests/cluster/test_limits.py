@@ -96,15 +96,17 @@ def test_jobs_wait_for_limits_and_are_woken(limited: Cluster) -> None:
     cluster.apply([job_in("third", "few")])
     waits_for(cluster, "third", "of at most 8 chips")
     cluster.apply([queue("few", max_chips="8")])
+    cluster.api.delete(f"{JOBS}/second")
     cluster.api.delete(f"{JOBS}/first")
-    cluster.wait_running("second", 1)
+    cluster.wait_running("third", 1)
     # Limits of the namespace come on top.
     cluster.apply([namespace_limits(f"namespaces:\n  {NAMESPACE}: {{max-running-jobs: 2}}\n")])
+    cluster.apply([job_in("fourth", "few")])
     # Told before the other limit is raised: the two are watched by themselves.
-    waits_for(cluster, "third", f"2 jobs of namespace {NAMESPACE} run and at most 2 may")
+    waits_for(cluster, "fourth", f"2 jobs of namespace {NAMESPACE} run and at most 2 may")
     cluster.apply([queue("few", max_chips="32")])
     cluster.remove([namespace_limits("")])
-    cluster.wait_running("third", 1)
+    cluster.wait_running("fourth", 1)
 
 
 def test_a_run_time_ends_across_leaders(limited: Cluster) -> None:
