@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
 CONFIGURATION = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
-HIGH = {
+HIGH: Object = {
     "apiVersion": "scheduling.k8s.io/v1",
     "kind": "PriorityClass",
     "metadata": {"name": "tests-high"},
@@ -26,7 +26,7 @@ CLAIMS = {"volcano.sh/preemptable": "true", "volcano.sh/cooldown-time": "876000h
 
 
 def high(job: Object) -> Object:
-    job["spec"]["priorityClassName"] = HIGH["metadata"]["name"]  # type: ignore[index]
+    job["spec"]["priorityClassName"] = HIGH["metadata"]["name"]
     return job
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -180,7 +181,7 @@ def test_nobody_appears_as_another(guarded: Cluster) -> None:
         ("web-", 1, "ana"),
         ("once-", 1, "ana"),
     ):
-        assert guarded.wait(lambda p=prefix, c=count: users_of(p, c), f"pods of {prefix}") == {expected}  # type: ignore[misc]
+        assert guarded.wait(partial(users_of, prefix, count), f"pods of {prefix}") == {expected}
     assert {user(one) for one in guarded.api.items(REPLICA_SETS)} == {"ana"}
     guarded.wait(lambda: len(guarded.api.items(GROUPS)) >= 5, "the PodGroups are there")
     groups = {
