@@ -125,6 +125,25 @@ def test_what_was_held_for_it_when_it_is_suspended_is_for_others(kind: str) -> N
     assert come_back(rig, left) == before
 
 
+@KINDS
+@pytest.mark.parametrize("how", [{"phase": "Aborting"}, {"phase": "Aborted"}, {}], ids=str)
+@pytest.mark.parametrize("first", ["train-0", "train-1"])
+def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
+    kind: str, how: dict[str, str], first: str
+) -> None:
+    """The second pod, whose deletion was not seen yet, is not the job that came back."""
+    rig, before = running(kind)
+    left = rig.groups["default/train"], [rig.pods[name] for name in ("train-0", "train-1")]
+    rig.tell(ev.VcJobSeen(replace(VCJOB, **(how or REQUEUED))))
+    rig.step()
+    rig.gone(first)
+    rig.run()
+    rig.end("train")
+    rig.step()
+    assert come_back(rig, left) == before
+    assert rig.machine._previous._rescheduling == {}
+
+
 def test_a_node_that_is_taken_or_broke_is_not_waited_for() -> None:
     rig, _ = running()
     left = leave(rig)
@@ -237,6 +256,38 @@ def test_a_job_of_kubernetes_returns_too(kind: str, first: str) -> None:
     rig.run()
     assert rig.nodes_of("train") == before
     assert rig.machine._previous._rescheduling == {}
+
+
+def test_pods_that_come_one_after_the_other_return_whatever_their_names_are() -> None:
+    """Ranks follow names, and the owner makes those up: the second may get the rank of the first."""
+    rig = rig_of("nodes")
+    rig.submit("other", pods=2, chips=8)
+    rig.run()
+    rig.submit("train", pods=2, chips=8, owner=JOB, min_available=1)
+
+    def tell_group(**annotations: str) -> None:
+        group = rig.groups["default/train"]
+        rig.groups[group.key] = replace(group, ordinary=True, replicas=2, annotations=annotations)
+        rig.tell(ev.PodGroupSeen(rig.groups[group.key]))
+
+    tell_group()
+    rig.run()
+    rig.end("other")
+    rig.run()
+    before = rig.nodes_of("train")
+    pods = [rig.pods[name] for name in ("train-0", "train-1")]
+    tell_group(**{"ringwise.io/suspended": "true"})
+    for pod in pods:
+        rig.change(pod.name, deleting=True)
+    rig.step()
+    rig.gone("train-0", "train-1")
+    rig.step()
+    tell_group()
+    for pod, name in zip(pods, ("train-z", "train-a"), strict=True):
+        fresh = replace(pod, phase="Pending", node=None, holds=(), annotations={}, rank=None)
+        rig.put(replace(fresh, uid=f"{pod.uid}.again", name=name))
+        rig.run()
+    assert sorted(rig.nodes_of("train")) == sorted(before)
 
 
 # -- the bound

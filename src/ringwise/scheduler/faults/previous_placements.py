@@ -587,11 +587,13 @@ class PreviousPlacements(Component):
         placed = self._placed_ranks(job)
         self._preferred.settle(job, placed)
         for owner, kept in list(self._rescheduling.items()):
-            if kept.job != job.key:
+            if kept.job != job.key or (kept.suspended and self._loses_pods(job)):
                 continue
-            # A suspended job may have been made smaller meanwhile.
+            # A suspended job may have been made smaller meanwhile; or its owner has not created all pods yet.
             back = all(rank in placed for rank in kept.nodes) or (
-                kept.suspended and bool(placed) and not self._book.has_pending(job)
+                kept.suspended
+                and len(placed) >= max(1, min(len(kept.nodes), job.announced_pods))
+                and not self._book.has_pending(job)
             )
             if back and not self._is_assumed(job):
                 self._preferred.forget(owner)
@@ -599,6 +601,10 @@ class PreviousPlacements(Component):
             elif not kept.suspended:
                 # F1: until the bindings are confirmed: the scheduler may end before it has sent them.
                 self._reserve(kept, placed)
+
+    def _loses_pods(self, job: Job) -> bool:
+        """Whether it is suspended now: pods that are still there are not back, their deletion was not seen yet."""
+        return any(map(self._is_given_back, job.pods.values()))
 
     def _is_assumed(self, job: Job) -> bool:
         """Whether a binding of it is not confirmed yet."""
