@@ -19,7 +19,17 @@ from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Node, Pod, PodClass, PodGroup, Queue, Taint
+from ringwise.state.model import (
+    HyperNode,
+    HyperNodeMember,
+    NetworkTopology,
+    Node,
+    Pod,
+    PodClass,
+    PodGroup,
+    Queue,
+    Taint,
+)
 from ringwise.state.node_shapes import label_keys
 from ringwise.state.reservations import Reservations
 from ringwise.topology.boards import shipped_catalog
@@ -81,6 +91,12 @@ class Lab:
             self.node(f"n{number}", **described)
         return self
 
+    def hyper_node(self, name: str, tier: int, *members: str, tier_name: str = "") -> Lab:
+        """Of nodes that are there; every other member is a HyperNode."""
+        found = tuple(HyperNodeMember(member not in self.state.node_id, member) for member in members)
+        self.state.hyper_nodes.put(HyperNode(name, tier, found, tier_name))
+        return self
+
     def queue(self, name: str, **described: Any) -> Lab:
         self._clock += 1
         self.queues[name] = Queue(name, created=self._clock, **described)
@@ -102,6 +118,7 @@ class Lab:
         labels: Mapping[str, str] | None = None,
         inqueue: bool = False,
         cls: PodClass | None = None,
+        topology: NetworkTopology | None = None,
         **asked: Any,
     ) -> Lab:
         """A job of equal pods, waiting, or with `on` running on that node (or one node per pod)."""
@@ -111,7 +128,12 @@ class Lab:
         places = [on] * total if isinstance(on, str) else list(on or ())
         needed = total if min_available is None else min_available
         group = PodGroup(
-            namespace, name, min_member=needed, min_resources=dict(min_resources or {}), queue=queue
+            namespace,
+            name,
+            min_member=needed,
+            min_resources=dict(min_resources or {}),
+            queue=queue,
+            topology=topology,
         )
         job = Job(
             group.key,

@@ -6,6 +6,7 @@ or fails for its own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from ringwise import log
 from ringwise.cli import output as printing
+from tests.checkout import tree_of
 
 # A shared machine may be slow at any moment: time never decides a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -22,6 +24,18 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow],
 settings.register_profile("repeatable", _PATIENT, derandomize=True, max_examples=50)
 settings.register_profile("search", _PATIENT, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+# Modules and collected tests stay to the end: looking through them for garbage again and again took a sixth
+# of the processor time of all tests.
+gc.disable()
+_GC_THRESHOLD = 20_000
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD)
+    gc.enable()
+
 
 # What is printed is as wide as the test says, not as the terminal that runs it.
 os.environ.pop("COLUMNS", None)
@@ -41,6 +55,13 @@ def _printed_documents_keep_to_their_schema() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(printing, "document_text", checked)
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sources_are_parsed_for_one_module() -> Iterator[None]:
+    """All of them together are larger than everything else, and every copy of the process would have them."""
+    yield
+    tree_of.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -49,20 +49,18 @@ def test_counted() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-@pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.code)
-def test_every_reason_agrees_with_its_numbers(kind: ReasonKind, count: int) -> None:
+def test_every_reason_agrees_with_its_numbers(count: int) -> None:
     """All details of a kind as the same number: words that do not fit it are found."""
-    templates = (kind.sentence, *kind.cures)
-    names = {name for text in templates for name in _names(text)}
-    reason = kind(**{name: "mesh" if name in NAMES else count for name in names})
-    for text in (reason.message, *reason.cures):
-        assert "(s)" not in text
-        for pattern in WRONG:
-            assert not pattern.search(text), text
-    for cure in reason.cures:
-        assert not re.search(r"(?:ask for|at most|can start with|minAvailable to|minMember to) 0\b", cure), (
-            cure
-        )
+    nothing = re.compile(r"(?:ask for|at most|can start with|minAvailable to|minMember to) 0\b")
+    wrong = []
+    for kind in all_kinds():
+        templates = (kind.sentence, *kind.cures)
+        names = {name for text in templates for name in _names(text)}
+        reason = kind(**{name: "mesh" if name in NAMES else count for name in names})
+        texts = (reason.message, *reason.cures)
+        wrong += [(kind.code, text) for text in texts if "(s)" in text or any(p.search(text) for p in WRONG)]
+        wrong += [(kind.code, cure) for cure in reason.cures if nothing.search(cure)]
+    assert wrong == []
 
 
 def _names(template: str) -> set[str]:

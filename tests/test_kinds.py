@@ -24,7 +24,11 @@ _NAMES = {
 
 def _lists(path: Path) -> list[str]:
     """Functions, structs and statements of a module that name more than half of the kinds."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    if len({kind for name, kind in _NAMES.items() if name in text}) <= len(KIND_OF) / 2:
+        # Not even the whole file names so many.
+        return []
+    tree = ast.parse(text)
     parts: list[tuple[int, ast.AST]] = []
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):

@@ -49,7 +49,9 @@ class Trigger(enum.Enum):
     NAMESPACE_CHANGED = "labels of a namespace changed"
     QUOTA_CHANGED = "ResourceQuota changed"
     LIMIT_FREED = "a job that counts for the same limit ended, or the limit changed"
+    VOLUME_CHANGED = "a volume, its class or what a node can attach changed"
     TOPOLOGY_CHANGED = "switch or SuperPoD topology changed"
+    HYPER_NODES_CHANGED = "HyperNodes changed"
     CONFIGURATION_CHANGED = "configuration changed"
     TIME_PASSED = "time passed"
 

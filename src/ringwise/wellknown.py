@@ -168,6 +168,8 @@ SCHEDULING_QUEUE_NAME = "scheduling.volcano.sh/queue-name"
 TASK_SPEC = "volcano.sh/task-spec"
 #: Number of the pod in its task. Owner.
 TASK_INDEX = "volcano.sh/task-index"
+#: Number of the pod's partition in its task, where the task has a `partitionPolicy`. Owner.
+PARTITION_ID = "volcano.sh/partition-id"
 #: Priority of the pods of a task among the pods of their job, before their own priority. User.
 TASK_PRIORITY = "volcano.sh/task-priority"
 #: Whether the pod may be preempted. User.
@@ -213,6 +215,14 @@ JDB_MAX_UNAVAILABLE = "volcano.sh/jdb-max-unavailable"
 #: A Go duration. User, on the PodGroup or the vcjob.
 SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"
 SLA_WAITING_TIME_OLD = "sla-waiting-time"
+#: Volcano's plugin that places jobs in HyperNodes: without it in the configuration they have no effect.
+NETWORK_TOPOLOGY_AWARE = "network-topology-aware"
+#: The network topology of pods whose owner creates no PodGroup: `hard` or `soft`, and the highest tier of
+#: HyperNodes. User, on pods; copied to their PodGroup.
+NETWORK_TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
+NETWORK_TOPOLOGY_HIGHEST_TIER = "volcano.sh/network-topology-highest-tier"
+#: The lowest HyperNode that holds the pods of a job with a network topology. Scheduler, on the PodGroup.
+JOB_ALLOCATED_HYPER_NODE = "volcano.sh/job-allocated-hypernode"
 #: The group of a node (plugin nodegroup). Label. Administrator.
 NODE_GROUP_NAME = "volcano.sh/nodegroup-name"
 #: What a queue may use on each node group: JSON, group to resource to quantity. Administrator, on the Queue.
@@ -469,6 +479,9 @@ PREEMPTIONS_KEY = "preemptions.json"
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"
 SCHEDULER_CONFIG_KEY = "volcano-scheduler.conf"
 SCHEDULER_CONFIG_KEY_CI = "volcano-scheduler-ci.conf"
+#: Configuration of the controller (in volcano-system), and its data key. Administrator.
+CONTROLLER_CONFIG_MAP = "volcano-controller-configmap"
+CONTROLLER_CONFIG_KEY = "volcano-controller.conf"
 
 # -- Schedulers, leases and priority classes --------------------------------------------------------
 
@@ -493,6 +506,36 @@ SYSTEM_NODE_CRITICAL = "system-node-critical"
 #: They are for what the cluster itself needs, and mean nothing in other namespaces than these.
 SYSTEM_CLASSES = frozenset({SYSTEM_CLUSTER_CRITICAL, SYSTEM_NODE_CRITICAL})
 SYSTEM_NAMESPACES = frozenset({KUBE_SYSTEM, VOLCANO_SYSTEM, MINDX_DL})
+
+# -- Volumes ----------------------------------------------------------------------------------------
+
+#: Annotation of a claim: the node for which its volume is made. Scheduler; the provisioner removes it where
+#: it cannot make a volume for that node.
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+#: Annotations of a claim that has its volume for good, and of a volume that was given to its claim.
+#: Kubernetes' volume controller; the second one the scheduler, too.
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+#: The class of a claim or volume, before there was a field for it. User, administrator.
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+#: Annotation of the StorageClass of claims that name none. Administrator.
+DEFAULT_STORAGE_CLASS = "storageclass.kubernetes.io/is-default-class"
+#: Labels of nodes and volumes: where they are, in two spellings. A volume may have several values: `a__b`.
+#: Kubernetes' cloud controller, administrator.
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+OLD_ZONE = "failure-domain.beta.kubernetes.io/zone"
+OLD_REGION = "failure-domain.beta.kubernetes.io/region"
+
+#: The provisioner of classes whose volumes a lab makes. User.
+LAB_PROVISIONER = "lab.ringwise.io"
+
+# -- Labels of HyperNodes ----------------------------------------------------------------------------
+
+#: What a HyperNode was made from: `label`, or another source. Volcano's controller and ours.
+TOPOLOGY_SOURCE = "volcano.sh/network-topology-source"
+#: The topology type of a HyperNode that our controller made: it changes no others. Controller.
+TOPOLOGY_TYPE = "ringwise.io/topology-type"
 
 # -- Labels of objects that Ringwise creates ---------------------------------------------------------
 
@@ -528,6 +571,7 @@ RBAC_GROUP = "rbac.authorization.k8s.io"
 BATCH_API = "batch.volcano.sh/v1alpha1"
 SCHEDULING_API = "scheduling.volcano.sh/v1beta1"
 BUS_API = "bus.volcano.sh/v1alpha1"
+TOPOLOGY_API = "topology.volcano.sh/v1alpha1"
 #: Kubernetes' own.
 PRIORITY_API = "scheduling.k8s.io/v1"
 LEASE_API = "coordination.k8s.io/v1"
@@ -535,6 +579,7 @@ NETWORK_POLICY_API = "networking.k8s.io/v1"
 DISRUPTION_API = "policy/v1"
 DEPLOYMENT_API = "apps/v1"
 KUBERNETES_JOB_API = "batch/v1"
+STORAGE_API = "storage.k8s.io/v1"
 RBAC_API = "rbac.authorization.k8s.io/v1"
 DEFINITION_API = "apiextensions.k8s.io/v1"
 WEBHOOK_API = "admissionregistration.k8s.io/v1"
@@ -565,7 +610,10 @@ NODES = ApiResource("v1", "Node", "nodes", namespaced=False)
 PODS = ApiResource("v1", "Pod", "pods")
 CONFIG_MAPS = ApiResource("v1", "ConfigMap", "configmaps")
 POD_GROUPS = ApiResource(SCHEDULING_API, "PodGroup", "podgroups")
+HYPER_NODES = ApiResource(TOPOLOGY_API, "HyperNode", "hypernodes", namespaced=False)
 QUEUES = ApiResource(SCHEDULING_API, "Queue", "queues", namespaced=False)
+CLAIMS = ApiResource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+VOLUMES = ApiResource("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 DAEMON_SETS = ApiResource(DEPLOYMENT_API, "DaemonSet", "daemonsets")
 VCJOBS = ApiResource(BATCH_API, "Job", "jobs")
 

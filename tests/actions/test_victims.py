@@ -253,7 +253,7 @@ def test_the_next_leader_knows_who_was_preempted() -> None:
     text = written(first.commands)
     second = rig_of(2)
     second.now = first.now
-    second.tell(ev.PreemptionsRead(text))
+    second.tell(ev.ReschedulingRead(preemptions=text))
     fill(second, ("b", 100), ("a", 10))
     known = second.machine.view.preemptions["default/a"]
     assert (known.by, known.cause, known.pods, known.chips, known.lost) == (
@@ -281,7 +281,7 @@ def test_the_next_leader_knows_who_was_preempted() -> None:
 )
 def test_a_record_that_cannot_be_read_is_as_if_it_were_not_there(text: str) -> None:
     rig = rig_of(1)
-    rig.tell(ev.PreemptionsRead(text))
+    rig.tell(ev.ReschedulingRead(preemptions=text))
     rig.step()
     assert rig.machine.view.preemptions == {}
 
@@ -289,8 +289,8 @@ def test_a_record_that_cannot_be_read_is_as_if_it_were_not_there(text: str) -> N
 def test_a_time_of_the_record_that_is_still_to_come_counts_from_now() -> None:
     rig = rig_of(2)
     rig.tell(
-        ev.PreemptionsRead(
-            '{"version":1,"preempted":[["default/a",9000000000000000000,"preempt","x/y",1,8,1,0]]}'
+        ev.ReschedulingRead(
+            preemptions='{"version":1,"preempted":[["default/a",9000000000000000000,"preempt","x/y",1,8,1,0]]}'
         )
     )
     rig.step()
@@ -302,14 +302,14 @@ def test_what_is_remembered_is_bounded() -> None:
     keys = [f"{'n' * 60}/{'j' * 240}-{number}" for number in range(2000)]
     entries = [[key, 1 + number, "preempt", "x/y", 1, 8, 1, 0] for number, key in enumerate(keys)]
     rig.now = 10_000 * SECOND
-    rig.tell(ev.PreemptionsRead(json.dumps({"version": 1, "preempted": entries})))
+    rig.tell(ev.ReschedulingRead(preemptions=json.dumps({"version": 1, "preempted": entries})))
     rig.step()
     known = rig.machine.view.preemptions
     assert list(known) == keys[-MAX_JOBS:]
-    [again] = [one for one in rig.machine.view.known_events() if isinstance(one, ev.PreemptionsRead)]
-    assert len(again.document) <= MAX_DOCUMENT
+    [again] = [one for one in rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead)]
+    assert len(again.preemptions) <= MAX_DOCUMENT
     # The last ones.
-    kept = [one[0] for one in json.loads(again.document)["preempted"]]
+    kept = [one[0] for one in json.loads(again.preemptions)["preempted"]]
     assert kept == keys[-len(kept) :]
     assert kept
 

@@ -10,6 +10,7 @@ GROUPS = {
     "Job": "batch.volcano.sh",
     "PodGroup": "scheduling.volcano.sh",
     "Queue": "scheduling.volcano.sh",
+    "HyperNode": "topology.volcano.sh",
     "Pod": "",
 }
 

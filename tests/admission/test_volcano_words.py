@@ -102,6 +102,19 @@ JOBS = [
         "task worker wants at least 5 pods and has 3",
     ),
     (
+        vcjob(
+            8,
+            tasks=[
+                task(
+                    replicas=2,
+                    partitionPolicy={"totalPartitions": 2, "partitionSize": 1, "minPartitions": 3},
+                )
+            ],
+        ),
+        "'minAvailable' is greater than 'replicas' in task",
+        "at least 3 pods (minPartitions 3 x partitionSize 1) and has 2",
+    ),
+    (
         vcjob(8, minAvailable=5),
         "job 'minAvailable' should not be greater than total replicas",
         "the job wants at least 5 pods and its tasks have 1",

@@ -142,7 +142,7 @@ def test_rotated_files_are_decided_again_as_one_journal(
     tmp_path: Path, component: Callable[..., Component]
 ) -> None:
     path = tmp_path / "journal.jsonl"
-    one = component(most_bytes=20_000, files=50)
+    one = component(most_bytes=16_000, files=50)
     for number in range(12):
         one.run_job(f"job-{number}")
     one.journal.close()

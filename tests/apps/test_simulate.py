@@ -203,7 +203,7 @@ def test_best_effort_lets_small_jobs_pass_and_strict_does_not() -> None:
 
 @pytest.mark.parametrize("policy", ["first-fit", "random"])
 def test_policies_place_every_job_and_use_no_chip_twice(policy: str) -> None:
-    rows = tuple(generate(JobMix(jobs=80, median=HOUR // 6), 32, 0.9, "3"))
+    rows = tuple(generate(JobMix(jobs=40, median=HOUR // 6), 32, 0.9, "3"))
     wanted = plan(rows, nodes=4, variants=(Variant(policy, STRICT, policy),))
     document = simulation_document(compared(wanted))
     assert document["runs"][1]["started"] == document["jobs"]

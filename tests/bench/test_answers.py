@@ -12,7 +12,7 @@ def test_every_question_is_measured_and_no_copy_is_left(monkeypatch: pytest.Monk
     """`run` fails where the gang is not placed."""
     monkeypatch.setattr(answers, "_WINDOW", 0.1)
     monkeypatch.setattr(answers, "_PAIRS", 1)
-    results = {one.name: one for one in answers.run(nodes=300, running=40, waiting=8)}
+    results = {one.name: one for one in answers.run(nodes=150, running=20, waiting=4)}
     judged = [one for one in results.values() if one.goal is not None]
     words = ("get jobs", "get nodes", "top --once", "why", "estimate", "drain --plan", "capacity")
     for word in words:

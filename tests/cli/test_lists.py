@@ -170,7 +170,7 @@ def test_a_table_ends_with_how_many_more_there_are(monkeypatch: pytest.MonkeyPat
         ),
         ("jobs -l 'a in b'", "the selector 'a in b' cannot be read at 'a in b'; write key=value, "),
         ("jobs -l a=b,", "the selector 'a=b,' cannot be read after its last comma; write key=value, "),
-        ("queues -l a=b", "-l goes with jobs, nodes, pods and chips, not with queues"),
+        ("queues -l a=b", "-l goes with jobs, nodes, pods, hypernodes and chips, not with queues"),
         ("nodes --queue team", "--queue goes with jobs and pods, not with nodes"),
         ("jobs --queue tam", "there is no queue tam (did you mean 'team'?)"),
         ("jobs --limit 3 -o json", "--limit goes with tables; json is never cut"),

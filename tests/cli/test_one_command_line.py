@@ -40,6 +40,7 @@ QUESTIONS = (
     "get pods",
     "get chips",
     "get reservations",
+    "get hypernodes",
     "describe node node-1",
     "describe job gang",
     "describe queue default",

@@ -62,6 +62,7 @@ IN_THE_LAB = {
     "ringwise reserve --plan": "reserve 1 --for queue=default --from 2h --to 3h --plan",
     "ringwise reserve": "reserve 1 --for queue=default --from 2h --to 3h --name night --yes",
     "ringwise get reservations": "get reservations",
+    "ringwise get hypernodes": "get hypernodes",
     "ringwise unreserve": "unreserve night",
     "ringwise drain --plan": "drain node-0 --plan",
     "ringwise drain": "drain node-0 --yes",
@@ -113,6 +114,7 @@ ON_A_CLUSTER = {
     "ringwise uncordon": "uncordon node-1",
     "ringwise reserve --plan": "reserve node-1 --for queue=default --from 2h --to 3h --plan",
     "ringwise get reservations": "get reservations",
+    "ringwise get hypernodes": "get hypernodes",
     "ringwise drain --plan": "drain node-1 --plan",
     "ringwise drain": "drain node-1 --yes",
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import urllib.request
 from collections import Counter
@@ -24,6 +23,7 @@ from ringwise_bench.control_plane import (
     free_port,
     ringwise_command,
 )
+from tests.cluster.commands import finished
 from tests.cluster.objects import CHIP, NAMESPACE, Object
 
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -42,6 +42,11 @@ STATEFUL_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/statefulsets"
 BATCH_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
+VOLUMES = "/api/v1/persistentvolumes"
+STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 #: What makes pods again that are deleted.
 OWNERS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, BATCH_JOBS)
 #: The controllers of kube-controller-manager that the stories need. Those of nodes are not among them: they
@@ -55,6 +60,10 @@ CONTROLLERS = (
     "endpointslice-controller",
     "garbage-collector-controller",
     "namespace-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolumeclaim-protection-controller",
+    "persistentvolume-protection-controller",
+    "ephemeral-volume-controller",
 )
 
 
@@ -226,13 +235,10 @@ class Cluster:
     # -- users ---------------------------------------------------------------------------------
 
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        done = subprocess.run(
+        done = finished(
             [str(find_program("kubectl")), f"--kubeconfig={self.admin_config}", *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "HOME": str(self.plane.folder)},
+            {**os.environ, "HOME": str(self.plane.folder)},
+            stdin or "",
         )
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(arguments)}: {done.stderr or done.stdout}")
@@ -252,7 +258,7 @@ class Cluster:
             if answer:
                 return answer
             if time.monotonic() > deadline:
-                raise AssertionError(f"not within {seconds:g} s: {what}\n{self.picture()}")
+                raise AssertionError(f"not within {seconds:g} s: {what}\n{self._last_picture()}")
             time.sleep(0.1)
 
     # -- reading ----------------------------------------------------------------------------------
@@ -314,6 +320,13 @@ class Cluster:
                 lines.append(f"  {name} {state}:\n{component.process.last_lines(6)}")
         return "\n".join(lines)
 
+    def _last_picture(self) -> str:
+        """A server that does not answer must not hide what was waited for."""
+        try:
+            return self.picture()
+        except (OSError, ApiAnswer) as error:
+            return f"  and there is no picture of it: {error}"
+
     # -- clean-up ---------------------------------------------------------------------------------
 
     def remove_admission(self) -> None:
@@ -348,13 +361,18 @@ class Cluster:
         self.api.delete(BUDGETS)
         self.api.delete(JOBS)
         self.api.delete(GROUPS)
-        for pod in self.pods():
-            self._delete(f"{PODS}/{pod['metadata']['name']}", 0)
+        # Those of other namespaces, too: they would hold chips of nodes that another story names alike.
+        for pod in self.api.items("/api/v1/pods"):
+            meta = pod["metadata"]
+            self._delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", 0)
 
     def clear(self) -> None:
         """Delete everything that a test created."""
         self.clear_jobs()
+        for path in (CLAIMS, VOLUMES, STORAGE_CLASSES, CSI_NODES):
+            self.api.delete(path)
         self.api.delete("/api/v1/nodes")
+        self.api.delete(HYPER_NODES)
         self.api.delete(EVENTS)
         for name in [thing["metadata"]["name"] for thing in self.api.items(CONFIG_MAPS)]:
             if name == "basic-tor-node-cm" or name.startswith("mindx-dl-deviceinfo-"):
@@ -363,7 +381,7 @@ class Cluster:
         for name in ("tor-share-cm", "ringwise-rescheduling"):
             self._delete(f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps/{name}")
         self.apply([deployment.configuration(deployment.Choices())])
-        self.wait(lambda: not any(map(self.api.items, (PODS, JOBS, *OWNERS))), "everything is gone")
+        self.wait(lambda: not any(map(self.api.items, (PODS, JOBS, *OWNERS, CLAIMS, VOLUMES))), "all is gone")
 
 
 def shipped_objects(choices: deployment.Choices) -> list[Object]:

@@ -5,9 +5,33 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ringwise_bench.control_plane import find_program, ringwise_command
+
+#: Seconds within which a command must end, on a busy machine.
+COMMAND_TIMEOUT = 300.0
+
+
+def finished(
+    command: Sequence[str], env: Mapping[str, str] | None = None, stdin: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end. One that takes too long fails with its name, and with what it has said."""
+    try:
+        return subprocess.run(
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=env,
+            timeout=COMMAND_TIMEOUT,
+        )
+    except subprocess.TimeoutExpired as late:
+        said = b"".join(part for part in (late.stdout, late.stderr) if isinstance(part, bytes))
+        text = said.decode(errors="replace")[-2000:]
+        raise AssertionError(f"not over after {COMMAND_TIMEOUT:g} s: {' '.join(command)}\n{text}") from None
 
 
 def kubectl_ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -24,7 +48,7 @@ def ringwise(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def _run(kubeconfig: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment(kubeconfig))
+    return finished(command, environment(kubeconfig))
 
 
 def environment(kubeconfig: Path) -> dict[str, str]:

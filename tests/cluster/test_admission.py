@@ -523,3 +523,47 @@ def test_what_chooses_its_chips_is_refused_also_in_a_debug_container(cluster: Cl
         )
         assert words in answer, answer
         assert ("denied the request" in answer) is bool(words), answer
+
+
+#: What Volcano's own suite sends of HyperNodes, and the words that it looks for; none: it is allowed.
+HYPER_NODES: dict[str, tuple[Object, str]] = {
+    "exact": ({"exactMatch": {"name": "node-1"}}, ""),
+    "regex": ({"regexMatch": {"pattern": "node-[0-9]+"}}, ""),
+    "label": ({"labelMatch": {"matchLabels": {"topology-rack": "rack1"}}}, ""),
+    "no-name": ({"exactMatch": {"name": ""}}, "member exactMatch name is required"),
+    "no-pattern": ({"regexMatch": {"pattern": ""}}, "member regexMatch pattern is required"),
+    "no-expression": ({"regexMatch": {"pattern": "a(b"}}, "member regexMatch pattern is invalid"),
+    "two-selectors": (
+        {"exactMatch": {"name": "node-1"}, "regexMatch": {"pattern": "node"}},
+        "cannot specify more than one selector type",
+    ),
+    "no-selector": ({}, "member selector must have one of exactMatch, regexMatch, or labelMatch"),
+    "no-dns-name": (
+        {"exactMatch": {"name": "Node_with_invalid@characters"}},
+        "member exactMatch validate failed",
+    ),
+}
+
+
+def test_hyper_nodes_are_allowed_and_refused_in_the_words_of_volcano(cluster: Cluster, port: int) -> None:
+    start(cluster, port)
+    refused(cluster)
+
+    def hyper_node(name: str, *selectors: Object) -> Object:
+        members = [{"type": "Node", "selector": selector} for selector in selectors]
+        return {
+            "apiVersion": "topology.volcano.sh/v1alpha1",
+            "kind": "HyperNode",
+            "metadata": {"name": name},
+            "spec": {"tier": 1, "members": members},
+        }
+
+    for name, (selector, words) in HYPER_NODES.items():
+        answer = applied(cluster, hyper_node(name, selector))
+        assert words in answer if words else "created" in answer, (name, answer)
+    assert "at least one member" in applied(cluster, hyper_node("none"))
+    assert "configured" in applied(cluster, hyper_node("exact", HYPER_NODES["regex"][0]))
+    assert "at least one member" in applied(cluster, hyper_node("exact"))
+    kept = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
+    assert len(cluster.api.items(kept)) == 3
+    cluster.api.delete(kept)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.volumes import volume
 
 pytestmark = pytest.mark.cluster
 
@@ -29,7 +30,7 @@ def by_name(cluster: Cluster, path: str) -> dict[str, Any]:
 
 
 def test_service_network_policy_and_keys_of_a_job(cluster: Cluster) -> None:
-    cluster.apply(nodes(4))
+    cluster.apply([*nodes(4), volume("disk", "")])
     cluster.run()
     walled = with_plugins("walled", {"svc": [], "ssh": [], "env": []})
     walled["spec"]["volumes"] = [

@@ -18,7 +18,7 @@ from ringwise.apps.admission.certificates import Pair, make_authority
 from ringwise.wellknown import VOLCANO_SYSTEM
 from ringwise_bench.control_plane import find_program
 from tests.cluster.cluster import Cluster, check_chips
-from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.commands import finished, kubectl_ringwise
 from tests.cluster.exec_credentials import EXEC_VERSION, calls, exec_user, launched_with
 from tests.cluster.objects import nodes, pod, vcjob
 from tests.cluster.rights import reading_rights
@@ -42,7 +42,7 @@ def signed(cluster: Cluster, folder: Path, user: str, group: str = "") -> Pair:
         ["req", "-new", *curve, "-keyout", "own.key", "-out", "own.csr", "-subj", subject],
         ["x509", "-req", *given, "-CAcreateserial", "-days", "1", "-extfile", "usage", "-out", "own.crt"],
     ):
-        subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["openssl", *command], cwd=folder, check=True, capture_output=True, timeout=60)
     return Pair((folder / "own.crt").read_text(), (folder / "own.key").read_text())
 
 
@@ -97,11 +97,8 @@ def test_user_with_an_exec_plugin_for_tokens(cluster: Cluster, tmp_path: Path) -
     assert names_of_nodes(config) == ["node-1", "node-2"]
     # One credential for all lists of one command.
     assert calls(tmp_path) == 1
-    by_kubectl = subprocess.run(
-        [str(find_program("kubectl")), f"--kubeconfig={config}", "get", "nodes", "-o", "name"],
-        capture_output=True,
-        text=True,
-        check=True,
+    by_kubectl = finished(
+        [str(find_program("kubectl")), f"--kubeconfig={config}", "get", "nodes", "-o", "name"]
     )
     assert by_kubectl.stdout.split() == ["node/node-1", "node/node-2"]
 

@@ -13,7 +13,13 @@ import pytest
 
 from ringwise_bench.control_plane import Process, ringwise_command
 from tests.cluster.cluster import BUDGETS, CONFIG_MAPS, PODS, Cluster, check_chips, node_of
-from tests.cluster.commands import environment, kubectl_command, kubectl_ringwise, ringwise
+from tests.cluster.commands import (
+    COMMAND_TIMEOUT,
+    environment,
+    kubectl_command,
+    kubectl_ringwise,
+    ringwise,
+)
 from tests.cluster.objects import (
     CHIP,
     GOES_AFTER,
@@ -145,7 +151,9 @@ class Drain:
     def watch(self, cluster: Cluster, running: int = 0) -> tuple[int, str, list[str]]:
         """At every moment at least so many pods are `running`."""
         order: list[str] = []
+        deadline = time.monotonic() + COMMAND_TIMEOUT
         while self._process.poll() is None:
+            assert time.monotonic() < deadline, f"the drain is not over after {COMMAND_TIMEOUT:g} s"
             pods = cluster.api.items(PODS)
             going = {
                 one["metadata"]["name"].split("-")[0]
@@ -161,7 +169,7 @@ class Drain:
             assert len(going) <= 1, f"{going} go at the same time"
             order += [job for job in going if job not in order]
             time.sleep(0.05)
-        out, errors = self._process.communicate()
+        out, errors = self._process.communicate(timeout=COMMAND_TIMEOUT)
         return self._process.returncode, out + errors, order
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 
@@ -25,6 +24,7 @@ from tests.cluster.cluster import (
     is_live,
     node_of,
 )
+from tests.cluster.commands import finished
 from tests.cluster.objects import CHIP, ENDS, GROUP, Object, node_report, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -99,19 +99,9 @@ def pod_of(job: Object, number: int, chips: int, *, on: str = "", version: int =
 
 
 def kubectl_ringwise(cluster: Cluster, *arguments: str) -> str:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from ringwise.cli.kubectl import main; main()",
-            *arguments,
-            f"--kubeconfig={cluster.admin_config}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+    own = "from ringwise.cli.kubectl import main; main()"
+    command = [sys.executable, "-c", own, *arguments, f"--kubeconfig={cluster.admin_config}"]
+    done = finished(command, {**os.environ, "COLUMNS": "200"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

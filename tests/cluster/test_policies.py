@@ -4,7 +4,6 @@ annotations (N8), what the device plugin of a node may write, and who may open a
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -20,6 +19,7 @@ from ringwise.wellknown import (
 )
 from ringwise_bench.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
+from tests.cluster.commands import finished
 from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod
 from tests.cluster.test_queues import command, queue, states
 from tests.deploy import charts
@@ -56,7 +56,7 @@ def by_helm(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = ""
 def by_install(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, without: str = "") -> None:
     off = [f"--no-{without}-policy"] if without else []
     options = (f"--kubeconfig={cluster.admin_config}", f"--annotation-account={VENDOR}", *off)
-    done = subprocess.run(ringwise_command("install", *options), capture_output=True, text=True, check=False)
+    done = finished(ringwise_command("install", *options))
     assert done.returncode == 0, done.stderr
 
 

@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from tests.cluster.cluster import GROUPS, Cluster, check_chips, node_of
-from tests.cluster.objects import Object, node, pod
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import NAMESPACE, Object, node, pod
 from tests.cluster.owners import Workload
 
 pytestmark = pytest.mark.cluster
@@ -52,7 +53,14 @@ def test_replicas_are_spread_over_zones_and_the_one_too_many_waits_for_room_in_t
         left = [one for one in pods if not node_of(one)]
         return left if len(pods) == 6 and zones(pods) == {"a": 3, "b": 2} else None
 
-    cluster.wait(waiting, "one of six waits")
+    (left,) = cluster.wait(waiting, "one of six waits")
+    owner = left["metadata"]["ownerReferences"][0]["name"]
+
+    def told() -> str | None:
+        answer = kubectl_ringwise(cluster.admin_config, "why", f"{NAMESPACE}/{owner}")
+        return answer.stdout if "maxSkew" in answer.stdout else None
+
+    assert "would have 4 pods of those to be spread" in " ".join(cluster.wait(told, "why says so").split())
     cluster.apply([in_zone("b-2")])
     assert zones(cluster.wait_running("web", 6)) == {"a": 3, "b": 3}
 

@@ -169,6 +169,11 @@ def count_as_today(document: Any, jobs: list[dict[str, Any]]) -> None:
         document["status"] |= {"waiting": outcomes.count("pending"), "refused": outcomes.count("refused")}
 
 
+@cache
+def reasons_of_validation() -> frozenset[str]:
+    return frozenset(kind.code for kind in all_kinds() if kind.stage is Stage.VALIDATE)
+
+
 def in_words_of_today(recorded: Any) -> Any:
     """A lab says what `place` says: a job that waits is pending, also when only more nodes would help it."""
     if isinstance(recorded, list):
@@ -176,8 +181,7 @@ def in_words_of_today(recorded: Any) -> Any:
     if not isinstance(recorded, dict):
         return recorded
     today = {key: in_words_of_today(value) for key, value in recorded.items()}
-    invalid = {kind.code for kind in all_kinds() if kind.stage is Stage.VALIDATE}
-    curable = (recorded.get("reason") or {}).get("code") not in invalid
+    curable = (recorded.get("reason") or {}).get("code") not in reasons_of_validation()
     if recorded.get("outcome") == "waiting" or (recorded.get("outcome") == "refused" and curable):
         today["outcome"] = "pending"
     return today

@@ -20,7 +20,8 @@ from ringwise.messages.commands import (
 from ringwise.messages.events import Event, JobCommand, JobHeldUp, PodGone, PodGroupSeen, PodSeen, VcJobSeen
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Pod, PodGroup
-from ringwise.state.vcjob import Policy, VcJob
+from ringwise.state.vcjob import Partitions, Policy, VcJob
+from ringwise.wellknown import PARTITION_ID
 from tests.controller.controller_lab import FAILS, FOREVER, TEN, at, job_in, lab_with, pods_in
 from tests.embed.builders import job_of, task_of
 from tests.embed.drains import drain
@@ -203,6 +204,35 @@ def test_partial_restarts_kill_only_their_target_and_keep_the_group(action: str,
     assert {name for name in now if now[name] != before[name]} == restarted
     (kept,) = lab.cluster.all(PodGroup)
     assert (kept.uid, kept.created) == (group.uid, group.created)
+
+
+def test_restart_partition_kills_the_pods_of_one_partition() -> None:
+    work = task_of("work", 6, annotations=FOREVER, policies=[Policy("RestartPartition", ("PodEvicted",))])
+    lab = lab_with(
+        job_of(replace(work, partitions=Partitions(3, 2)), task_of("other", 3, annotations=FOREVER))
+    )
+    at(lab, 5)
+    before = {pod.name: pod for pod in lab.cluster.all(Pod)}
+    assert [before[f"train-work-{index}"].labels[PARTITION_ID] for index in range(6)] == list("001122")
+    assert PARTITION_ID not in before["train-other-0"].labels
+    lab.cluster.delete("Pod", "default/train-work-3")
+    during = at(lab, 5.5)
+    assert (during.phase, during.retry_count, during.version) == ("Restarting", 1, 0)
+    after = at(lab, 20)
+    assert (after.phase, after.retry_count, after.counts["Running"]) == ("Running", 1, 9)
+    now = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    assert {name for name in now if now[name] != before[name].uid} == {"train-work-2", "train-work-3"}
+
+
+def test_without_partitions_restart_partition_restarts_the_task() -> None:
+    work = task_of("work", 2, annotations=FOREVER, policies=[Policy("RestartPartition", ("PodEvicted",))])
+    lab = lab_with(job_of(work, task_of("other", 1, annotations=FOREVER)))
+    at(lab, 5)
+    before = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    lab.cluster.delete("Pod", "default/train-work-1")
+    at(lab, 20)
+    now = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    assert {name for name in now if now[name] != before[name]} == {"train-work-0", "train-work-1"}
 
 
 @pytest.mark.parametrize("minimum", [1, 2])

@@ -16,7 +16,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Command, CreateGroup, DeleteGroup
 from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import group_for, is_as_wanted
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import NetworkTopology, Owner, Pod, PodClass, PodGroup
 from ringwise.state.workload import PodOwner
 from ringwise.wellknown import GROUP_NAME
 from tests.examples import examples
@@ -429,3 +429,29 @@ def test_a_wish_that_is_lost_is_repeated_and_a_foreign_group_is_left_alone() -> 
     assert due is not None
     lab.now = due
     assert len(lab.turn()) == 1
+
+
+@pytest.mark.parametrize(
+    ("mode", "tier", "topology"),
+    [
+        (None, None, None),
+        ("hard", "2", NetworkTopology(highest_tier=2)),
+        (None, "0", NetworkTopology(highest_tier=0)),
+        ("Soft", None, NetworkTopology(soft=True)),
+        # What cannot be read: any other mode is hard, and a tier that is no number restricts nothing.
+        ("near", "x", NetworkTopology()),
+        ("hard", "-1", NetworkTopology()),
+    ],
+)
+def test_pods_ask_for_a_network_topology_by_annotations(
+    mode: str | None, tier: str | None, topology: NetworkTopology | None
+) -> None:
+    told = {"volcano.sh/network-topology-mode": mode, "volcano.sh/network-topology-highest-tier": tier}
+    made = group_for(
+        pod_of(annotations={key: text for key, text in told.items() if text is not None}), owner_of()
+    )
+    assert made.topology == topology
+    assert is_as_wanted(made, made)
+    assert is_as_wanted(replace(made, topology=NetworkTopology(soft=True)), replace(made, topology=None))
+    if topology is not None:
+        assert not is_as_wanted(replace(made, topology=None), made)

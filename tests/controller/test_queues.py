@@ -28,6 +28,7 @@ from ringwise.state.model import Pod, PodClass, PodGroup, Queue
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import SCHEDULING_QUEUE_NAME
 from tests.controller.controller_lab import FOREVER, lab_with
+from tests.controller.turns import settle
 from tests.embed.builders import job_of, task_of
 from tests.examples import examples
 
@@ -45,14 +46,7 @@ class World:
         self.turn(*map(QueueSeen, self.queues.values()))
 
     def turn(self, *events: Event) -> None:
-        """Until it has nothing more to do."""
-        waiting = list(events)
-        for _ in range(100):
-            commands = self.controller.handle(waiting, self.now)
-            if not commands:
-                return
-            waiting = [event for command in commands for event in self.done(command)]
-        raise AssertionError("no end")
+        settle(self.controller, self.now, events, self.done)
 
     def done(self, command: Command) -> list[Event]:
         if isinstance(command, RecordQueueEvent):

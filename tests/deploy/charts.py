@@ -68,6 +68,24 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     },
     "web-in-shadow-mode": {"scheduler": {"shadow": True, "web": {"enabled": True, "tlsSecret": "web-tls"}}},
     "no-controller": {"controller": {"enabled": False}},
+    "discovery": {
+        "networkTopologyDiscovery": {
+            "enabled": True,
+            "sources": [
+                {
+                    "source": "label",
+                    "enabled": True,
+                    "interval": "10m",
+                    "config": {"networkTopologyTypes": {"A2": [{"nodeLabel": "kubernetes.io/hostname"}]}},
+                }
+            ],
+        }
+    },
+    "discovery-as-it-is": {"networkTopologyDiscovery": {"enabled": True}},
+    "discovery-without-controller": {
+        "controller": {"enabled": False},
+        "networkTopologyDiscovery": {"enabled": True},
+    },
     "no-pod-groups": {"podGroups": {"enabled": False}},
     "vendor-device-plugin": {"devicePlugin": {"enabled": False}},
     "labelled-nodes": {"devicePlugin": {"nodes": "labelled"}},

@@ -13,7 +13,7 @@ import yaml
 from ringwise.apps.install.deployment import definitions
 from ringwise.kube.write.executor import group_body, job_status
 from ringwise.messages.commands import SetJobStatus
-from ringwise.state.model import PodGroup
+from ringwise.state.model import NetworkTopology, PodGroup
 from tests.deploy.schemas import misfits, not_structural
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -95,7 +95,14 @@ def test_queues_have_their_limits() -> None:
 
 
 def test_what_we_write_fits() -> None:
-    group = PodGroup("team", "job-uid", "u", min_member=2, min_resources={"cpu": 1500, "memory": 10})
+    group = PodGroup(
+        "team",
+        "job-uid",
+        "u",
+        min_member=2,
+        min_resources={"cpu": 1500, "memory": 10},
+        topology=NetworkTopology(highest_tier=1),
+    )
     assert list(misfits(group_body(group), schema_of("PodGroup"))) == []
     command = SetJobStatus(
         key="team/job", phase="Running", counts={"Running": 2}, tasks={"main": {"Running": 2}}

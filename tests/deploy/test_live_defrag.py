@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
+from ringwise.kubeclient.resources import CONFIG_MAPS, DISRUPTION_BUDGETS
+from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
+from ringwise.scheduler.defragment.live_plan import (
+    FAILED,
+    EndedPlan,
+    LivePlan,
+    MovingJob,
+    MovingPod,
+    place_of,
+    plain_ended,
+    plain_live,
+)
+from ringwise.scheduler.defragment.moves import VERSION
+from ringwise.state.loads import NO_LOAD
+from ringwise.wellknown import MOVES_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.deploy.test_live_drain import on_cluster, owned
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import NODES, PODS, QUEUES, node, pod
@@ -87,3 +103,25 @@ def test_why_says_that_budgets_cannot_be_read(tmp_path: Path) -> None:
     assert "moves" in cures(document)
     (line,) = document["left_out"]
     assert line.startswith("disruption budgets: ")
+
+
+def test_why_reads_the_record_of_moves(tmp_path: Path) -> None:
+    """Plans that are carried out, and how the last one ended, as the scheduler wrote them."""
+    old = PlannedPod("before", "default/eval-1", "node-1", (0,))
+    move = PlannedMove("default/pod:eval-1", (replace(old, node="node-2", chips=(1,)),), (old,), 1)
+    plan = MovePlan("p", "default/pod:train", (), (move,), 1, made=time.time_ns())
+    going = MovingJob("default/pod:eval-1", "default/pod:eval-1", "huawei.com/Ascend910")
+    going.pods["before"] = MovingPod(place_of(move.pods[0]), place_of(old), NO_LOAD)
+    live = LivePlan(plan, time.time_ns(), "huawei.com/Ascend910", [going])
+    failed = EndedPlan("q", "default/pod:train", ("default/pod:eval-2",), FAILED, "eval-2 was not evicted", 5)
+
+    def prepare(api: FakeApiServer, plans: list[Any], ended: list[Any]) -> None:
+        holes(api)
+        text = json.dumps({"version": VERSION, "plans": plans, "ended": ended, "moved": []})
+        meta = {"namespace": VOLCANO_SYSTEM, "name": RESCHEDULING_CONFIG_MAP}
+        api.put(CONFIG_MAPS.path(), {"metadata": meta, "data": {MOVES_KEY: text}})
+
+    told = why(tmp_path, lambda api: prepare(api, [], [plain_ended(failed)]))["notes"]
+    assert told == ["the last moves that it was a part of came to nothing: eval-2 was not evicted"]
+    told = why(tmp_path, lambda api: prepare(api, [plain_live(live)], []))["notes"]
+    assert told == ["jobs are moved so that it can start: default/eval-1; 1 of 1 pod gone"]

@@ -293,7 +293,9 @@ def test_the_device_plugin_finds_libraries_where_its_driver_looks() -> None:
 
 
 def test_every_set_of_rules_is_bound() -> None:
-    options = Choices(with_admission=True, with_reset_config=True, dashboard=Dashboard("web-tls"))
+    options = Choices(
+        with_admission=True, with_reset_config=True, with_discovery=True, dashboard=Dashboard("web-tls")
+    )
     in_use = [one["rules"] for one in objects(options) if one["kind"] in ("Role", "ClusterRole")]
     assert [name for name, rules in access_rules().items() if rules not in in_use] == []
 
@@ -316,8 +318,19 @@ def test_definitions_have_their_short_names() -> None:
     assert "q" in short["Queue"]
     scopes = {one["spec"]["names"]["kind"]: one["spec"]["scope"] for one in definitions()}
     assert scopes["Queue"] == "Cluster"
-    columns = definitions()[1]["spec"]["versions"][0]["additionalPrinterColumns"]
-    assert [column["name"] for column in columns] == ["STATUS", "minAvailable", "RUNNINGS", "AGE", "QUEUE"]
+    assert scopes["HyperNode"] == "Cluster"
+    assert short["HyperNode"] == ["hn"]
+    columns = {
+        one["spec"]["names"]["kind"]: [
+            column["name"] for column in one["spec"]["versions"][0]["additionalPrinterColumns"]
+        ]
+        for one in definitions()
+        if one["spec"]["names"]["kind"] in ("Job", "HyperNode")
+    }
+    assert columns == {
+        "Job": ["STATUS", "minAvailable", "RUNNINGS", "AGE", "QUEUE"],
+        "HyperNode": ["Tier", "TierName", "NodeCount", "Age"],
+    }
 
 
 HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")

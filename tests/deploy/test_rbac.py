@@ -17,7 +17,7 @@ from ringwise.apps.install.deployment import access_rules
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
-from ringwise.kube.watch.readers import ObservedQueue
+from ringwise.kube.watch.readers import ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.accounts import ConfigMapAccounts
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.default_queues import create_default_queues
@@ -33,8 +33,9 @@ from ringwise.manifests.kinds import Hearer
 from ringwise.messages import commands as do
 from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
-from ringwise.state.model import Owner, PodClass, PodGroup
+from ringwise.state.model import HyperNode, Owner, PodClass, PodGroup
 from ringwise.state.model import Pod as CorePod
+from ringwise.wellknown import TOPOLOGY_TYPE
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server, until
@@ -102,8 +103,11 @@ async def written(
         on_bound=lambda bind: status.events.scheduled(bind),
     )
     queues = {"default": ObservedQueue(frozenset())}
+    hyper_nodes = {"leaf": ObservedHyperNode()}
     precedence = Precedence(clock, (binder.idle,))
-    status = StatusWriter(client, fence, {}, clock=clock, queues=queues, precedence=precedence)
+    status = StatusWriter(
+        client, fence, {}, clock=clock, queues=queues, hyper_nodes=hyper_nodes, precedence=precedence
+    )
     executor = Executor(client, binder, status, templates, Retrier(clock))
     for command in commands:
         executor.execute([command])
@@ -128,6 +132,7 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             api.put(GROUPS, group("gang", 1))
             api.without_status.add("podgroups")
             uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
+            api.put("/api/v1/persistentvolumes", {"metadata": {"name": "disk"}, "spec": {}})
             api.fault("POST /api/v1/namespaces/default/pods/a/binding", status=500)
             await written(
                 client,
@@ -136,12 +141,15 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                     do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
                     do.SetPodCondition(uids[1], "default", "b", _some_reason()),
                     do.SetQueueStatus("default", {}, {}),
+                    do.SetHyperNodeStatus("leaf", 1, False, "Circle", "is a member of itself"),
                     do.RemoveQueueGate(uids[1], "default", "b"),
                     do.Evict(uids[1], "default", "b", "preempt"),
                     do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
                     do.DeletePod(uids[0], "default", "a", "drained", fault=True, together="default/a"),
                     do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
                     do.AskJob("default/train", "uid", "TerminateJob", "its time is over"),
+                    do.SelectNode("default", "data", "uid", "node-1"),
+                    do.BindVolume("disk", "default", "data", "uid"),
                 ],
             )
             await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")
@@ -238,6 +246,25 @@ def test_the_controller_has_what_it_needs_and_no_more() -> None:
             besides.add(("delete", "", "secrets"))
             sent = called(api) | read_by(Hearer.CONTROLLER) | job_commands | besides
             assert sent == granted("controller", "controllerLease")
+
+    run(test())
+
+
+def test_discovery_has_what_it_needs_and_no_more() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            ours = HyperNode("rack", 1, labels={TOPOLOGY_TYPE: "A2"})
+            done: list[do.Command] = [
+                do.PutHyperNode(ours),
+                do.PutHyperNode(ours),
+                do.DeleteHyperNode("rack"),
+            ]
+            await written(client, done)
+            kinds = watched_kinds(
+                TemplateStore(), {}, None, discovery=("volcano-system", "conf"), hearer=Hearer.DISCOVERY
+            )
+            reads = {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
+            assert called(api) | reads == granted("discovery", "discoveryConfiguration")
 
     run(test())
 

@@ -7,13 +7,14 @@ import json
 import shlex
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
 
+from ringwise.apps.aside import Aside, BetweenTurns, Copy, Progress, Work
 from ringwise.apps.lab.api import LabServer
 from ringwise.apps.lab.client import LabClient
 from ringwise.apps.lab.folder import LabFolder
@@ -23,9 +24,37 @@ from ringwise.cli.commands import cli
 SMALL = LabSettings(fleet=FleetSettings(4, "910-x8", leaf_size=2), speed=None)
 
 
+class Here(Aside):
+    """Answers in the lab itself: a copy of the process of all tests costs more than most questions.
+
+    For tests of what is answered; that a copy answers, and what it costs the lab, others look at.
+    """
+
+    async def answer(
+        self, between_turns: BetweenTurns, work: Work, progress: Progress | None = None
+    ) -> bytes:
+        found: list[bytes] = []
+
+        def answered(*arguments: Any) -> list[Copy]:
+            found.append(work(*arguments))
+            return []
+
+        await between_turns(answered)
+        return found[0]
+
+
+def running(path: Path, settings: LabSettings = SMALL) -> AbstractContextManager[LabServer]:
+    """A lab that answers on its socket, by itself, until the block ends."""
+    return _running(path, settings, Here())
+
+
+def with_copies(path: Path, settings: LabSettings = SMALL) -> AbstractContextManager[LabServer]:
+    """As users have it: copies answer long questions."""
+    return _running(path, settings, None)
+
+
 @contextmanager
-def running(path: Path, settings: LabSettings = SMALL) -> Iterator[LabServer]:
-    """A lab that answers on its socket until the block ends."""
+def _running(path: Path, settings: LabSettings, aside: Aside | None) -> Iterator[LabServer]:
     found: list[LabServer] = []
     failed: list[BaseException] = []
     ready = threading.Event()
@@ -36,7 +65,7 @@ def running(path: Path, settings: LabSettings = SMALL) -> Iterator[LabServer]:
         folder.take()
         live = LiveLab(folder, settings)
         try:
-            server = LabServer(live)
+            server = LabServer(live, aside=aside)
             found.append(server)
             await server.run(ready.set)
         finally:

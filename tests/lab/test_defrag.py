@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from ringwise.apps.lab.api import LONG_QUERIES
 from ringwise.cli.commands import cli
-from tests.lab.rig import Terminal, job, nodes, running
+from tests.lab.rig import Terminal, job, nodes, with_copies
 from tests.lab.test_drain import everything
 
 EXAMPLE = Path(__file__).parents[2] / "examples/defrag/cluster.yaml"
@@ -32,7 +32,7 @@ def fragmented(terminal: Terminal) -> None:
 
 def test_a_lab_shows_the_moves_and_changes_nothing(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2)) as server:
+    with with_copies(tmp_path, nodes(2)) as server:
         fragmented(terminal)
         before = everything(server)
         document = terminal.json("defrag --plan")
@@ -55,7 +55,7 @@ def test_a_lab_shows_the_moves_and_changes_nothing(tmp_path: Path) -> None:
 
 def test_a_job_that_does_not_wait_for_holes_has_a_reason(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal.submit(job("runs", 1, 8))
         terminal.ok("advance 1m")
         assert terminal.ok("defrag --plan") == "no job waits for holes: no moves would start one\n"

@@ -15,7 +15,7 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.state.model import Pod
 from ringwise.views.cluster import job_views, views_of_pods
 from ringwise.wellknown import ASCEND910
-from tests.lab.rig import Terminal, job, nodes, pod, queue, running
+from tests.lab.rig import Terminal, job, nodes, pod, queue, with_copies
 
 
 def everything(server: LabServer) -> tuple[Any, ...]:
@@ -30,7 +30,7 @@ def jobs(plan: Any) -> dict[str, tuple[str, float | None]]:
 
 def test_a_plan_says_who_moves_who_waits_and_changes_nothing(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(5, leaf_size=2)) as server:
+    with with_copies(tmp_path, nodes(5, leaf_size=2)) as server:
         terminal.submit(job("first", 2, 8, minutes=60), job("second", 2, 8, minutes=30))
         terminal.submit(pod("alone", 4))
         terminal.ok("advance 10m")
@@ -48,7 +48,7 @@ def test_a_plan_says_who_moves_who_waits_and_changes_nothing(tmp_path: Path) -> 
 
 def test_a_job_that_finds_room_moves_and_one_without_waits_for_an_end(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal.submit(job("short", 1, 8, minutes=30))
         terminal.submit(job("long", 1, 8))
         terminal.ok("advance 10m")
@@ -65,7 +65,7 @@ def test_a_job_that_finds_room_moves_and_one_without_waits_for_an_end(tmp_path: 
 
 def test_a_plan_without_an_end_gives_the_reason(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("train", 1, 8), pod("alone", 0))
         terminal.ok("advance 1m")
         plan = terminal.json("drain node-0 --plan")
@@ -76,7 +76,7 @@ def test_a_plan_without_an_end_gives_the_reason(tmp_path: Path) -> None:
 
 def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(4, leaf_size=2)):
+    with with_copies(tmp_path, nodes(4, leaf_size=2)):
         terminal.submit(job("first", 1, 8), job("second", 1, 8))
         terminal.ok("advance 1m")
         target = "switch/172.0.0.0"
@@ -106,7 +106,7 @@ def test_a_drain_goes_as_its_plan_and_job_by_job(tmp_path: Path) -> None:
 def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(tmp_path: Path) -> None:
     """One node is free under the other leaf switch: the gang of two stays, and the next job has that node."""
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(5, leaf_size=3)):
+    with with_copies(tmp_path, nodes(5, leaf_size=3)):
         for name, pods in (("wide", 2), ("narrow", 1), ("other", 1)):
             terminal.submit(job(name, pods, 8))
             terminal.ok("advance 1m")
@@ -140,7 +140,7 @@ def test_F4_a_drain_tries_a_bounded_number_of_copies(tmp_path: Path, monkeypatch
         return copy_of(*arguments)
 
     monkeypatch.setattr(maintenance, "copy_of", counted)
-    with running(tmp_path, nodes(2)) as server:
+    with with_copies(tmp_path, nodes(2)) as server:
         Terminal(tmp_path).submit(*(job(f"train-{number}", 1, 1) for number in range(16)))
         Terminal(tmp_path).ok("advance 1m")
         live = server.live
@@ -153,7 +153,7 @@ def test_F4_a_drain_tries_a_bounded_number_of_copies(tmp_path: Path, monkeypatch
 def test_F4_what_is_tried_for_a_drain_has_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "PLAN_STEPS", 0)
     monkeypatch.setattr(maintenance, "JOB_STEPS", 1)
-    with running(tmp_path, nodes(3)) as server:
+    with with_copies(tmp_path, nodes(3)) as server:
         Terminal(tmp_path).submit(*(job(f"train-{number}", 1, 8) for number in range(2)))
         Terminal(tmp_path).ok("advance 1m")
         live = server.live
@@ -168,7 +168,7 @@ def test_F4_only_jobs_with_both_labels_are_evicted_without_a_place(
     tmp_path: Path, labels: dict[str, str]
 ) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         terminal.submit(labelled(job("train", 1, 8), labels))
         terminal.ok("advance 1m")
         assert terminal.run("drain node-0 --yes").exit_code == 1
@@ -190,7 +190,7 @@ def labelled(text: str, labels: dict[str, str]) -> str:
 def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: 1_768_032_000 * 10**9)
     terminal = Terminal(tmp_path, columns=80)
-    with running(tmp_path, nodes(4, leaf_size=2)):
+    with with_copies(tmp_path, nodes(4, leaf_size=2)):
         terminal.submit(job("short", 1, 8, minutes=30), job("first", 1, 8), job("second", 1, 8))
         terminal.submit(pod("alone", 4))
         terminal.ok("advance 10m")
@@ -217,14 +217,14 @@ def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.M
 )
 def test_an_unknown_target_is_one_clear_line(tmp_path: Path, target: str, line: str) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         for option in ("--plan", "--yes"):
             assert terminal.refused(f"drain {target} {option}").startswith(f"ringwise: {line}")
 
 
 def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(3)):
+    with with_copies(tmp_path, nodes(3)):
         terminal.submit(queue("capped", chips=16), job("train", 2, 8, queue="capped"))
         terminal.submit(job("other", 1, 4))
         terminal.ok("advance 1m")
@@ -246,7 +246,7 @@ def test_F6_a_queue_shows_what_is_kept_for_a_drained_job(tmp_path: Path) -> None
 
 def test_the_jobs_of_some_pods_are_those_of_the_list_of_all(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(4)) as server:
+    with with_copies(tmp_path, nodes(4)) as server:
         terminal.submit(job("one", 2, 8), job("two", 1, 4), pod("alone", 1), pod("other", 1))
         terminal.submit(
             "apiVersion: scheduling.volcano.sh/v1beta1\nkind: PodGroup\n"

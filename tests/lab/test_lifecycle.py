@@ -26,7 +26,7 @@ from ringwise.embed.clock import ScaledClock
 from ringwise.log import Logger
 from ringwise.manifests.bundle import read_bundle
 from ringwise.state.model import Node
-from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, running
+from tests.lab.rig import SMALL, Terminal, job, nodes, pod, queue, with_copies
 
 
 def identical(journal: Path) -> bool:
@@ -39,14 +39,14 @@ def identical(journal: Path) -> bool:
 
 def test_everything_survives_a_restart(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path):
+    with with_copies(tmp_path):
         terminal.submit(queue("spare", 3, 16), job("first", 3, 8, minutes=10), job("second", 2, 8))
         terminal.submit(pod("alone", 2))
         terminal.ok("fault inject chip node-3 7")
         terminal.ok("advance 1m")
         before = {kind: terminal.json(f"get {kind}") for kind in ("nodes", "jobs", "queues", "pods")}
         now = terminal.json("top --once")["status"]["now"]
-    with running(tmp_path, nodes(9)):  # the nodes of last time stay
+    with with_copies(tmp_path, nodes(9)):  # the nodes of last time stay
         assert terminal.json("top --once")["status"]["now"] == now
         assert {kind: terminal.json(f"get {kind}") for kind in before} == before
         terminal.ok("fault clear chip node-3 7")
@@ -59,12 +59,12 @@ def test_everything_survives_a_restart(tmp_path: Path) -> None:
 def test_the_configuration_survives_unless_another_is_given(tmp_path: Path) -> None:
     tiers = "tiers:\n- plugins:\n  - name: gang\n  - name: topology910\n"
     only_enqueue = replace(SMALL, configuration=(f'actions: "enqueue"\n{tiers}', "first.conf"))
-    with running(tmp_path, only_enqueue) as server:
+    with with_copies(tmp_path, only_enqueue) as server:
         assert server.live.configuration.actions == ("enqueue",)
-    with running(tmp_path) as server:
+    with with_copies(tmp_path) as server:
         assert server.live.scheduler.view.configuration.actions == ("enqueue",)
     both = replace(SMALL, configuration=(f'actions: "enqueue, allocate"\n{tiers}', "second.conf"))
-    with running(tmp_path, both) as server:
+    with with_copies(tmp_path, both) as server:
         assert server.live.scheduler.view.configuration.actions == ("enqueue", "allocate")
 
 
@@ -74,7 +74,7 @@ def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(
     terminal = Terminal(tmp_path)
 
     def live_through_it() -> None:
-        with running(tmp_path) as server:
+        with with_copies(tmp_path) as server:
             terminal.submit(job("good", 1, 8))
             step, table = server.live.lab.step, server.live.cluster.table
 
@@ -89,7 +89,7 @@ def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(
 
     with pytest.raises(ArithmeticError, match="a defect"):
         live_through_it()
-    with running(tmp_path):
+    with with_copies(tmp_path):
         assert set(terminal.seats()) == {"lab/good-worker-0"}
         assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["good"]
 
@@ -99,7 +99,7 @@ def test_an_error_nobody_foresaw_ends_the_lab_and_spares_the_folder(
 
 def test_the_journal_replays_whatever_was_asked_meanwhile(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path):
+    with with_copies(tmp_path):
         terminal.submit(job("first", 3, 8, minutes=10))
         terminal.submit(job("second", 2, 8), job("third", 1, 4, minutes=30), job("never", 1, 5))
         for question in ("why second", "why first", "capacity", "doctor", "topology show", "top --once"):
@@ -117,7 +117,7 @@ def test_the_journal_replays_whatever_was_asked_meanwhile(tmp_path: Path) -> Non
 def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) -> None:
     """Its order and the jobs that it leaves come from a copy; the journal has all that followed from them."""
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(5, leaf_size=3)):
+    with with_copies(tmp_path, nodes(5, leaf_size=3)):
         for name, pods in (("wide", 2), ("narrow", 1), ("other", 1)):
             terminal.submit(job(name, pods, 8))
             terminal.ok("advance 1m")
@@ -154,7 +154,7 @@ def test_what_a_drain_computes_aside_reaches_the_core_as_events(tmp_path: Path) 
 
 def test_the_journal_is_bounded_and_each_file_replays(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, replace(SMALL, journal_bytes=30_000)):
+    with with_copies(tmp_path, replace(SMALL, journal_bytes=30_000)):
         terminal.submit(job("stays", 2, 8))
         for number in range(12):
             terminal.submit(job(f"brief-{number}", 1, 4, minutes=1))
@@ -169,7 +169,7 @@ def test_the_journal_is_bounded_and_each_file_replays(tmp_path: Path) -> None:
 
 
 def test_no_journal_where_none_is_wanted(tmp_path: Path) -> None:
-    with running(tmp_path, replace(SMALL, journal_bytes=0)):
+    with with_copies(tmp_path, replace(SMALL, journal_bytes=0)):
         pass
     assert not list(tmp_path.glob("journal*"))
     assert "cannot be read" in Terminal(tmp_path).refused("replay")
@@ -193,7 +193,7 @@ def test_jobs_submitted_by_many_at_once(tmp_path: Path) -> None:
             assert not problems
             answers.append(len(client.submit(submission)["objects"]))
 
-    with running(tmp_path):
+    with with_copies(tmp_path):
         threads = [threading.Thread(target=submit, args=(number,)) for number in range(12)]
         for thread in threads:
             thread.start()
@@ -211,7 +211,7 @@ def test_jobs_submitted_by_many_at_once(tmp_path: Path) -> None:
 
 
 def test_only_one_lab_in_a_folder(tmp_path: Path) -> None:
-    with running(tmp_path):
+    with with_copies(tmp_path):
         with pytest.raises(
             FolderError, match=rf"a lab runs on .* already \(process {os.getpid()}\); stop it"
         ):
@@ -229,7 +229,7 @@ def test_a_dead_lab_s_socket_is_taken_over(tmp_path: Path) -> None:
         dead.bind(str(tmp_path / "lab.sock"))
     terminal = Terminal(tmp_path)
     assert "no lab runs on" in terminal.refused("get nodes")
-    with running(tmp_path):
+    with with_copies(tmp_path):
         assert stat.S_IMODE((tmp_path / "lab.sock").stat().st_mode) == 0o600
         assert "node-0" in terminal.ok("get nodes")
     assert not (tmp_path / "lab.sock").exists()
@@ -237,7 +237,7 @@ def test_a_dead_lab_s_socket_is_taken_over(tmp_path: Path) -> None:
 
 def test_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
     folder = tmp_path / ("deep" * 20) / ("deeper" * 20)
-    with running(folder):
+    with with_copies(folder):
         assert "node-0" in Terminal(folder).ok("get nodes")
 
 
@@ -306,7 +306,7 @@ def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
 def test_strange_requests_are_refused_and_the_lab_lives_on(
     tmp_path: Path, kind: str, name: str, parameters: dict[str, object]
 ) -> None:
-    with running(tmp_path):
+    with with_copies(tmp_path):
         client = LabClient(tmp_path)
         with pytest.raises(RefusedByLabError):
             getattr(client, kind)(name, **parameters)
@@ -315,7 +315,7 @@ def test_strange_requests_are_refused_and_the_lab_lives_on(
 
 @pytest.mark.parametrize("body", [{"nodes": []}, {"stored": {"nodes": []}}, {"stored": {}, "jobs": [1]}])
 def test_a_submission_of_another_form_is_refused_instead_of_lost(tmp_path: Path, body: Any) -> None:
-    with running(tmp_path):
+    with with_copies(tmp_path):
         client = LabClient(tmp_path)
         with pytest.raises(RefusedByLabError, match=r"by a lab of version .*unknown field `(nodes|jobs)`"):
             client.submit(body)
@@ -343,11 +343,11 @@ def test_real_time_ends_pods_that_ran_out_while_the_lab_was_down(
     wall = [1_800_000_000_000_000_000]
     monkeypatch.setattr("ringwise.apps.lab.lab.time.time_ns", lambda: wall[0])
     terminal = Terminal(tmp_path)
-    with running(tmp_path, SMALL):
+    with with_copies(tmp_path, SMALL):
         terminal.submit(job("first", 4, 8, minutes=10), job("second", 4, 8))
         terminal.ok("advance 1m")
     wall[0] += 3_600 * 1_000_000_000
-    with running(tmp_path, replace(SMALL, speed=1.0)):
+    with with_copies(tmp_path, replace(SMALL, speed=1.0)):
         assert {name.rpartition("-worker")[0] for name in terminal.seats()} == {"lab/second"}
         said = terminal.refused("advance 1m")
     assert said.startswith("ringwise: this lab has real time")

@@ -24,7 +24,7 @@ from ringwise.state.model import Pod, PodClass
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import EXPECTED_DURATION, MOVABLE, RESTART_COST
-from tests.lab.rig import Terminal, job, nodes, running
+from tests.lab.rig import Terminal, job, nodes, with_copies
 
 CHIP = "huawei.com/Ascend910"
 START = 1_700_000_000 * SECOND
@@ -163,7 +163,7 @@ def submitted(terminal: Terminal) -> None:
 
 
 def test_defrag_apply_moves_the_jobs_that_its_question_names(tmp_path: Path) -> None:
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         submitted(terminal)
         before = terminal.seats()["lab/small-worker-0"]
@@ -188,7 +188,7 @@ def test_defrag_apply_moves_the_jobs_that_its_question_names(tmp_path: Path) -> 
 
 
 def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
-    with running(tmp_path, nodes(2)) as server:
+    with with_copies(tmp_path, nodes(2)) as server:
         terminal = Terminal(tmp_path)
         submitted(terminal)
         _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
@@ -207,7 +207,7 @@ def test_defrag_apply_says_why_a_plan_failed(tmp_path: Path) -> None:
 
 
 def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
-    with running(tmp_path, nodes(2)) as server:
+    with with_copies(tmp_path, nodes(2)) as server:
         terminal = Terminal(tmp_path)
         submitted(terminal)
         _, (plan,) = LabAnswers(server.live).moves_to_apply("lab/big")
@@ -220,7 +220,7 @@ def test_why_names_a_plan_that_is_carried_out(tmp_path: Path) -> None:
 
 
 def test_defrag_needs_to_know_what_to_do(tmp_path: Path) -> None:
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         for options in ("", "--plan --apply"):
             assert "give --plan" in terminal.run(f"defrag {options}").stderr
@@ -231,7 +231,7 @@ def test_an_interrupt_leaves_the_plan_running(tmp_path: Path, monkeypatch: pytes
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ringwise.cli.act.moving._follow_in_lab", interrupted)
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal = Terminal(tmp_path)
         submitted(terminal)
         before = terminal.seats()["lab/small-worker-0"]

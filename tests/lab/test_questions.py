@@ -17,7 +17,7 @@ from ringwise.embed.records import ObjectRefusedError
 from ringwise.scheduler.explain import capacity as capacity_module
 from ringwise.scheduler.explain import cure_search, why
 from tests.apps.test_aside import Gate, no_children
-from tests.lab.rig import Terminal, job, nodes, running
+from tests.lab.rig import Terminal, job, nodes, with_copies
 
 SECOND = 1_000_000_000
 LISTS = (
@@ -36,7 +36,7 @@ def test_06_a_list_tries_nothing_for_the_jobs_that_wait(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)) as server:
+    with with_copies(tmp_path, nodes(1)) as server:
         terminal.submit(job("runs", 1, 8), *(job(f"waits-{n}", 1, 8) for n in range(5)), job("bad", 1, 3))
         sessions: list[int] = []
         opened = type(server.live.view.what_if).open_session
@@ -57,7 +57,7 @@ def test_06_a_list_tries_nothing_for_the_jobs_that_wait(
 
 def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("runs", 1, 8), job("waits", 1, 8), job("bad", 1, 3))
         rows = {row["name"]: row for row in terminal.json("get jobs")["jobs"]}
         told = terminal.json("why waits")["reason"]
@@ -71,7 +71,7 @@ def test_06_a_list_shows_the_reason_that_a_job_has(tmp_path: Path) -> None:
 
 def test_a_list_says_when_jobs_start_as_why_does(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)) as server:
+    with with_copies(tmp_path, nodes(1)) as server:
         terminal.submit(*(job(name, 1, 8, minutes=60) for name in ("runs", "waits-0", "waits-1")))
         terminal.ok("advance 60s")
         found = {one["name"]: one["expected_start"] for one in terminal.json("get jobs")["jobs"]}
@@ -110,7 +110,7 @@ def test_06_a_client_is_told_of_the_progress_of_a_long_question(
             gate.open()
 
     monkeypatch.setitem(QUERIES, "drain-plan", query)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         client = LabClient(tmp_path)
         client.on_progress = tell
         if refused:
@@ -131,7 +131,7 @@ def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
 ) -> None:
     gate, terminal = Gate(), Terminal(tmp_path)
     monkeypatch.setitem(QUERIES, "drain-plan", lambda answers, parameters: gate.work())
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         asker = LabFolder(tmp_path).connect(60)
         asker.sendall(b"POST /v1/ask/drain-plan HTTP/1.1\r\nHost: lab\r\nContent-Length: 2\r\n\r\n{}")
         gate.wait()
@@ -146,7 +146,7 @@ def test_06_a_question_whose_asker_goes_ends_and_the_lab_answers_meanwhile(
 
 def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)) as server:
+    with with_copies(tmp_path, nodes(1)) as server:
         server._aside._most = server._aside._free = 0
         # What was submitted is stored, with the reasons that need no search.
         answer = terminal.submit(job("runs", 1, 8), job("waits", 1, 8))
@@ -159,7 +159,7 @@ def test_06_too_many_questions_are_refused_with_a_sentence(tmp_path: Path) -> No
 
 def test_06_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2, leaf_size=1)) as server:
+    with with_copies(tmp_path, nodes(2, leaf_size=1)) as server:
         terminal.submit(job("runs", 1, 8, minutes=5), job("waits", 2, 8))
         terminal.ok("advance 1m")
         version = server.live.cluster.table.version
@@ -183,7 +183,7 @@ def test_06_questions_leave_the_journal_and_the_store_of_the_lab_alone(tmp_path:
 
 def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(4)):
+    with with_copies(tmp_path, nodes(4)):
         terminal.submit(*(job(f"runs-{n}", 1, 8) for n in range(4)), job("waits", 4, 8))
         whole = terminal.json("why waits")
         assert "left_out" not in whole
@@ -197,7 +197,7 @@ def test_06_a_search_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: py
 
 def test_06_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(4)):
+    with with_copies(tmp_path, nodes(4)):
         (whole,) = terminal.json("capacity")["boards"]
         assert "left_out" not in whole
         monkeypatch.setattr(capacity_module, "CAPACITY_STEPS", 20)
@@ -210,7 +210,7 @@ def test_06_a_count_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pyt
 
 def test_06_a_plan_that_used_its_steps_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         terminal.submit(job("short", 1, 8, minutes=30))
         terminal.submit(job("long", 1, 8))
         terminal.ok("advance 10m")
@@ -230,7 +230,7 @@ def test_06_a_plan_leaves_out_a_large_backlog_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(3)):
+    with with_copies(tmp_path, nodes(3)):
         terminal.submit(job("first", 1, 8), job("second", 1, 8))
         terminal.submit(*(job(f"waits-{n}", 2, 8) for n in range(3)))
         terminal.ok("advance 1m")

@@ -115,7 +115,9 @@ REFUSED = {
     "reserve node-0 --for default --to 2020-01-01T00:00:00Z": "does not lie ahead",
     "reserve node-0 --for default --to 10000h": "it lasts longer than 366 days",
     "reserve node-0 --for default --from 10000h --to 10001h": "more than a year ahead",
-    "reserve node-0 --for default --to soon": "'soon' is no time",
+    "reserve node-0 --for default --to soon": "'soon' is no time: write one like 2026-01-31T08:00:00Z",
+    "reserve node-0 --for default --to 1h --from ++2h": "'++2h' is no time",
+    "reserve node-0 --for default --to +90": "'+90' is no time",
     "reserve node-7 --for default --to 1h": "there is no node node-7",
     "reserve 0 --for default --to 1h": "at least 1 node",
     "reserve 999999999999 --for default --to 1h": "are asked for",
@@ -124,7 +126,8 @@ REFUSED = {
     "reserve node-1 --for default --from 30m --to 2h": "node-1 is reserved for queue default from",
     "reserve node-0 --for default --to 2h --name taken": "there is a reservation taken already",
     "reserve node-0 --for default --to 2h --name 'a b'": "the name must have letters, digits and -._",
-    "unreserve takn": "there is no reservation takn (did you mean 'taken'?)",
+    "unreserve takn": "there is no reservation takn (did you mean 'taken'?); there is taken",
+    "unreserve zzz": "there is no reservation zzz; there is taken",
 }
 
 

@@ -150,11 +150,55 @@ def blocks(sp_block: str, pods: int = 2, chips: int = 16) -> Case:
     return Case(job(pods, chips, pod_annotations={**SUPERPOD, "sp-block": sp_block}), superpods(4))
 
 
+def partitions(wanted: Plain, count: int, size: int) -> Plain:
+    """The same job, of partitions of which none must run."""
+    (task,) = wanted["spec"]["tasks"]
+    task |= {"partitionPolicy": {"totalPartitions": count, "partitionSize": size}, "minAvailable": 1}
+    return wanted
+
+
 def racks(pods: int = 8, **notes: str) -> Case:
     return Case(rack_job(pods, **notes))
 
 
+WITH_HYPER_NODES = """\
+actions: "enqueue, allocate, backfill"
+tiers:
+- plugins:
+  - name: priority
+  - name: gang
+  - name: topology910
+  - name: predicates
+  - name: network-topology-aware
+"""
+
+
+def hyper_node(name: str, *members: str) -> Plain:
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {
+            "tier": 1,
+            "members": [{"type": "Node", "selector": {"exactMatch": {"name": one}}} for one in members],
+        },
+    }
+
+
+def near(pods: int, *more: Plain, **labels: str) -> Case:
+    """A job that must run inside one of two HyperNodes of two nodes each."""
+    wanted = job(pods, networkTopology={"highestTierAllowed": 1}, pod_labels=labels)
+    two = [hyper_node("s0", "node-0", "node-1"), hyper_node("s1", "node-2", "node-3")]
+    return Case(wanted, [*board(4), *two, *more], settings=WITH_HYPER_NODES)
+
+
 CASES: Mapping[str, Case] = {
+    "no-hyper-node-fits": near(2, filler("a", "node-0", range(8)), filler("b", "node-2", range(8))),
+    "hyper-nodes-too-small": near(3),
+    "no-hyper-node": Case(
+        job(1, networkTopology={"highestTierAllowed": 1}), board(2), settings=WITH_HYPER_NODES
+    ),
+    "topology-combined": near(2, **LARGE),
     "malformed-job": Case(job(2, minAvailable=3)),
     "other-scheduler": Case(job(1, schedulerName="volcanoo", pod={"schedulerName": "volcanoo"})),
     "unknown-queue": Case(job(1, queue="defualt")),
@@ -296,6 +340,10 @@ CASES: Mapping[str, Case] = {
         [*board(6), SWITCHES, filler("busy", "node-0", [0])],
         settings=V2,
     ),
+    "sub-group-cut": Case(
+        partitions(job(6, 16, minAvailable=2, pod_annotations={**SUPERPOD, "sp-block": "32"}), 2, 3),
+        superpods(5),
+    ),
     "superpod-not-enough-nodes": Case(
         job(4, 16, pod_annotations={**SUPERPOD, "sp-block": "32"}), [*superpods(3), *board(2, chips=16)]
     ),
@@ -326,6 +374,10 @@ CASES: Mapping[str, Case] = {
             pod("job-1", pod_spec(8), group="job", annotations={"volcano.sh/task-spec": "other"}),
         ],
     ),
+    "not-enough-sub-groups": Case(
+        pod_group("job", 2, subGroupPolicy=[{"name": "part", "matchLabelKeys": ["part"], "minSubGroups": 2}]),
+        more=[pod(f"job-{number}", pod_spec(8), group="job", labels={"part": "same"}) for number in range(2)],
+    ),
     "not-enough-pods": Case(pod_group("job", 2), more=[pod("job-0", pod_spec(8), group="job")]),
     "pods-gated": Case(
         pod_group("job", 1),
@@ -344,12 +396,15 @@ OF_MOVES = {kind.code for kind in vars(move_reasons).values() if isinstance(kind
 #: What follows from a history, not from manifests: faults, evictions, failed bindings, defects, other jobs.
 OF_A_HISTORY = {
     "waits-behind",
+    "hyper-node-left",
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
     *("wait-for-previous-nodes", "wait-for-planned-places"),
     "backup-pod-waits",
+    *("volumes-awaited", "volumes-timed-out", "volume-binding-failed"),
     *("superpod-wait-for-old-nodes", "superpod-block-cannot-refill", "superpod-blocks-disagree"),
     *("rack-wait-for-same-rack", "rack-wait-for-same-superpod", "rack-running-pods-hold-group"),
     *("bind-failed", "internal-error", "making-room", "gang-not-complete", "tasks-not-complete"),
+    "sub-groups-not-complete",
     *(
         "no-pods-yet",
         "pods-never-created",
@@ -360,9 +415,8 @@ OF_A_HISTORY = {
         "queue-share-used",
         "queue-quota-insufficient",
     ),
-    # Of a queue, not of a job.
-    "malformed-queue",
-    "queue-protected",
+    # Of a queue or a HyperNode, not of a job.
+    *("malformed-queue", "queue-protected", "malformed-hyper-node"),
     # Of plugins that are not in the default configuration.
     *("cluster-overcommitted", "namespace-quota-insufficient", "queue-tree-broken"),
     # Of settings that a lab does not have, or of services that run.

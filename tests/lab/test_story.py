@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ringwise.embed.clock import SECOND
-from tests.lab.rig import Terminal, job, nodes, running
+from tests.lab.rig import Terminal, job, nodes, with_copies
 
 GOLDEN = Path(__file__).parent / "golden" / "story.txt"
 START = 1_768_032_000 * SECOND
@@ -34,7 +34,7 @@ POD_LEVEL = {"fault-scheduling": "grace", "pod-rescheduling": "on"}
 @pytest.mark.usefixtures("fixed_start")
 def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, columns=80)
-    with running(tmp_path, nodes(5)):
+    with with_copies(tmp_path, nodes(5)):
         terminal.submit(job("other", 3, 8, minutes=10))
         terminal.submit(fault_job("train", 3, **POD_LEVEL))
         terminal.ok("advance 11m")
@@ -45,7 +45,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
         terminal.ok(f"fault inject chip {hit} 3")
         terminal.ok("advance 1m")
         before = terminal.json("why train --story")["entries"]
-    with running(tmp_path, nodes(5)):
+    with with_copies(tmp_path, nodes(5)):
         master = terminal.seats()["lab/train-worker-0"][0]
         terminal.ok(f"fault inject chip {master} 0")
         terminal.ok("advance 1m")
@@ -70,10 +70,10 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
 @pytest.mark.usefixtures("fixed_start")
 def test_a_journal_that_begins_later_says_what_it_found(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(3)):
+    with with_copies(tmp_path, nodes(3)):
         terminal.submit(job("train", 2, 8))
         terminal.ok("advance 1m")
-    with running(tmp_path, nodes(3)):
+    with with_copies(tmp_path, nodes(3)):
         pass
     story = terminal.json(f"why train --journal {tmp_path / 'journal.jsonl'}")
     assert [entry["kind"] for entry in story["entries"]] == ["submitted", "found"]
@@ -83,7 +83,7 @@ def test_a_journal_that_begins_later_says_what_it_found(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("fixed_start")
 def test_a_deleted_job_keeps_its_story_and_a_new_one_of_its_name_begins_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(2)):
+    with with_copies(tmp_path, nodes(2)):
         for _ in range(2):
             terminal.submit(job("train", 1, 8, minutes=1))
             terminal.ok("advance 2m")
@@ -95,7 +95,7 @@ def test_a_deleted_job_keeps_its_story_and_a_new_one_of_its_name_begins_again(tm
 
 def test_what_cannot_be_told_is_one_clear_line(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
-    with running(tmp_path, nodes(1)):
+    with with_copies(tmp_path, nodes(1)):
         terminal.submit(job("train"))
         assert "tells of no job trian (did you mean" in terminal.refused("why trian --story")
     assert "cannot be read: no such file" in terminal.refused(f"why train --journal {tmp_path / 'none'}")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import SETTINGS, Configuration
-from ringwise.manifests.settings.configuration import MAX_PROBLEMS, ConfigurationError, read_configuration
-from ringwise.manifests.settings.configuration_text import MAX_BYTES
+from ringwise.manifests.settings.configuration import ConfigurationError, read_configuration
+from ringwise.manifests.settings.configuration_text import MAX_BYTES, MAX_PROBLEMS
 from ringwise.scheduler.defaults import BUILT_IN
 from tests.manifests.configuration_samples import DOCUMENT_CONFIG_MAP, problems
 

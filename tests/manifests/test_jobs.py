@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from ringwise.kube.write.executor import group_body
 from ringwise.manifests.bundle import read_bundle
 from ringwise.messages.job_expansion import pod_group_of, pods_of
-from ringwise.state.model import Owner
+from ringwise.state.model import NetworkTopology, Owner, Requirement, SubGroupPolicy
 from ringwise.state.vcjob import Policy, VcJob
 from tests.manifests.builders import ASCEND, task, text_of, vcjob
 
@@ -217,6 +218,35 @@ def test_partitions_give_the_minimum_of_a_task() -> None:
     policy = {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 2}
     job = read(vcjob(tasks=[task(replicas=6, partitionPolicy=policy)]))
     assert (job.problems, job.tasks[0].min_available, job.min_available) == ((), 4, 4)
+
+
+def test_each_partition_is_a_sub_group_of_the_pod_group_and_is_read_as_it_is_written() -> None:
+    policy = {
+        "totalPartitions": 2,
+        "partitionSize": 2,
+        "minPartitions": 1,
+        "networkTopology": {"mode": "soft", "highestTierName": "leaf"},
+    }
+    document = vcjob(tasks=[task("master", 1), task("worker", 4, partitionPolicy=policy)])
+    document["spec"]["networkTopology"] = {"highestTierAllowed": 2}
+    job = read(document)
+    group = pod_group_of(job)
+    assert group.topology == NetworkTopology(highest_tier=2)
+    assert group.sub_groups == (
+        SubGroupPolicy(
+            "worker",
+            (Requirement("volcano.sh/task-spec", "In", ("worker",)),),
+            ("volcano.sh/partition-id",),
+            size=2,
+            min_groups=1,
+            topology=NetworkTopology(soft=True, highest_tier_name="leaf"),
+        ),
+    )
+    ids = [one.labels.get("volcano.sh/partition-id") for one in pods_of(job)]
+    assert ids == [None, "0", "0", "1", "1"]
+    bundle = read_bundle(["-"], stdin=text_of(group_body(group)))
+    (again,) = bundle.pod_groups
+    assert (again.sub_groups, again.topology, bundle.errors) == (group.sub_groups, group.topology, [])
 
 
 def test_the_pods_of_a_job() -> None:

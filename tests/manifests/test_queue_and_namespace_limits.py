@@ -16,7 +16,14 @@ from ringwise.manifests.settings.configuration import check_configuration
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.limits import ANNOTATIONS, Limits, NamespaceLimits, QueueLimits, queue_limits
+from ringwise.state.limits import (
+    ANNOTATIONS,
+    DURATION_TEXT,
+    Limits,
+    NamespaceLimits,
+    QueueLimits,
+    queue_limits,
+)
 from ringwise.state.model import Queue
 from ringwise.state.queue_rules import queue_problems
 
@@ -184,4 +191,21 @@ def test_config_check_names_the_line_of_the_file() -> None:
     assert not checked.loads
     assert [(line.line, line.what) for line in checked.lines if line.verdict == "error"] == [
         (13, "queue few")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "effect"),
+    [
+        ("longest-run-time", "20", "must be text, got 20; put it in quotes"),
+        ("max-chips", "8", "must be text, got 8; put it in quotes"),
+        ("longest-run-time", "true", f"must be {DURATION_TEXT}, got 'true'"),
+    ],
+)
+def test_config_check_refuses_what_the_api_server_refuses(key: str, value: str, effect: str) -> None:
+    """An annotation is text: a number without quotes is none."""
+    queue = BOTH.partition("---\n")[2].replace('max-chips: "8"', f"{key}: {value}")
+    checked = check_configuration(queue, "queue.yaml", BUILT_IN)
+    assert [(line.line, line.effect) for line in checked.lines if line.verdict == "error"] == [
+        (6, f"annotation ringwise.io/{key} {effect}")
     ]

@@ -23,11 +23,44 @@ def job(**task: Any) -> dict[str, Any]:
     return made
 
 
+def topology(**more: Any) -> dict[str, Any]:
+    return {"networkTopology": {"mode": "hard", **more}}
+
+
+def hyper_node(selector: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": "s1"},
+        "spec": {"tier": 1, "members": [{"type": "Node", "selector": selector}], **more},
+    }
+
+
 def test_13_right_manifests_have_no_notes() -> None:
-    whole = job(policies=[{"event": "PodFailed", "action": "RestartJob"}])
-    assert (
-        notes(whole, pod("pod", pod_spec(1, volumes=[], restartPolicy="Never")), pod_group("group", 1)) == []
+    whole = job(
+        policies=[{"event": "PodFailed", "action": "RestartJob"}],
+        partitionPolicy={
+            "totalPartitions": 1,
+            "partitionSize": 1,
+            "minPartitions": 1,
+            **topology(highestTierAllowed=1),
+        },
     )
+    group = pod_group("group", 1)
+    group["spec"] |= topology(highestTierName="leaf")
+    group["spec"]["subGroupPolicy"] = [
+        {
+            **topology(),
+            "name": "all",
+            "labelSelector": {},
+            "matchLabelKeys": ["a"],
+            "subGroupSize": 1,
+            "minSubGroups": 1,
+        }
+    ]
+    near = hyper_node({"labelMatch": {"matchLabels": {"a": "b"}}}, tierName="leaf")
+    alone = pod("pod", pod_spec(1, volumes=[], restartPolicy="Never"))
+    assert notes(whole, alone, group, near) == []
 
 
 @pytest.mark.parametrize(
@@ -41,6 +74,29 @@ def test_13_right_manifests_have_no_notes() -> None:
         (
             pod("pod", {**pod_spec(1), "nodeSelecter": {"a": "b"}}),
             "spec.nodeSelecter: unknown field, not read (did you mean 'nodeSelector'?)",
+        ),
+        (
+            {**job(), "spec": {**job()["spec"], **topology(highestTierAlowed=1)}},
+            "spec.networkTopology.highestTierAlowed: unknown field, not read "
+            "(did you mean 'highestTierAllowed'?)",
+        ),
+        (
+            job(partitionPolicy={"totalPartitions": 1, "partitionSize": 1, "minPartition": 1}),
+            "spec.tasks[0].partitionPolicy.minPartition: unknown field, not read "
+            "(did you mean 'minPartitions'?)",
+        ),
+        (
+            {**pod_group("g", 1), "spec": {"minMember": 1, "subGroupPolicy": [topology(tier=1)]}},
+            "spec.subGroupPolicy[0].networkTopology.tier: unknown field, not read",
+        ),
+        (
+            hyper_node({"labelMatch": {"matchLabel": {"a": "b"}}}),
+            "spec.members[0].selector.labelMatch.matchLabel: unknown field, not read "
+            "(did you mean 'matchLabels'?)",
+        ),
+        (
+            hyper_node({"exactMatch": {"name": "n1"}}, tiername="leaf"),
+            "spec.tiername: unknown field, not read (did you mean 'tierName'?)",
         ),
         (
             pod("My_Pod", pod_spec(1)),

@@ -19,16 +19,18 @@ from tests.place.node_cases import (
     settings_of,
     ways,
 )
+from tests.placement.test_node_vectors import named
 
 #: Each case is asked in so many ways, different ones from case to case; RINGWISE_WAYS asks for more.
 WAYS_PER_CASE = int(os.environ.get("RINGWISE_WAYS", "1"))
 
 
 def of_kind(kind: str) -> pytest.MarkDecorator:
-    cases = [case for case in CASES if case["kind"] == kind]
-    return pytest.mark.parametrize(
-        ("number", "case"), list(enumerate(cases)), ids=[case["id"] for case in cases]
-    )
+    """The cases with their numbers, those of a board together: one by one they would be hundreds of tests."""
+    by_board: dict[str, list[tuple[int, Plain]]] = {}
+    for number, case in enumerate(case for case in CASES if case["kind"] == kind):
+        by_board.setdefault(case["board"], []).append((number, case))
+    return pytest.mark.parametrize("cases", by_board.values(), ids=by_board)
 
 
 def ways_of(number: int, facts: list[NodeFacts]) -> list[Way]:
@@ -39,7 +41,13 @@ def ways_of(number: int, facts: list[NodeFacts]) -> list[Way]:
 
 
 @of_kind("single_node")
-def test_one_node_N3_N4_N5(number: int, case: Plain) -> None:
+def test_one_node_N3_N4_N5(cases: list[tuple[int, Plain]]) -> None:
+    for number, case in cases:
+        with named(case):
+            check_one_node(number, case)
+
+
+def check_one_node(number: int, case: Plain) -> None:
     pods: int = case["tasks"]
     names = [f"node-{place}" for place in range(pods)]
     facts = [facts_of(case, case, name) for name in names]
@@ -89,7 +97,13 @@ def check_single(case: Plain, job: Plain, way: Way) -> None:
 
 
 @of_kind("node_list")
-def test_several_nodes_N3_N4(number: int, case: Plain) -> None:
+def test_several_nodes_N3_N4(cases: list[tuple[int, Plain]]) -> None:
+    for number, case in cases:
+        with named(case):
+            check_several_nodes(number, case)
+
+
+def check_several_nodes(number: int, case: Plain) -> None:
     # Their names end in numbers, as the aggregate's chunks do.
     renamed = {reported["name"]: f"node-{place}" for place, reported in enumerate(case["nodes"])}
     facts = [facts_of(case, reported, renamed[reported["name"]]) for reported in case["nodes"]]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.place.asking import Plain, ask, job_of
-from tests.place.objects import filler, node, pod_spec, topology, vcjob
+from tests.place.objects import filler, node, pod, pod_group, pod_spec, topology, vcjob
 
 HOST = "kubernetes.io/hostname"
 MODEL = {"tor-affinity": "large-model-schema"}
@@ -192,3 +192,23 @@ def test_a_part_of_the_blocks_starts_when_it_holds_min_available_P8(
     on = [one["node"] for one in found["pods"]]
     assert on == ["s1-0", "s1-1", "s0-0", "s0-1"][:placed] + [None] * (6 - placed)
     assert found["outcome"] == ("placed" if placed else "pending")
+
+
+@pytest.mark.parametrize(
+    ("key", "needed", "cure"),
+    [
+        ("part", 5, "with minPartitions (minSubGroups) 2 instead of 5"),
+        ("absent", 1, "with minPartitions (minSubGroups) 0 instead of 1"),
+    ],
+)
+def test_of_sub_groups_no_more_is_given_up_than_must_be(key: str, needed: int, cure: str) -> None:
+    policy = {"name": "part", "matchLabelKeys": [key], "subGroupSize": 2, "minSubGroups": needed}
+    objects = [
+        *(node(f"node-{number}") for number in range(4)),
+        pod_group("job", 2, subGroupPolicy=[policy]),
+        *(
+            pod(f"job-{number}", pod_spec(8), group="job", labels={"part": str(number % 2)})
+            for number in range(4)
+        ),
+    ]
+    assert job_of(ask(objects), "job")["reason"]["cures"] == [cure]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +71,20 @@ def of_kind(kind: str) -> pytest.MarkDecorator:
         for case in CASES
         if case["kind"] == kind and not needs_sp_block(case) and not needs_node_selector(case)
     ]
-    return pytest.mark.parametrize("case", cases, ids=[case["id"] for case in cases])
+    by_board: dict[str, list[Case]] = {}
+    for case in cases:
+        by_board.setdefault(case["board"], []).append(case)
+    return pytest.mark.parametrize("cases", by_board.values(), ids=by_board)
+
+
+@contextmanager
+def named(case: Case) -> Iterator[None]:
+    """A failure says which of several cases it is."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"case {case['id']}")
+        raise
 
 
 def test_every_case_is_run_here_or_left_out_for_a_reason() -> None:
@@ -121,7 +136,13 @@ def node_of(case: Case, node: Case) -> ClusterState:
 
 
 @of_kind("single_node")
-def test_one_node_N3_N4_N5(case: Case) -> None:
+def test_one_node_N3_N4_N5(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_one_node(case)
+
+
+def check_one_node(case: Case) -> None:
     expect = case["expect"]
     refusal = job_refusal(case)
     if expect["rejected_at"] == "job-validity":
@@ -150,7 +171,13 @@ def test_one_node_N3_N4_N5(case: Case) -> None:
 
 
 @of_kind("node_list")
-def test_several_nodes_N3_N4(case: Case) -> None:
+def test_several_nodes_N3_N4(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_several_nodes(case)
+
+
+def check_several_nodes(case: Case) -> None:
     board, expect = board_of(case), case["expect"]
     answers = {
         node["name"]: ask(board, node_of(case, node), case["request"], case["tasks"] > 1)
@@ -175,7 +202,13 @@ def test_several_nodes_N3_N4(case: Case) -> None:
 
 
 @of_kind("job_validity")
-def test_job_N2(case: Case) -> None:
+def test_job_N2(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_job(case)
+
+
+def check_job(case: Case) -> None:
     requests = case["request"] if case["request"] is not None else [case["total_request"]]
     exempt = [spec == "scheduler" for spec in case.get("task_spec") or []] or [
         "scheduler" in case.get("note", "")
@@ -188,7 +221,13 @@ def test_job_N2(case: Case) -> None:
 
 
 @of_kind("policy_selection")
-def test_policy_N1(case: Case) -> None:
+def test_policy_N1(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_policy(case)
+
+
+def check_policy(case: Case) -> None:
     wanted = case["expect"]["policy"]
     for resource in case["resource"].split(" or "):
         chosen = select_board(
@@ -209,7 +248,13 @@ def test_policy_N1(case: Case) -> None:
 
 
 @of_kind("score_adjust")
-def test_best_node_N3a(case: Case) -> None:
+def test_best_node_N3a(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_best_node(case)
+
+
+def check_best_node(case: Case) -> None:
     """All cases of this kind are about pods that come back: one node's score becomes the best of all."""
     rank, previous = case["my_rank"], case["previous_nodes"]
     chosen = node_of_returning_pod(
@@ -229,7 +274,13 @@ def filled(table: ScoreTable) -> list[list[int]]:
 
 
 @of_kind("score_table")
-def test_score_table_N4(case: Case) -> None:
+def test_score_table_N4(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_score_table(case)
+
+
+def check_score_table(case: Case) -> None:
     expect = case["expect"]
     if "table" in expect:
         (table,) = chip_rule(board_of(case)).tables()
@@ -245,7 +296,13 @@ def test_score_table_N4(case: Case) -> None:
 
 
 @of_kind("free_chip_calc")
-def test_free_chips_N7(case: Case) -> None:
+def test_free_chips_N7(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_free_chips(case)
+
+
+def check_free_chips(case: Case) -> None:
     state = one_node(
         listed=case["node_chips"],
         held=[held for held in case["pods_hold"] if held],
@@ -259,7 +316,13 @@ def test_free_chips_N7(case: Case) -> None:
 
 
 @of_kind("node_stability")
-def test_stability_N7(case: Case) -> None:
+def test_stability_N7(cases: list[Case]) -> None:
+    for case in cases:
+        with named(case):
+            check_stability(case)
+
+
+def check_stability(case: Case) -> None:
     state = one_node(
         report=device_report(range(case["listed_free"])), allocatable=case["idle"], capacity=case["capacity"]
     )

@@ -54,7 +54,7 @@ ALL = ["n1", "n2", "n3", "n4", "n5"]
 def test_pods_that_ask_nothing_of_the_kind_have_no_filter() -> None:
     lab = zones().job("new", cpu=1).job("old", labels={"app": "web"}, on="n1")
     session = lab.session("predicates")
-    assert [make(lab["new"], lab.pod("new-0")) for make in session.registered(NODE_FILTER)] == [None, None]
+    assert not any(make(lab["new"], lab.pod("new-0")) for make in session.registered(NODE_FILTER))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from ringwise.scheduler.defaults import default_tiers
 from ringwise.state.model import (
     Device,
     DeviceReport,
+    NetworkTopology,
     Node,
     Owner,
     Pod,
@@ -122,8 +123,11 @@ class Rig:
         annotations: Mapping[str, str] | None = None,
         owner: Owner | None = None,
         resource: str = CHIP,
+        topology: NetworkTopology | None = None,
+        claims: Iterable[str] = (),
         **asked: Any,
     ) -> None:
+        """Claims are written with `{}` for the number of the pod."""
         self._serial += 1
         notes = dict(annotations or {})
         if expected:
@@ -138,6 +142,7 @@ class Rig:
             labels=dict(labels or {}),
             annotations=notes,
             owner=owner,
+            topology=topology,
         )
         self.groups[group.key] = group
         self.tell(ev.PodGroupSeen(group))
@@ -155,6 +160,7 @@ class Rig:
                     priority_class=priority,
                     preemptable=preemptable,
                     owner=owner,
+                    claims=tuple(claim.format(index) for claim in claims),
                 )
             )
 

@@ -8,6 +8,8 @@ import json
 import zlib
 from collections.abc import Iterator
 
+import pytest
+
 from ringwise.apps.journal.format import EVENT_TYPES
 from ringwise.apps.support.pseudonyms import Pseudonyms
 from ringwise.apps.support.rewriting import Texts, rewrite_event
@@ -88,3 +90,21 @@ def test_why_a_start_is_unknown_stays_as_it_is_part_of_what_is_said() -> None:
     )
     (one,) = found["starts"]
     assert (one["job"], one["start"]["why"]) == ("ACME/X", f"<{start['why']}>")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "rewritten"),
+    [
+        ("^node-[a-f0-9]+$", "^NODE-[a-f0-9]+$"),
+        (r"\Anode\d{2}\z", r"\ANODE\d{2}\z"),
+        ("(?i:rack)(?P<n>b)|[[:alpha:]]x", "(?i:RACK)(?P<n>B)|[[:alpha:]]X"),
+        (r"\p{Lu}\x41c", r"\p{Lu}\x41C"),
+    ],
+)
+def test_letters_of_expressions_get_other_names(pattern: str, rewritten: str) -> None:
+    texts = Texts(str.upper, str.lower, str)
+    member = {"hyper_node": False, "name": "", "pattern": pattern, "selector": None}
+    given = {"hyper_node": {"name": "S", "tier": 1, "members": [member]}}
+    found = rewrite_event("HyperNodeSeen", given, EVENT_TYPES, texts)
+    assert found["hyper_node"]["name"] == "s"
+    assert found["hyper_node"]["members"][0]["pattern"] == rewritten

@@ -34,6 +34,8 @@ from ringwise.wellknown import TOKEN_API
 TIMEOUT = 120.0
 #: Seconds within which a program must end after SIGTERM.
 FAREWELL = 10.0
+#: Seconds within which the server must answer a request: it gives up itself after 60.
+ANSWER = 70.0
 #: The order of the curve P-256.
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 #: SEQUENCE { 1, OCTET STRING of 32 bytes, [0] { prime256v1 } }, around the 32 bytes.
@@ -122,7 +124,12 @@ class Process:
     def kill(self) -> None:
         """At once, without a farewell."""
         self._child.kill()
-        self._child.wait()
+        try:
+            self._child.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            raise ControlPlaneError(
+                f"{self.name} ({self.pid}) is still there {TIMEOUT:g} s after it was killed"
+            ) from None
 
     def pause(self, pausing: bool = True) -> None:
         """Stop it in the middle of whatever it does, or let it go on."""
@@ -197,7 +204,7 @@ class Api:
             kept.process, kept.open = os.getpid(), None
         fresh = kept.open is None
         connection = kept.open or _Connection(
-            self.url.removeprefix("https://"), timeout=60, context=self._tls
+            self.url.removeprefix("https://"), timeout=ANSWER, context=self._tls
         )
         kept.open = None
         try:
@@ -210,6 +217,9 @@ class Api:
                 raise
             # The server had closed it, as it does with idle ones.
             return self._answer(method, path, data, headers)
+        except TimeoutError:
+            connection.close()
+            raise TimeoutError(f"{method} {path}: no answer within {ANSWER:g} s") from None
         except BaseException:
             connection.close()
             raise

@@ -21,6 +21,7 @@ from ringwise.placement.switches.view import (
     make_indexed_view,
 )
 from ringwise.topology.switches import ResolvedTopology, Server, make_topology, resolve
+from ringwise_bench.hyper_nodes import TwoWays
 from ringwise_bench.report import Measured, at_least, at_most, frozen, shown, timed
 
 SWITCHES = 1_000
@@ -29,6 +30,9 @@ PODS = 4_096
 GROWTH = 4
 #: More than one switch holds, so that pairs decide.
 NEEDED = 37
+#: A tree of HyperNodes: its leaves, and the pods of a job that needs many of them.
+TREE_LEAVES = 256
+TREE_PODS = 1_024
 SHARED = SwitchFacts(SwitchState.SHARED, labelled=True)
 
 
@@ -60,6 +64,31 @@ def run(full: bool = False) -> list[Measured]:
     results.append(shown(f"comparing every pair, {SWITCHES:,} shared switches", every_pair * 1e6, "us"))
     name = f"two-switch search, speed-up over comparing every pair at {SWITCHES:,} switches"
     results.append(at_least(name, every_pair / search, "x", 100))
+    results += _hyper_nodes(4 if full else 2)
+    return results
+
+
+def _hyper_nodes(repeats: int) -> list[Measured]:
+    """A job on a tree of HyperNodes of four tiers, beside the same job under leaf switches."""
+    times: dict[tuple[int, bool, int], float] = {}
+    for leaves in (TREE_LEAVES, TREE_LEAVES * GROWTH):
+        cluster = TwoWays(_counts(leaves))
+        for pods in (NEEDED, TREE_PODS):
+            for switches in (True, False):
+                attempt = cluster.submit(f"job-{pods}-{switches}", pods, switches=switches)
+                attempt()
+                times[leaves, switches, pods] = _best(attempt, repeats) / pods
+    results: list[Measured] = []
+    for pods in (NEEDED, TREE_PODS):
+        base, plain = times[TREE_LEAVES, False, pods], times[TREE_LEAVES, True, pods]
+        grown = times[TREE_LEAVES * GROWTH, False, pods]
+        name = f"{pods} pods on HyperNodes of four tiers"
+        results += [
+            shown(f"{name}, per pod", base * 1e6, "us"),
+            shown(f"{pods} pods on the same leaf switches, per pod", plain * 1e6, "us"),
+            at_most(f"{name}, per pod over leaf switches", base / plain, "x", 5),
+            at_most(f"{name}, time at {GROWTH} times the nodes", grown / base, "x", 6),
+        ]
     return results
 
 

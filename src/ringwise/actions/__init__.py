@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from ringwise.actions import allocate, backfill, enqueue, preempt, reclaim, shuffle
+from ringwise.actions import (
+    allocate,
+    backfill,
+    enqueue,
+    gangpreempt,
+    gangreclaim,
+    preempt,
+    reclaim,
+    shuffle,
+)
 from ringwise.framework.registry import ActionSpec
 
 ACTIONS: tuple[ActionSpec, ...] = (
@@ -11,5 +20,7 @@ ACTIONS: tuple[ActionSpec, ...] = (
     backfill.SPEC,
     preempt.SPEC,
     reclaim.SPEC,
+    gangpreempt.SPEC,
+    gangreclaim.SPEC,
     shuffle.SPEC,
 )

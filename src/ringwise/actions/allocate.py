@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
-from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import claim_refusal, pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reach import Reach
@@ -138,6 +138,9 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     if reason is not None:
         return False
     placed = len(statement.allocations)
+    if job.has_claims and not pending_pods(session, job):
+        # Pods beyond its gang may wait for claims.
+        job.reason = claim_refusal(session, job)
     return 0 < placed < len(job.pods) and bool(pending_pods(session, job))
 
 

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ringwise.framework.arguments import Argument, boolean, integer
-from ringwise.framework.evictions.eviction import (
-    AllowedVictims,
-    JobPod,
-    evict_for,
-    evictable_pods,
-    starving_jobs,
-)
+from ringwise.framework.evictions.candidates import preemptable_pods
+from ringwise.framework.evictions.eviction import evict_for, starving_jobs
+from ringwise.framework.evictions.victim_search import VictimChoice
+from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
@@ -26,19 +23,29 @@ NAME = "preempt"
 
 def preempt(session: Session) -> None:
     for _, job in starving_jobs(session):
-        for candidates, allowed in candidates_for(session, job):
-            if evict_for(session, job, candidates, allowed, NAME):
+        for choice in choices_for(session, job):
+            if evict_for(session, job, choice, NAME):
                 break
 
 
-def candidates_for(session: Session, job: Job) -> Iterator[tuple[list[JobPod], AllowedVictims]]:
+def left_to_gangs(session: Session, job: Job) -> bool:
+    """As in Volcano: for a job with a network topology only gangpreempt evicts pods."""
+    return obeys_topology(session, job)
+
+
+def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
     """Flagged pods of other jobs of its queue, then, where it has any, its own."""
-    flagged = evictable_pods(session, lambda pod: pod.preemptable)
-    others = [(owner, pod) for owner, pod in flagged if owner.queue == job.queue and owner is not job]
-    yield others, session.preemptable
-    own = [(owner, pod) for owner, pod in flagged if owner is job]
-    if own:
-        yield own, session.preemptable
+    if left_to_gangs(session, job):
+        return
+    there = session.shared(preemptable_pods).queues().get(job.queue)
+    if there is None:
+        yield VictimChoice((), session.preemptable)
+    elif job.key not in there.jobs:
+        yield VictimChoice((there,), session.preemptable, session.none_preemptable)
+    else:
+        others, own = there.divided(job)
+        yield VictimChoice((others,) if others.jobs else (), session.preemptable, session.none_preemptable)
+        yield VictimChoice((own,), session.preemptable)
 
 
 def _unused_number(name: str, default: int, meaning: str, maximum: int = 1_000_000) -> Argument[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.framework.evictions.eviction import evictable_pods
+from ringwise.framework.evictions.candidates import evictable_pods
 from ringwise.framework.registry import ActionSpec
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Eviction

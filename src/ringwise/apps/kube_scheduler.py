@@ -77,6 +77,8 @@ class ComponentOptions:
     scheduler_conf: Path | None = None
     #: Namespace and name of the ConfigMap with the configuration, where there is no file.
     configuration_map: tuple[str, str] | None = None
+    #: That of the controller: which HyperNodes it makes from labels of nodes; None: none.
+    controller_map: tuple[str, str] | None = None
     boards: tuple[Path, ...] = ()
     leader_elect: bool = True
     lease_namespace: str = VOLCANO_SYSTEM
@@ -306,6 +308,7 @@ def runner_settings(options: ComponentOptions) -> RunnerSettings:
         configuration=options.configuration_map if options.scheduler_conf is None else None,
         job_commands=options.with_controller and not options.shadow,
         pod_groups=options.pod_groups and options.with_controller and not options.shadow,
+        discovery=options.controller_map if options.with_controller and not options.shadow else None,
         jobs_only=not options.with_scheduler and not options.shadow,
         read_only=options.shadow,
         namespace=options.lease_namespace,

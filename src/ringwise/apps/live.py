@@ -12,7 +12,7 @@ from dataclasses import field
 import msgspec
 
 from ringwise.apps.extensions import installed_registry
-from ringwise.apps.place import JOB_OBJECTS, AlreadyThereError, jobs_in
+from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, AlreadyThereError, jobs_in
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
@@ -163,4 +163,7 @@ def with_submitted(bundle: Bundle, submitted: Bundle) -> set[tuple[str, str]]:
                     f"`kubectl ringwise why {one.key}` explains it; use another name for a what-if"
                 )
         bundle.of(kind).extend(submitted.of(kind))
+    for kind in WITH_JOBS:
+        known = {one.key for one in bundle.of(kind)}
+        bundle.of(kind).extend(one for one in submitted.of(kind) if one.key not in known)
     return jobs_in(submitted)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import STORED, event_of_object
 from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages import events as ev
+from ringwise.messages.claim_expansion import claims_of_job, ephemeral_claims_of, with_default_class
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.scheduler.node_states import NodeState, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Node, Owner, Pod, PodGroup, PriorityClass
 from ringwise.state.queue_rules import queue_problems
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import PersistentVolumeClaim, StorageClass
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import JOB_NAME
 
@@ -21,8 +23,10 @@ from ringwise.wellknown import JOB_NAME
 def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
     """The cluster itself: nodes, reports, topology, queues, priorities, groups. No vcjobs, no pods."""
     for kind in STORED:
-        if kind not in (VcJob, Pod):
+        if kind not in (VcJob, Pod, PersistentVolumeClaim):
             yield from filter(None, map(event_of_object, bundle.of(kind)))
+    for claim in bundle.of(PersistentVolumeClaim):
+        yield ev.ClaimSeen(with_default_class(claim, bundle.of(StorageClass)))
 
 
 def job_events(bundle: Bundle) -> Iterator[ev.Event]:
@@ -31,15 +35,28 @@ def job_events(bundle: Bundle) -> Iterator[ev.Event]:
     groups = _groups_in(bundle)
     _adopt(bundle, groups)
     existing = {pod.key for pod in bundle.pods}
+    claims = {claim.key for claim in bundle.of(PersistentVolumeClaim)}
     for vcjob in bundle.vcjobs:
         yield ev.VcJobSeen(vcjob)
         group = groups[vcjob.key]
         if group is None and not vcjob.over:
             yield ev.PodGroupSeen(pod_group_of(vcjob, priorities))
-        for pod in pods_of(vcjob, existing):
+        pods = pods_of(vcjob, existing)
+        for claim in _claims_made(vcjob, pods):
+            if claim.key not in claims:
+                yield ev.ClaimSeen(with_default_class(claim, bundle.of(StorageClass)))
+        for pod in pods:
             if group is not None:
                 pod.group = group.name
             yield ev.PodSeen(pod)
+
+
+def _claims_made(job: VcJob, pods: Iterable[Pod]) -> Iterator[PersistentVolumeClaim]:
+    """The claims that are made for a job and for its pods."""
+    volumes = {task.name: task.template.ephemeral_volumes for task in job.tasks}
+    yield from claims_of_job(job)
+    for pod in pods:
+        yield from ephemeral_claims_of(pod, volumes.get(pod.task, ()))
 
 
 def _groups_in(bundle: Bundle) -> dict[str, PodGroup | None]:

@@ -16,6 +16,7 @@ from ringwise.framework.session import Session
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.kinds import KIND_OF
 from ringwise.messages import events as ev
+from ringwise.messages.claim_expansion import with_default_class
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import Decide
 from ringwise.plugins.predicates.reasons import NODE_CORDONED, SELECTOR_MISMATCH, UNTOLERATED_TAINT
@@ -26,6 +27,7 @@ from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import PersistentVolumeClaim
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
 from ringwise.views.documents.place import CandidateFields
@@ -63,6 +65,7 @@ def place(
     input is added to. `only`: namespaces and names of the jobs that the answer is about.
     """
     events, errors = input_events(bundle)
+    events = _completed(events, known)
     scheduler = new_scheduler(configuration, catalog, scheduler_names, awaits_groups=bundle.awaits_groups)
     observer = _Candidates() if scores else None
     scheduler.observer = observer
@@ -92,8 +95,22 @@ def place(
     )
 
 
-#: What makes a job.
+def _completed(events: Iterable[ev.Event], known: Iterable[ev.Event]) -> list[ev.Event]:
+    """Claims that the cluster has are as they are there; new ones get its default class."""
+    classes = [event.storage_class for event in known if isinstance(event, ev.StorageClassSeen)]
+    there = {event.claim.key for event in known if isinstance(event, ev.ClaimSeen)}
+    found: list[ev.Event] = []
+    for event in events:
+        if not isinstance(event, ev.ClaimSeen):
+            found.append(event)
+        elif event.claim.key not in there:
+            found.append(ev.ClaimSeen(with_default_class(event.claim, classes)))
+    return found
+
+
+#: What makes a job, and what else is asked about with it.
 JOB_OBJECTS: tuple[type[Any], ...] = (VcJob, PodGroup, Pod)
+WITH_JOBS: tuple[type[Any], ...] = (PersistentVolumeClaim,)
 
 
 class AlreadyThereError(LookupError):
@@ -123,7 +140,7 @@ def what_if(view: SchedulerView, now: int, submitted: Bundle, *, scores: bool = 
                 raise AlreadyThereError(
                     f"{one.origin}: {name} {one.key} exists; use another name for a what-if"
                 )
-    jobs = Bundle({kind: submitted.of(kind) for kind in JOB_OBJECTS})
+    jobs = Bundle({kind: submitted.of(kind) for kind in (*JOB_OBJECTS, *WITH_JOBS)})
     return place(
         jobs,
         view.configuration,

@@ -27,6 +27,8 @@ from ringwise.topology.numbers import whole_number
 from ringwise.views.cluster import ClusterObjects
 
 _SECOND = 1_000_000_000
+#: Reservations that are named where another one is asked for.
+_NAMED = 8
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
@@ -127,6 +129,14 @@ def _name_for(objects: ClusterObjects, holder: str, start: int) -> str:
     return name
 
 
+def unknown_reservation(name: str, known: Sequence[str]) -> NotReservableError:
+    """Names those that there are, as far as they can be read at once."""
+    more = len(known) - _NAMED
+    listed = ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    there = f"there are {listed}" if len(known) > 1 else f"there is {listed or 'none'}"
+    return NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}; {there}")
+
+
 def changed_data(
     data: Mapping[str, str | None], name: str, one: NodeReservation | None, now: int
 ) -> dict[str, Any]:
@@ -138,7 +148,7 @@ def changed_data(
     patch: dict[str, Any] = {other.name: None for other in known if other.end <= now}
     if one is None:
         if name not in data:
-            raise NotReservableError(f"there is no reservation {name}{did_you_mean(name, sorted(data))}")
+            raise unknown_reservation(name, sorted(data))
         return patch | {name: None}
     check_new(one, [other for other in known if other.end > now])
     return patch | dict([reservation_entry(one)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Any
 
-from ringwise.durations import go_duration, time_text
+from ringwise.durations import go_duration, plain_duration, time_text
 from ringwise.manifests.objects.chips import chip_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.records import dataclass
@@ -56,13 +56,18 @@ def replaces(new: Isolation, old: Isolation | None) -> bool:
 
 
 def moment(text: str, now: int) -> int:
-    """The time of a drain, in nanoseconds. Raises ValueError with one line that says what is allowed."""
-    ahead = go_duration(text)
+    """The time of a drain or a reservation, in nanoseconds: a time, or a span from now.
+
+    Raises ValueError with one line that says what is allowed.
+    """
+    span = text.removeprefix("+")
+    ahead = plain_duration(span) if span.endswith("d") else go_duration(span)
     try:
         found = now + ahead if ahead is not None else nanoseconds(text)
     except NotReadableError:
         raise ValueError(
-            f"{text!r} is no time: write one like 2026-01-31T08:00:00Z, or a span from now like 90m or 1h30m"
+            f"{text!r} is no time: write one like 2026-01-31T08:00:00Z, or a span from now like 90m, 1h30m, "
+            "+2h or 7d"
         ) from None
     # Entries have whole seconds.
     found -= found % _SECOND

@@ -128,7 +128,7 @@ SECTIONS = {
         "get": CommandEntry(
             "ringwise.cli.ask.objects",
             "get_command",
-            "List jobs, nodes, queues, pods, chips or reservations.",
+            "List jobs, nodes, queues, pods, chips, reservations or HyperNodes.",
         ),
         "describe": CommandEntry(
             "ringwise.cli.ask.objects",
@@ -190,8 +190,8 @@ SECTIONS = {
         "submit": CommandEntry(
             "ringwise.cli.act.changes",
             "submit_command",
-            "Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to "
-            "the lab.",
+            "Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and "
+            "Commands to the lab.",
         ),
         "delete": CommandEntry(
             "ringwise.cli.act.changes",

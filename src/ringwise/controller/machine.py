@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
+from ringwise.controller.hyper_nodes import HyperNodeController
 from ringwise.controller.job_plugins import JobPlugins
 from ringwise.controller.job_record import (
     RETRY_AFTER,
@@ -93,6 +94,7 @@ class Controller:
         #: Names by which pods ask for this project's scheduler.
         self._names = frozenset(scheduler_names)
         self._queues = QueueController(queue_command_namespaces)
+        self._hyper_nodes = HyperNodeController()
         self._records: dict[str, JobRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
         self._job_of: dict[str, str] = {}
@@ -104,7 +106,11 @@ class Controller:
         self._commands: dict[str, list[ev.JobCommand]] = {}
         self._changed: dict[str, None] = {}
         self._containment = Containment()
-        self._appliers: list[Callable[[ev.Event], None]] = [self._apply, self._queues.apply]
+        self._appliers: list[Callable[[ev.Event], None]] = [
+            self._apply,
+            self._queues.apply,
+            self._hyper_nodes.apply,
+        ]
         if pod_groups is not None:
             self._appliers.append(pod_groups.apply)
             pod_groups.on_lone_pod = self._queues.put_lone_pod
@@ -137,6 +143,7 @@ class Controller:
         self._changed.clear()
         self._commands.clear()
         commands += self._queues.sync(now, self._containment)
+        commands += self._hyper_nodes.sync(now, self._containment)
         if self._pod_groups is not None:
             commands += self._pod_groups.sync(now, self._containment)
         commands += self._containment.commands()
@@ -145,7 +152,8 @@ class Controller:
     def next_deadline(self) -> int | None:
         """When time alone changes something."""
         groups = self._pod_groups.next_deadline() if self._pod_groups is not None else None
-        moments = (self._timers.next_deadline(), self._queues.next_deadline(), groups)
+        parts = (self._timers, self._queues, self._hyper_nodes)
+        moments = (*(part.next_deadline() for part in parts), groups)
         return min((moment for moment in moments if moment is not None), default=None)
 
     # -- events --------------------------------------------------------------------------
@@ -349,7 +357,7 @@ class Controller:
         found = due_action(record, self._groups.get(_group_key(record.job)), now)
         if found is None or not is_allowed(record.phase, found.action):
             return
-        target = targets(found)
+        target = targets(record, found)
         if found.action in PARTIAL and target is None:
             record.evicted.clear()
             return
@@ -532,6 +540,7 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         JOB_CONTROLLER in group.labels,
         # Names of quotas follow from the others, and groups of earlier versions do not have them.
         without_quota_names(group.min_resources),
+        group.sub_groups,
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ringwise.controller.job_record import FAILED, PENDING, RUNNING, SUCCEEDED, JobRecord
+from ringwise.controller.job_record import FAILED, PENDING, RUNNING, SUCCEEDED, JobRecord, index_of
 from ringwise.records import dataclass
 from ringwise.state.failures import NO_OP_ACTIONS, POD_FAILED, is_made_again, policy_for
 from ringwise.state.model import Pod, PodGroup
 from ringwise.state.vcjob import Policy
+from ringwise.topology.numbers import INT32, whole_number
 
 POD_PENDING = "PodPending"
 POD_EVICTED = "PodEvicted"
@@ -82,14 +83,30 @@ def due_action(record: JobRecord, group: PodGroup | None, now: int) -> DueAction
     return None
 
 
-def targets(due: DueAction) -> Callable[[Pod], bool] | None:
+def targets(record: JobRecord, due: DueAction) -> Callable[[Pod], bool] | None:
     """Which pods a partial restart concerns; None for the whole job, or when the event names none."""
     cause = due.cause
+    if due.action == "RestartPartition" and cause.pod:
+        first, last = _partition(record, cause)
+        return lambda pod: pod.task == cause.task and first <= index_of(pod) <= last
     if due.action == "RestartPod" and cause.pod:
         return lambda pod: pod.name == cause.pod
     if due.action in ("RestartTask", "RestartPartition") and cause.task:
         return lambda pod: pod.task == cause.task
     return None
+
+
+def _partition(record: JobRecord, cause: PolicyEvent) -> tuple[int, int]:
+    """First and last index of the pod's partition; a task without partitions is one.
+
+    The index is in its name: a pod that was evicted does not exist any more.
+    """
+    task = record.task(cause.task)
+    index = whole_number(cause.pod.rpartition("-")[2], 0, INT32)
+    if task is None or task.partitions is None or index is None:
+        return 0, INT32
+    first = index - index % task.partitions.size
+    return first, first + task.partitions.size - 1
 
 
 def _forget(record: JobRecord) -> None:

@@ -37,6 +37,7 @@ from ringwise.embed.records import (
     key_of,
     merged,
 )
+from ringwise.embed.volumes import VolumeController
 from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.manifests.objects.chips import chips_in
@@ -44,10 +45,19 @@ from ringwise.manifests.objects.pods import group_of
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages import commands as want
 from ringwise.messages.accounting import AccountCommand
+from ringwise.messages.claim_expansion import claims_of_job, ephemeral_claims_of
 from ringwise.messages.events import BindFailed, Event
-from ringwise.state.model import ENDED, Owner, Pod, PodGroup, Queue
+from ringwise.state.model import ENDED, HyperNode, Owner, Pod, PodGroup, Queue
 from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
-from ringwise.wellknown import ASCEND_REAL, CLOSED_BY_PARENT, RANK_INDEX, RESET_CONFIG_PREFIX, RESET_KEY
+from ringwise.state.volumes import PersistentVolumeClaim
+from ringwise.wellknown import (
+    ASCEND_REAL,
+    CLOSED_BY_PARENT,
+    RANK_INDEX,
+    RESET_CONFIG_PREFIX,
+    RESET_KEY,
+    TOPOLOGY_TYPE,
+)
 
 Kept = TypeVar("Kept")
 
@@ -67,6 +77,7 @@ class EmbeddedCluster:
         self.settings = settings or SimulationSettings()
         self.now = now
         self.nodes = SimulatedNodes(self.table)
+        self._volumes = VolumeController(self.table)
         #: The last status of groups. Not stored: the scheduler sends it again after a restart.
         self.group_status: dict[str, want.SetGroupStatus] = {}
         #: The last event on each queue. Not stored.
@@ -127,7 +138,12 @@ class EmbeddedCluster:
         """Create an object, or update what may change of it. Returns its version."""
         name = key_of(value)
         before = self.table.get(name.kind, name.key)
-        return self._store(merged(before, value, self.now, self._new_uid(name)), expected)
+        stored = merged(before, value, self.now, self._new_uid(name))
+        version = self._store(stored, expected)
+        if isinstance(value, Pod) and isinstance(stored, Pod):
+            self._adopt_claims(stored, value.uid)
+        self._volumes.seen(stored)
+        return version
 
     def submit_all(self, values: Iterable[object]) -> None:
         for value in values:
@@ -154,7 +170,9 @@ class EmbeddedCluster:
             self._remove_node(key)
         else:
             self.table.remove(kind, key)
-            if isinstance(found, VcJob):
+            if isinstance(found, PersistentVolumeClaim):
+                self._volumes.claim_gone(found)
+            elif isinstance(found, VcJob):
                 self._delete_owned(found)
             elif isinstance(found, PodGroup):
                 self.group_status.pop(found.key, None)
@@ -185,6 +203,10 @@ class EmbeddedCluster:
             case want.Bind():
                 why = self._bind(command)
                 return [] if why is None else [BindFailed(command.uid, why)]
+            case want.SelectNode():
+                return self._volumes.select_node(command)
+            case want.BindVolume():
+                return self._volumes.bind_volume(command)
             case want.DeletePod(grace=0):
                 pod = self.pod(command.uid)
                 if pod is not None:
@@ -206,6 +228,11 @@ class EmbeddedCluster:
                     self._put_pod(replace(pod, gated=False, queue_gated=False))
             case want.SetGroupStatus():
                 self._set_group_status(command)
+            case want.AnnotateGroup():
+                annotated = self.get(PodGroup, command.key)
+                if annotated is not None:
+                    annotations = {**annotated.annotations, **command.annotations}
+                    self._store(replace(annotated, annotations=annotations))
             case want.Publish():
                 self._publish(ConfigMap(command.namespace, command.name, dict(command.data)))
             case want.SetResetConfig():
@@ -222,6 +249,11 @@ class EmbeddedCluster:
                 self.delete("VcJob", command.key)
             case want.UpdateQueue():
                 self._update_queue(command)
+            case want.PutHyperNode():
+                self._put_hyper_node(command.hyper_node)
+            case want.DeleteHyperNode():
+                if _is_discovered(self.get(HyperNode, command.name)):
+                    self.delete("HyperNode", command.name)
             case want.RecordQueueEvent():
                 self.queue_events[command.name] = command
             case want.RecordVcJobEvent() if command.reason == COMMAND_ISSUED:
@@ -283,6 +315,15 @@ class EmbeddedCluster:
         if before is None or merged(before, group, self.now, "") != before:
             self.submit(group)
 
+    def _put_hyper_node(self, wanted: HyperNode) -> None:
+        """Only of one that was made so the members change, and what others wrote into it stays."""
+        before = self.get(HyperNode, wanted.name)
+        if before is None:
+            self.submit(wanted)
+        elif _is_discovered(before):
+            labels = {**before.labels, **wanted.labels}
+            self.submit(replace(wanted, labels=labels, node_count=before.node_count))
+
     def _publish(self, published: ConfigMap) -> None:
         """Write its keys; other keys of the ConfigMap stay."""
         key = f"{published.namespace}/{published.name}"
@@ -309,7 +350,25 @@ class EmbeddedCluster:
         if command.additions != want.PodAdditions():
             self.table.put(ADDITIONS, pod.uid, command.additions)
         self._pod_keys[pod.uid] = pod.key
+        self._create_claims(pod)
         self._store(pod, 0)
+
+    def _create_claims(self, pod: Pod) -> None:
+        """Those of its job, which the first pod needs, and its own; one that exists is used as it is."""
+        job = None if pod.owner is None else self.get(VcJob, f"{pod.namespace}/{pod.owner.name}")
+        if job is None or not pod.claims:
+            return
+        volumes = (task.template.ephemeral_volumes for task in job.tasks if task.name == pod.task)
+        for claim in (*claims_of_job(job), *ephemeral_claims_of(pod, next(volumes, ()))):
+            if self.get(PersistentVolumeClaim, claim.key) is None:
+                self.submit(claim)
+
+    def _adopt_claims(self, pod: Pod, sent: str) -> None:
+        """Claims of its ephemeral volumes that came with it, from where it had another uid."""
+        for name in pod.ephemeral_claims:
+            claim = self.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+            if claim is not None and claim.owner == sent:
+                self._store(replace(claim, owner=pod.uid))
 
     def _set_job_status(self, command: want.SetJobStatus) -> None:
         job = self.get(VcJob, command.key)
@@ -449,6 +508,10 @@ class EmbeddedCluster:
         self._owners.remove(pod)
         self._pod_keys.pop(pod.uid, None)
         self.nodes.release(pod, self.now)
+        for name in pod.ephemeral_claims:
+            claim = self.get(PersistentVolumeClaim, f"{pod.namespace}/{name}")
+            if claim is not None and claim.owner == pod.uid:
+                self.delete(PersistentVolumeClaim.__name__, claim.key)
 
     def _claim(self, pod: Pod) -> tuple[int, ...]:
         return self.nodes.claim(pod) if pod.live else ()
@@ -481,6 +544,8 @@ class EmbeddedCluster:
     def _delete_owned(self, job: VcJob) -> None:
         for kind, key in self._owners.of(job.uid):
             self.delete(kind, key)
+        for claim in claims_of_job(job):
+            self.delete(PersistentVolumeClaim.__name__, claim.key)
 
     # -- storing -----------------------------------------------------------------------
 
@@ -508,3 +573,8 @@ class EmbeddedCluster:
 
     def _new_uid(self, name: TableKey) -> str:
         return str(uuid.uuid5(_UIDS, f"{name.kind}/{name.key}/{self.table.version}"))
+
+
+def _is_discovered(hyper_node: HyperNode | None) -> bool:
+    """Whether the controller made it: of others it changes nothing."""
+    return hyper_node is not None and TOPOLOGY_TYPE in hyper_node.labels

@@ -12,7 +12,7 @@ from ringwise.embed.records import events_of
 from ringwise.grammar import counted
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import AskJob, Command
-from ringwise.messages.events import Event, JobCommand, PreemptionsRead, ReschedulingRead
+from ringwise.messages.events import Event, JobCommand, ReschedulingRead
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     FAULT_NODE_KEY,
@@ -164,7 +164,6 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
     runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
     preemptions = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, PREEMPTIONS_KEY)
-    found: list[Event] = [PreemptionsRead(preemptions)] if preemptions else []
-    if document or records or nodes or cool_downs or moves or runs:
-        found.append(ReschedulingRead(document, records, cool_downs, nodes, moves, runs))
-    return found
+    if document or records or nodes or cool_downs or moves or runs or preemptions:
+        return [ReschedulingRead(document, records, cool_downs, nodes, moves, runs, preemptions)]
+    return []

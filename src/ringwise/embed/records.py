@@ -13,6 +13,7 @@ from ringwise.records import dataclass
 from ringwise.state.job_rules import may_change_queue
 from ringwise.state.model import Pod, PodGroup, Queue
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
 from ringwise.wellknown import ISOLATION_CONFIG_MAP
 
 # Kinds of the table. Lab files contain these names.
@@ -63,6 +64,10 @@ def merged(before: object | None, value: object, now: int, uid: str) -> object:
             return replace(value, uid=before.uid, created=before.created, phase=before.phase)
         case Queue(), Queue():
             return replace(value, uid=before.uid, created=before.created, state=before.state)
+        case PersistentVolume(), PersistentVolume():
+            return replace(value, claim=value.claim or before.claim, phase=before.phase)
+        case PersistentVolumeClaim(), PersistentVolumeClaim():
+            return _changed_claim(before, value)
     return value
 
 
@@ -84,6 +89,8 @@ def _new(value: object, now: int, uid: str) -> object:
                 message="",
                 counts={},
             )
+        case PersistentVolumeClaim() if not value.bound:
+            return replace(value, uid=uid)
         case PodGroup() | Queue():
             return replace(value, uid=value.uid or uid, created=value.created or now)
         case _:
@@ -112,6 +119,17 @@ def _changed_job(before: VcJob, value: VcJob) -> VcJob:
         queue=value.queue,
         problems=value.problems,
     )
+
+
+def _changed_claim(before: PersistentVolumeClaim, value: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """Only its size may change."""
+    fixed = ("access_modes", "selector", "block") + (() if value.takes_default_class else ("storage_class",))
+    for field in fixed:
+        if getattr(before, field) != getattr(value, field):
+            raise ObjectRefusedError(
+                f"PersistentVolumeClaim {value.key} exists: of its spec only resources may change"
+            )
+    return replace(before, requested=value.requested)
 
 
 class OwnerIndex:

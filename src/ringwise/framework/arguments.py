@@ -29,6 +29,10 @@ _LABEL_KEY = re.compile(
 _RESOURCE_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?")
 
 
+def is_label_key(text: str) -> bool:
+    return _LABEL_KEY.fullmatch(text) is not None
+
+
 class InvalidArgument(ValueError):
     """A value that an argument does not take; the text states what was written and what is allowed."""
 
@@ -210,7 +214,7 @@ def label_key(name: str, meaning: str) -> Argument[str]:
     """The key of a label, as the API server allows it; empty: none."""
 
     def convert(text: str) -> str:
-        if text and not _LABEL_KEY.fullmatch(text):
+        if text and not is_label_key(text):
             raise ValueError
         return text
 

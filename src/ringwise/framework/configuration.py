@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field, fields, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from ringwise.framework.arguments import (
     Argument,
@@ -438,11 +438,11 @@ ENABLE_FLAGS: Mapping[str, EnableFlag] = {
         EnableFlag("enabledVictim", "which running pods the action shuffle evicts"),
         EnableFlag("enabledOverused", "whether a queue uses more than its share"),
         EnableFlag("enabledAllocatable", "whether a queue may use more"),
-        EnableFlag("enabledHyperNodeOrder"),
-        EnableFlag("enabledHyperNodeGradient"),
-        EnableFlag("enabledSubJobReady"),
-        EnableFlag("enabledSubJobPipelined"),
-        EnableFlag("enabledSubJobOrder"),
+        EnableFlag("enabledHyperNodeOrder", "the scores of HyperNodes"),
+        EnableFlag("enabledHyperNodeGradient", "which HyperNodes a job is tried in"),
+        EnableFlag("enabledSubJobReady", "whether enough sub-groups of a job are complete to start it"),
+        EnableFlag("enabledSubJobPipelined", "whether enough of them would be once pods are evicted for it"),
+        EnableFlag("enabledSubJobOrder", "the order of the sub-groups of a job"),
         EnableFlag("enableHierarchy", "queues in a tree", default=False),
         EnableFlag("enabledClusterOrder", default=False),
     )
@@ -512,6 +512,11 @@ class Configuration:
     action_arguments: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False)
     #: What the file names and Ringwise does without, one line each; nothing is decided by it.
     warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    def action_value(self, action: str, argument: Argument[T]) -> T:
+        """The value of an argument that the action declares."""
+        # The reader has checked it against the declaration, which the types of the map do not say.
+        return cast(T, self.action_arguments.get(action, {}).get(argument.name, argument.default))
 
     def plugin(self, name: str) -> PluginOption | None:
         """The option of the plugin with that name, if it takes part."""

@@ -7,17 +7,21 @@ at the end of this file are the combination rules; a session only walks the tier
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 from ringwise.framework.job import Job
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.preferred_nodes import ScoredNodes
+from ringwise.framework.sub_groups import SubGroup
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
-from ringwise.state.model import Pod, PodClass, Queue
+from ringwise.state.hyper_nodes import Domain
+from ringwise.state.model import NetworkTopology, Pod, PodClass, Queue
 from ringwise.state.node_shapes import NodeShape
+from ringwise.state.volume_table import ClaimChoice
 
 F = TypeVar("F")
 Asked = TypeVarTuple("Asked")
@@ -76,6 +80,12 @@ class JobCondition(Protocol):
     """Whether something holds for the job."""
 
     def __call__(self, job: Job, /) -> bool: ...
+
+
+class SubGroupOrder(Protocol):
+    """The sort key of a sub-group of the job; the smallest is placed first."""
+
+    def __call__(self, job: Job, group: SubGroup, /) -> SortKey: ...
 
 
 class JobVote(Protocol):
@@ -145,6 +155,22 @@ class NodeFilterFactory(Protocol):
     def __call__(self, job: Job, pod: Pod, /) -> NodeFilter | None: ...
 
 
+class ClaimRules(Protocol):
+    """What the claims of a pod's volumes ask of its node. Asked only about pods that have claims."""
+
+    #: Nanoseconds within which the claims of a gang must be bound, once it has its nodes.
+    bind_timeout: int
+
+    def refusal(self, pod: Pod, /) -> Reason | None:
+        """Why no node can be chosen for the pod now: it waits for one of its claims."""
+
+    def node_sets(self, pod: Pod, /) -> tuple[Hashable, Sequence[NodeSet]]:
+        """The sets to which its node must belong, and what is equal for pods with equal sets."""
+
+    def choose(self, pod: Pod, node: int, /) -> tuple[ClaimChoice, ...] | Reason:
+        """What those of its claims get on this node that have no volume; or why they get nothing there."""
+
+
 class NodeScore(Protocol):
     """The score of nodes of this shape for pods of this class.
 
@@ -172,6 +198,12 @@ class VictimFilter(Protocol):
     def __call__(self, job: Job, pod: Pod, candidates: list[str], /) -> list[str] | None: ...
 
 
+class VictimPrecheck(Protocol):
+    """Whether the plugin names none of these pods: said before any of them is looked at."""
+
+    def __call__(self, job: Job, pod: Pod, victims: VictimQueue, /) -> bool: ...
+
+
 class VictimProtection(Protocol):
     """Until when the pod (uid) is evicted for no other job, in nanoseconds; None: it is not protected."""
 
@@ -194,6 +226,55 @@ class PodNotice(Protocol):
     """Called after the placement of a pod changed inside the cycle."""
 
     def __call__(self, job: Job, pod: Pod, node: int, /) -> None: ...
+
+
+class DomainRequest(NamedTuple):
+    """Pods that are to be near each other in the network: those of a job, or of one of its sub-groups."""
+
+    job: Job
+    #: Those that wait, in the order in which they are placed, and how many of them must start together.
+    pods: Sequence[Pod]
+    missing: int
+    topology: NetworkTopology
+    #: Nodes where others of them have their place, as bits by node id: those pin the rest.
+    placed: int = 0
+    #: Only domains inside this one, or itself.
+    within: Domain | None = None
+    #: Whether pods may be evicted: then what is free in a domain does not count, only what it has.
+    evicting: bool = False
+    #: Then: nodes where a pod may be evicted, as bits by node id. A domain without any has no more to give.
+    evictable: int = -1
+
+
+class DomainAttempt(NamedTuple):
+    """A candidate that did not take the pods after all: how many it took, and why not all."""
+
+    domain: Domain
+    placed: int
+    reason: Reason
+
+
+class DomainCandidates(NamedTuple):
+    """Domains that may take the pods, by tier from the lowest; of equal scores the first is tried first.
+
+    Where no domain has to, the last one holds all nodes and has no name.
+    """
+
+    tiers: Iterable[Sequence[Domain]]
+    #: Why none of them takes the pods, given what was tried.
+    refuse: Callable[[Sequence[DomainAttempt]], Reason]
+
+
+class DomainChoice(Protocol):
+    """The domains to try; None where the topology restricts nothing."""
+
+    def __call__(self, request: DomainRequest, /) -> DomainCandidates | None: ...
+
+
+class DomainScore(Protocol):
+    """The score of a domain for these pods."""
+
+    def __call__(self, request: DomainRequest, domain: Domain, /) -> float: ...
 
 
 # -- the points -----------------------------------------------------------------------------
@@ -221,6 +302,10 @@ JOB_VALID: ExtensionPoint[JobCheck] = ExtensionPoint("job_valid")
 JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("job_ready", "job_ready")
 #: Asked before pods are evicted for a job: whether it could start once they are gone.
 JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("job_pipelined", "job_pipelined")
+#: Whether enough sub-groups of the job have the pods that they need.
+SUB_JOB_READY: ExtensionPoint[JobCondition] = ExtensionPoint("sub_job_ready", "sub_job_ready")
+SUB_JOB_PIPELINED: ExtensionPoint[JobVote] = ExtensionPoint("sub_job_pipelined", "sub_job_pipelined")
+SUB_JOB_ORDER: ExtensionPoint[SubGroupOrder] = ExtensionPoint("sub_job_order", "sub_job_order")
 JOB_ENQUEUEABLE: ExtensionPoint[JobVote] = ExtensionPoint("job_enqueueable", "job_enqueued")
 #: A job was enqueued.
 JOB_ENQUEUED: ExtensionPoint[JobNotice] = ExtensionPoint("job_enqueued", "job_enqueued")
@@ -231,12 +316,21 @@ PREEMPTIVE: ExtensionPoint[QueueClaim] = ExtensionPoint("preemptive", "preemptiv
 PREDICATE: ExtensionPoint[Predicate] = ExtensionPoint("predicate", "predicate")
 NODE_SET: ExtensionPoint[NodeSetFactory] = ExtensionPoint("node_set", "predicate")
 NODE_FILTER: ExtensionPoint[NodeFilterFactory] = ExtensionPoint("node_filter", "predicate")
+#: The first plugin that registers one decides.
+CLAIMS: ExtensionPoint[ClaimRules] = ExtensionPoint("claims", "predicate")
 NODE_SCORE: ExtensionPoint[NodeScore] = ExtensionPoint("node_score", "node_order")
 NODE_PREFERENCE: ExtensionPoint[NodePreference] = ExtensionPoint("node_preference", "node_order")
 #: The first plugin that answers decides.
 JOB_PLAN: ExtensionPoint[JobPlanner] = ExtensionPoint("job_plan")
+#: The first plugin that answers decides.
+DOMAINS: ExtensionPoint[DomainChoice] = ExtensionPoint("domains", "hyper_node_gradient")
+DOMAIN_SCORE: ExtensionPoint[DomainScore] = ExtensionPoint("domain_score", "hyper_node_order")
 PREEMPTABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("preemptable", "preemptable")
 RECLAIMABLE: ExtensionPoint[VictimFilter] = ExtensionPoint("reclaimable", "reclaimable")
+#: With the two above: a plugin that can tell cheaply that it names nobody of a queue. Thousands of jobs may
+#: ask in a cycle about thousands of pods.
+PREEMPT_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("preempt_precheck", "preemptable")
+RECLAIM_PRECHECK: ExtensionPoint[VictimPrecheck] = ExtensionPoint("reclaim_precheck", "reclaimable")
 #: These pods are no candidates, whatever the plugins of any tier say about them.
 PREEMPT_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("preempt_protection", "preemptable")
 RECLAIM_PROTECTION: ExtensionPoint[VictimProtection] = ExtensionPoint("reclaim_protection", "reclaimable")
@@ -254,6 +348,9 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     JOB_VALID,
     JOB_READY,
     JOB_PIPELINED,
+    SUB_JOB_READY,
+    SUB_JOB_PIPELINED,
+    SUB_JOB_ORDER,
     JOB_ENQUEUEABLE,
     JOB_ENQUEUED,
     JOB_STARVING,
@@ -263,11 +360,16 @@ EXTENSION_POINTS: tuple[ExtensionPoint[Any], ...] = (
     PREDICATE,
     NODE_SET,
     NODE_FILTER,
+    CLAIMS,
     NODE_SCORE,
     NODE_PREFERENCE,
     JOB_PLAN,
+    DOMAINS,
+    DOMAIN_SCORE,
     PREEMPTABLE,
     RECLAIMABLE,
+    PREEMPT_PRECHECK,
+    RECLAIM_PRECHECK,
     PREEMPT_PROTECTION,
     RECLAIM_PROTECTION,
     VICTIM_QUEUE_ORDER,

@@ -12,6 +12,7 @@ from ringwise.framework.amounts import Amounts, add, amounts_of, without_quota_n
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.rank_assignment import assign_ranks
 from ringwise.framework.reschedule_clock import RescheduleClock
+from ringwise.framework.sub_groups import SubGroup, TooManySteps, cut
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.job_rules import MAX_PODS
@@ -123,6 +124,8 @@ class Job:
     defects: tuple[Reason, ...] = ()
     #: Whether a pod of it may not be placed: it has a problem, or says itself which chips it sees.
     has_refusable_pods: bool = False
+    #: Whether a pod of it has claims of volumes.
+    has_claims: bool = False
     #: Set by the chip plugin when it validates the job; None for jobs without chips.
     policy: ChipPolicy | None = None
     #: Why it does not run; None when no reason is known.
@@ -149,16 +152,21 @@ class Job:
     preempted: int | None = None
     #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.
     victims_from: int | None = None
+    #: Its volumes were not there in time, and none of its claims changed since: pods would be evicted in
+    #: vain. Kept by the waits for volumes.
+    evicts_nobody: bool = False
     inqueue: bool = False
     validated: bool = False
     asked_total: Amounts | None = None
     #: Replicas that its vcjob orders in tasks with chips and in tasks without; 0 where it has no vcjob.
     ordered_chip_pods: int = 0
     ordered_other_pods: int = 0
-    #: Caches: uids in natural order of the pods' names, ranks by uid, and backup pods with their sources.
+    #: Caches: uids in natural order of the pods' names, ranks by uid, backup pods with their sources, and
+    #: sub-groups.
     ordered: list[str] | None = None
     ranks: dict[str, int] | None = None
     sources: dict[str, str] | None = None
+    parts: tuple[SubGroup, ...] | None = None
     _seniority: tuple[object, ...] = ()
 
     @property
@@ -227,6 +235,20 @@ class Job:
             self.ranks.update((uid, self.ranks[source]) for uid, source in backups.items())
         return self.ranks
 
+    @property
+    def sub_groups(self) -> tuple[SubGroup, ...]:
+        """Its pods as its PodGroup cuts them; none for most jobs."""
+        if self.group is None or not self.group.sub_groups:
+            return ()
+        if self.parts is None:
+            self.note_contents()
+            try:
+                self.parts = cut(self.group.sub_groups, self.in_order)
+            except TooManySteps:
+                # Such a job is refused when it is read.
+                self.parts = ()
+        return self.parts
+
     def is_replaced(self, pod: Pod) -> bool:
         """Whether the pod terminates, and another one has its rank."""
         return pod.deleting and pod.rank is not None and self.rank_table.get(pod.uid) != pod.rank
@@ -289,6 +311,7 @@ class Job:
         self.ordered = None
         self.ranks = None
         self.sources = None
+        self.parts = None
         self._seniority = ()
 
     def note_contents(self) -> None:
@@ -373,6 +396,11 @@ def _sources(marked: Iterable[Pod], pods: Mapping[str, Pod]) -> dict[str, str]:
         if not ends:
             served.add(source.uid)
     return found
+
+
+def task_minimums_count(job: Job) -> bool:
+    """The minimums of tasks count only where the job's own minimum covers all of them."""
+    return bool(job.min_per_task) and job.min_available >= sum(job.min_per_task.values())
 
 
 def is_awaiting_pods(job: Job) -> bool:

@@ -5,12 +5,12 @@ that waits for a limit costs little, reserves nothing and keeps nobody waiting. 
 is being rescheduled: what was kept for it (F6) it may have again, whatever the limit is now.
 
 A burst is what a limit of chips allows beyond itself. It is lent in a cycle of its own after all other jobs
-were tried, to jobs that can be made to give it back; where the action `reclaim` is missing, nothing is lent.
+were tried, to jobs that can be made to give it back; without an action that takes it back nothing is lent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
@@ -38,8 +38,8 @@ from ringwise.state.limits import (
 from ringwise.state.model import Pod, Queue
 from ringwise.wellknown import CHIP_RESOURCE_FAMILIES, KUBE_SYSTEM, LIMITS_CONFIG_MAP
 
-#: The action that makes jobs give a burst back.
-RECLAIM = "reclaim"
+#: The actions that make jobs give a burst back.
+RECLAIM, GANG_RECLAIM = "reclaim", "gangreclaim"
 #: The reasons of jobs that wait for a limit.
 CODES = frozenset(
     kind.code
@@ -225,7 +225,7 @@ class LimitTable:
         reason = CHIP_LIMIT_REACHED(held=used, burst=limit.burst, **details)
         if limit.burst and used + asked <= most + limit.burst and not lends(reason, job, actions):
             why = "is lent only to jobs whose pods are all preemptable"
-            if RECLAIM not in actions:
+            if not takes_back(actions):
                 why = f"lends nothing, because the action {RECLAIM} is not configured"
             return reason.with_hints([f"{setting_of(scope, BURST)} {why}"])
         return reason
@@ -252,6 +252,10 @@ class LimitTable:
         )
 
 
+def takes_back(actions: Collection[str]) -> bool:
+    return RECLAIM in actions or GANG_RECLAIM in actions
+
+
 def can_give_back(job: Job) -> bool:
     """Whether the action reclaim may evict it."""
     pods = job.in_order
@@ -266,7 +270,7 @@ def lends(reason: Reason | None, job: Job, actions: Sequence[str]) -> bool:
     return bool(
         details["burst"]
         and details["needed"] <= details["most"] + details["burst"]
-        and RECLAIM in actions
+        and takes_back(actions)
         and can_give_back(job)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ringwise.state.index import Group, View
 from ringwise.state.model import PodClass
 from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_shapes import NodeShape
+from ringwise.state.node_weights import NodeWeights
 from ringwise.state.node_windows import WithheldNodes
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 
@@ -114,6 +116,15 @@ class NodeSelection:
         self._excluded: frozenset[int] = frozenset()
         if sets or withheld:
             self._resolve_sets()
+
+    def narrowed(self, nodes: int) -> NodeSelection:
+        """The same for some of the nodes. What is known of shapes is shared; the others are not counted."""
+        found = copy(self)
+        found._refusals = None
+        found._allowed = nodes & (self._state.labels.known if self._allowed is None else self._allowed)
+        found._members = RankedNodes(found, members_of(found._allowed))
+        found._excluded = frozenset()
+        return found
 
     def _resolve_sets(self) -> None:
         known = self._state.labels.known
@@ -301,7 +312,7 @@ class NodeSelection:
             group is not None
             and self.admits(group.shape)
             and self._board_score(group) is not None
-            and self._outside(node) is None
+            and (self._allowed is None or bool(self._allowed >> node & 1))
             and not self._is_withheld(node)
         )
 
@@ -323,6 +334,40 @@ class NodeSelection:
             self.budget.spend(len(members))
             nodes = known[key] = node_set(members)
         return nodes if self._allowed is None else nodes & self._allowed
+
+    def room(self, most: int) -> NodeWeights:
+        """How many pods of this class each node can take now, at most; `most` stands for more.
+
+        No look at single nodes: some may take fewer, where pods or chips keep each other away.
+        """
+        by_count: dict[int, list[Group]] = {}
+        for _, group in self.view.fitting(self.chips):
+            self.budget.spend(1)
+            if self.admits(group.shape):
+                by_count.setdefault(min(most, self._copies(group)), []).append(group)
+        found = NodeWeights(self._state.labels.known)
+        for count, groups in by_count.items():
+            nodes = self.view.nodes_of(groups)
+            found.add(count, nodes if self._allowed is None else nodes & self._allowed)
+        return found
+
+    def _copies(self, group: Group) -> int:
+        """How often the request fits on a node of this group; an amount of 0 is no limit (`predicates`)."""
+        cls, shape, node = self.pod_class, group.shape, group.shape.node_class
+        limits = [
+            (node.cpu_milli, shape.cpu_used, cls.cpu_milli),
+            (node.most_memory, shape.memory_used, cls.memory),
+            (node.max_pods, shape.pods, 1),
+        ]
+        if cls.extended:
+            used = dict(shape.extended_used)
+            limits += [
+                (node.most_extended.get(name, 0), used.get(name, 0), asked) for name, asked in cls.extended
+            ]
+        counts = [(has - taken) // asked for has, taken, asked in limits if has and asked]
+        if self.policy is not None:
+            counts.append(self.policy.rule.most_free(group.bucket.signature) // self.chips)
+        return max(1, min(counts, default=1 << 30))
 
     def _board_score(self, group: Group) -> int | None:
         if self.policy is None:

@@ -88,16 +88,16 @@ def _compile(state: ClusterState, pod_class: PodClass, required: bool, preferred
     if not required and pod_class.node_terms:
         by_terms = 0
         for term in pod_class.node_terms:
-            by_terms |= _nodes_of(state, term)
+            by_terms |= nodes_of(state, term)
     weights: NodeWeights | None = None
     if not preferred:
         weights = NodeWeights(state.labels.known)
         for weight, term in pod_class.preferred_nodes:
-            weights.add(weight, _nodes_of(state, term))
+            weights.add(weight, nodes_of(state, term))
     return SelectedNodes(by_selector, by_terms, weights)
 
 
-def _nodes_of(state: ClusterState, term: NodeTerm) -> int:
+def nodes_of(state: ClusterState, term: NodeTerm) -> int:
     """An empty term matches nothing."""
     if not term.labels and not term.fields:
         return 0
@@ -111,16 +111,10 @@ def _nodes_of(state: ClusterState, term: NodeTerm) -> int:
 
 def _with_label(state: ClusterState, requirement: Requirement) -> int:
     labels, key = state.labels, requirement.key
-    match requirement.operator:
-        case "In":
-            return labels.with_any(key, requirement.values)
-        case "NotIn":
-            return labels.known & ~labels.with_any(key, requirement.values)
-        case "Exists":
-            return labels.with_label(key)
-        case "DoesNotExist":
-            return labels.known & ~labels.with_label(key)
-    return labels.with_any(key, [value for value in labels.values(key) if holds(requirement, {key: value})])
+    if requirement.operator in ("Gt", "Lt"):
+        values = [value for value in labels.values(key) if holds(requirement, {key: value})]
+        return labels.with_any(key, values)
+    return labels.holding(requirement)
 
 
 def _with_name(state: ClusterState, requirement: Requirement) -> int:

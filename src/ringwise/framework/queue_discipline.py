@@ -150,7 +150,9 @@ def shape_of(job: Job, windows: Collection[int]) -> Hashable:
     asked = frozenset(job.min_asked().items()) if not job.pods else None
     # Where nodes are kept free from some time on (F4), it matters how long the job runs, and whose it is.
     timed = (job.namespace, job.expected) if windows else None
-    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked, timed
+    # Volumes are its own, and decide where it may be.
+    volumes = (job.namespace, frozenset(pod.claims for pod in job.in_order)) if job.has_claims else None
+    return job.queue, job.policy, job.min_available, frozenset(classes.items()), asked, timed, volumes
 
 
 def _plainly_fits(session: Session, job: Job) -> bool:
@@ -162,6 +164,8 @@ def _plainly_fits(session: Session, job: Job) -> bool:
     if policy is None or policy.switch_class is not None or policy.block_nodes is not None or not job.pods:
         return False
     if queue.capability or queue.parent or queue.node_groups is not None or session.quotas.get(job.namespace):
+        return False
+    if job.has_claims:
         return False
     classes = {pod.cls for pod in job.pods.values()}
     if len(classes) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ringwise.reasons import CAPACITY, SPECIFICATION, ReasonKind, Stage, Trigger
+from ringwise.reasons import CAPACITY, SPECIFICATION, Reason, ReasonKind, Stage, Trigger
 
 NO_NODE_FITS = ReasonKind(
     "no-node-fits",
@@ -17,6 +17,13 @@ GANG_INCOMPLETE = ReasonKind(
     Stage.GANG,
     "{fit} of the {needed:pod} that must start together {fit:=fits|fit}; {pod} does not ({asks}): {refusals}",
     (),
+    CAPACITY,
+)
+SUB_GROUP_CUT = ReasonKind(
+    "sub-group-cut",
+    Stage.GANG,
+    "{fit} of the {needed:pod} of sub-group {group} of {job} that must start together {fit:=fits|fit}",
+    ("let each block of the job hold whole sub-groups", "raise minAvailable to all pods of the job"),
     CAPACITY,
 )
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
@@ -48,6 +55,13 @@ NO_CHIP_PLUGIN = ReasonKind(
     Stage.ENQUEUE,
     "the job asks for {resource}, and no plugin of the configuration gives chips: the line {line} is missing",
     ("add the line {line} to the plugins of a tier in volcano-scheduler.conf",),
+    SPECIFICATION,
+)
+TOPOLOGY_COMBINED = ReasonKind(
+    "topology-combined",
+    Stage.VALIDATE,
+    "the job has a networkTopology and {key} {value}: both choose the nodes",
+    ("remove {key} from the job", "remove networkTopology from the job"),
     SPECIFICATION,
 )
 TOO_COSTLY = ReasonKind(
@@ -127,6 +141,13 @@ MALFORMED_QUEUE = ReasonKind(
     "queue {queue}: {problem}",
     ("correct the Queue and apply it again",),
     frozenset({Trigger.QUEUE_CHANGED}),
+)
+MALFORMED_HYPER_NODE = ReasonKind(
+    "malformed-hyper-node",
+    Stage.VALIDATE,
+    "HyperNode {hyper_node}: {problem}",
+    ("correct the HyperNode and apply it again",),
+    SPECIFICATION,
 )
 QUEUE_PROTECTED = ReasonKind(
     "queue-protected",
@@ -217,6 +238,50 @@ WAITING_FOR_EVICTIONS = ReasonKind(
     (),
     CAPACITY | {Trigger.TIME_PASSED},
 )
+
+#: What helps a job whose claims get no volumes. Chips that become free do not: nobody waits behind it.
+_CLAIMS_OR_TIME = frozenset({Trigger.JOB_CHANGED, Trigger.VOLUME_CHANGED, Trigger.TIME_PASSED})
+
+VOLUMES_AWAITED = ReasonKind(
+    "volumes-awaited",
+    Stage.GANG,
+    "{pods:pod has its node|pods have their nodes} and {pods:=is|are} bound when {claims:claim has its "
+    "volume|claims have their volumes}; the claim {claim} waits for its volume on {node}, for at most "
+    "{seconds} s",
+    (
+        "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
+        "nothing to do: what it has is free for others after {seconds} s",
+    ),
+    _CLAIMS_OR_TIME,
+)
+VOLUMES_TIMED_OUT = ReasonKind(
+    "volumes-timed-out",
+    Stage.GANG,
+    "{waiting} of {claims:claim} had no volume after {limit} s, the first is {claim} on {node}; what the job "
+    "had is free for others, and it is tried again after {seconds} s, or when one of its claims changes",
+    (
+        "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
+        "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit} s",
+    ),
+    _CLAIMS_OR_TIME,
+)
+VOLUME_BINDING_FAILED = ReasonKind(
+    "volume-binding-failed",
+    Stage.GANG,
+    "the job gave its nodes back while its claims were bound: {why}; it is tried again after {seconds} s, or "
+    "when one of its claims changes",
+    ("nothing to do: it is tried again after {seconds} s",),
+    _CLAIMS_OR_TIME,
+)
+
+#: What such a job gave back is for others first: nothing is kept for it.
+_GAVE_BACK = frozenset({VOLUMES_TIMED_OUT.code, VOLUME_BINDING_FAILED.code})
+
+
+def gave_nodes_back(reason: Reason | None) -> bool:
+    """Whether the job had its nodes, and its claims were not bound."""
+    return reason is not None and reason.code in _GAVE_BACK
+
 
 #: Triggers that can give a queue room.
 QUEUE_ROOM = CAPACITY | {Trigger.QUEUE_CHANGED, Trigger.JOB_CHANGED, Trigger.CLAIM_FELL}

@@ -6,7 +6,8 @@ of pods and of nodes, and collects what was decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from ringwise.framework.budget import StepBudget, TooCostly
@@ -14,6 +15,7 @@ from ringwise.framework.configuration import ENQUEUE, Configuration, PluginOptio
 from ringwise.framework.extension_points import (
     ALLOCATABLE,
     ALLOCATED,
+    CLAIMS,
     DEALLOCATED,
     EXTENSION_POINTS,
     JOB_ENQUEUEABLE,
@@ -27,18 +29,25 @@ from ringwise.framework.extension_points import (
     NODE_SET,
     OVERUSED,
     PREDICATE,
+    PREEMPT_PRECHECK,
     PREEMPT_PROTECTION,
     PREEMPTABLE,
     PREEMPTIVE,
     QUEUE_ORDER,
+    RECLAIM_PRECHECK,
     RECLAIM_PROTECTION,
     RECLAIMABLE,
+    SUB_JOB_PIPELINED,
+    SUB_JOB_READY,
     TASK_ORDER,
     VICTIM_QUEUE_ORDER,
     VICTIMS,
+    ClaimRules,
     ExtensionPoint,
     JobPlan,
+    NodeSet,
     VictimFilter,
+    VictimPrecheck,
     VictimProtection,
     agreed_victims,
     count_votes,
@@ -55,6 +64,7 @@ from ringwise.framework.reasons import INTERNAL_ERROR, NO_CHIP_PLUGIN
 from ringwise.framework.statement import Allocation, Eviction, Statement
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.framework.usage import ResourceUsage
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
@@ -65,6 +75,9 @@ from ringwise.topology.natural import natural_key
 
 T = TypeVar("T")
 F = TypeVar("F")
+
+#: Of pods without claims.
+_NO_SETS: tuple[Hashable, Sequence[NodeSet]] = (None, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,8 @@ class Session:
         self.protected: dict[str, int] = {}
         #: Only to find out what a job would evict if nothing were protected.
         self.ignores_protection = False
+        #: Whether victims are searched in bundles, which keep gangs: plugins that keep them abstain.
+        self.searches_bundles = False
         #: Whether an action enqueues jobs; without one every job is admitted.
         self.enqueues = ENQUEUE in configuration.actions
         #: Plugins that give chips, where the configuration has none of them.
@@ -151,8 +166,10 @@ class Session:
         #: Which plugin a registered function belongs to, by its code object.
         self._plugin_of: dict[object, str] = {}
         self._selections: dict[
-            tuple[PodClass, str, bool, bool, tuple[WithheldNodes, ...]], NodeSelection
+            tuple[PodClass, str, bool, bool, tuple[WithheldNodes, ...], Hashable, int | None], NodeSelection
         ] = {}
+        #: The nodes that count while the pods of a job are placed; None: all.
+        self._within: int | None = None
         #: What windows of nodes keep from jobs, by queue, namespace and end, at one time.
         self._withheld_nodes: dict[tuple[str, str, int | None], tuple[WithheldNodes, ...]] = {}
         self._withheld_at = -1
@@ -266,11 +283,15 @@ class Session:
         return INTERNAL_ERROR(where=where, error=error)
 
     def job_ready(self, job: Job) -> bool:
-        return all(ready(job) for ready in self._functions[JOB_READY])
+        ready = all(ready(job) for ready in self._functions[JOB_READY])
+        return ready and (not job.sub_groups or all(ready(job) for ready in self._functions[SUB_JOB_READY]))
 
     def job_pipelined(self, job: Job) -> bool:
         """Whether the job could start with what it has in the open statement once its victims are gone."""
-        return count_votes((vote(job) for vote in tier) for tier in self.tiers(JOB_PIPELINED))[0]
+        points = (JOB_PIPELINED, SUB_JOB_PIPELINED) if job.sub_groups else (JOB_PIPELINED,)
+        return all(
+            count_votes((vote(job) for vote in tier) for tier in self.tiers(point))[0] for point in points
+        )
 
     def limited(self, job: Job, pods: Sequence[Pod]) -> Reason | None:
         """The limit that keeps these pods of the job waiting, whatever is free."""
@@ -308,6 +329,36 @@ class Session:
 
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         return self._allowed_victims(RECLAIMABLE, RECLAIM_PROTECTION, job, pod, candidates)
+
+    @contextmanager
+    def in_bundles(self) -> Iterator[None]:
+        """Inside, plugins are asked about pods that go in bundles."""
+        self.searches_bundles = True
+        try:
+            yield
+        finally:
+            self.searches_bundles = False
+
+    def none_preemptable(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        return self._none_named(PREEMPTABLE, PREEMPT_PRECHECK, job, pod, victims)
+
+    def none_reclaimable(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        return self._none_named(RECLAIMABLE, RECLAIM_PRECHECK, job, pod, victims)
+
+    def _none_named(
+        self,
+        point: ExtensionPoint[VictimFilter],
+        precheck: ExtensionPoint[VictimPrecheck],
+        job: Job,
+        pod: Pod,
+        victims: VictimQueue,
+    ) -> bool:
+        """Whether in every tier that is asked some plugin says beforehand that it names none of these."""
+        return all(
+            any(names_none(job, pod, victims) for names_none in checks)
+            for named, checks in zip(self.tiers(point), self.tiers(precheck), strict=True)
+            if named
+        )
 
     def unprotected(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Those whose turn to be reclaimed no plugin puts off: of what was lent, nothing else is asked."""
@@ -370,29 +421,68 @@ class Session:
         self.bound.extend(allocations)
         self.announce(allocations)
 
+    @property
+    def within(self) -> int:
+        """The nodes that take pods now, as bits by node id."""
+        return self.state.labels.known if self._within is None else self._within
+
+    @contextmanager
+    def restricted(self, nodes: int) -> Iterator[None]:
+        """Inside, only these nodes (bits by node id) take pods, however they are chosen."""
+        before = self._within
+        self._within = nodes if before is None else nodes & before
+        try:
+            yield
+        finally:
+            self._within = before
+
     def node_selection(self, job: Job, pod: Pod) -> NodeSelection:
         """What is known about pods of this class: shared by all jobs of the cycle with equal requests."""
         cls = pod.cls
         policy = job.policy if cls.chips else None
         withheld = self._withheld(job) if policy is not None and self.state.node_windows else ()
+        within = self._within
+        rules = self.claim_rules if pod.claims else None
+        volumes, of_volumes = _NO_SETS if rules is None else rules.node_sets(pod)
         if policy is None:
-            key = (cls, "", False, False, withheld)
+            key = (cls, "", False, False, withheld, volumes, within)
         else:
-            key = (cls, policy.board.name, policy.multi_pod, policy.withholds_network, withheld)
+            board = policy.board.name
+            key = (cls, board, policy.multi_pod, policy.withholds_network, withheld, volumes, within)
         found = self._selections.get(key)
-        if found is None:
+        if found is None and within is not None:
+            found = self._selections[key] = self._selection_of_all(job, pod).narrowed(within)
+        elif found is None:
             found = self._selections[key] = NodeSelection(
                 self.state,
                 cls,
                 policy,
                 predicates=self.registered(PREDICATE),
-                sets=[part for sets in self.registered(NODE_SET) for part in sets(cls)],
+                sets=[*(part for sets in self.registered(NODE_SET) for part in sets(cls)), *of_volumes],
                 withheld=withheld,
                 scores=self.registered(NODE_SCORE),
                 budget=self.budget,
                 sum_scores=self.settings.score_combination == "sum",
             )
         return found
+
+    def _selection_of_all(self, job: Job, pod: Pod) -> NodeSelection:
+        within, self._within = self._within, None
+        try:
+            return self.node_selection(job, pod)
+        finally:
+            self._within = within
+
+    @property
+    def claim_rules(self) -> ClaimRules | None:
+        """What claims of volumes ask of nodes, where a plugin knows it."""
+        rules = self._functions[CLAIMS]
+        return rules[0] if rules else None
+
+    def claim_refusal(self, pod: Pod) -> Reason | None:
+        """Why the pod has to wait for one of its claims, whatever nodes are free."""
+        rules = self.claim_rules if pod.claims else None
+        return None if rules is None else rules.refusal(pod)
 
     def end_of(self, job: Job) -> int | None:
         """When the job ends if it starts now, by what is known; None: it is kept off nodes with a window.

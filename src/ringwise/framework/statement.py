@@ -12,6 +12,7 @@ from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import Load, load_of
 from ringwise.state.model import EMPTY, Pod, PodClass
+from ringwise.state.volume_table import ClaimChoice
 from ringwise.topology.chips import mask_of
 
 
@@ -24,6 +25,8 @@ class Allocation(NamedTuple):
     chips: tuple[int, ...]
     score: int = 0
     annotations: Mapping[str, str] = EMPTY
+    #: What its claims get that have no volume.
+    volumes: tuple[ClaimChoice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,14 @@ class Eviction:
     why: str
     #: The job it is evicted for; None where it is evicted for no job in particular.
     beneficiary: Job | None = None
+
+
+class Savepoint(NamedTuple):
+    """How much was decided in a statement, and in the state, when it was taken."""
+
+    decisions: int
+    allocations: int
+    evictions: int
 
 
 class Statement:
@@ -78,7 +89,7 @@ class Statement:
     def allocate(self, allocation: Allocation) -> None:
         """N6: the chips are taken at once; the next decision sees them gone."""
         pod, job = allocation.pod, allocation.job
-        self._state.place(pod.uid, allocation.node, mask_of(allocation.chips))
+        self._state.place(pod.uid, allocation.node, mask_of(allocation.chips), allocation.volumes)
         self._usage.add_pod(job.key, job.queue, pod.cls)
         self.allocations.append(allocation)
         for notify in self._allocated:
@@ -104,12 +115,29 @@ class Statement:
     def discard(self) -> None:
         """Undo everything, last first."""
         self._state.rollback(self._mark)
-        for allocation in reversed(self.allocations):
+        self._tell_undone(0, 0)
+
+    def savepoint(self) -> Savepoint:
+        """To undo what follows, and nothing else."""
+        return Savepoint(self._state.decided, len(self.allocations), len(self.evictions))
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Undo what was decided since then, last first; the statement stays open."""
+        self._state.undo(savepoint.decisions)
+        self._tell_undone(savepoint.allocations, savepoint.evictions)
+        if self.refused is not None and self.refused[1] > savepoint.allocations:
+            self.refused = None
+        del self.allocations[savepoint.allocations :]
+        del self.evictions[savepoint.evictions :]
+
+    def _tell_undone(self, allocations: int, evictions: int) -> None:
+        """The state has undone all but the first so many."""
+        for allocation in reversed(self.allocations[allocations:]):
             job, pod = allocation.job, allocation.pod
             self._usage.remove_pod(job.key, job.queue, pod.cls)
             for notify in self._deallocated:
                 notify(job, pod, allocation.node)
-        for eviction in reversed(self.evictions):
+        for eviction in reversed(self.evictions[evictions:]):
             job, pod = eviction.job, eviction.pod
             self._usage.add_pod(job.key, job.queue, pod.cls)
             for notify in self._allocated:

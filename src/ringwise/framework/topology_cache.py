@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from ringwise.framework.affinity.domain_numbers import DomainNumbers
 from ringwise.framework.averse_pods import AversePods
+from ringwise.framework.domains.filled import FilledDomains
+from ringwise.framework.domains.loads import DomainLoads
 from ringwise.framework.node_sets import NodeSets
 from ringwise.framework.placed_labels import PlacedLabels
+from ringwise.framework.volume_nodes import VolumeNodes
 from ringwise.placement.switches.view import IndexedTopology, index_nodes
 from ringwise.reasons import Reason
 from ringwise.state.cluster import ClusterState
@@ -39,6 +42,11 @@ class TopologyCache:
         self.averse_pods = AversePods()
         #: Topology domains that spread constraints count.
         self.domain_numbers = DomainNumbers()
+        #: What domains of HyperNodes have and use, and how full requests of pods make them.
+        self.domain_loads = DomainLoads()
+        self.filled_domains = FilledDomains()
+        #: Where volumes can be used, and which of them claims could take.
+        self.volume_nodes = VolumeNodes()
 
     def set_topology(self, topology: SwitchTopology | None, problem: Reason | None) -> None:
         self.switch_topology = topology

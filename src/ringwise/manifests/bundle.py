@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
 from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.objects.metadata import given_name, identity
 from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.objects.volumes import ephemeral_volumes
 from ringwise.manifests.objects.workload_pods import add_workloads
 from ringwise.manifests.objects.workloads import (
     OPERATOR_KINDS,
@@ -32,10 +33,14 @@ from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
 from ringwise.manifests.text.sources import ManifestSource, find_sources
 from ringwise.manifests.text.unknown_fields import manifest_notes
 from ringwise.manifests.text.wire import CommandWire, ConfigMapWire, MetaWire, OperatorJobWire, ReplicatedWire
+from ringwise.messages.claim_expansion import ephemeral_claims_of
 from ringwise.messages.events import JobCommand, QueueCommand
+from ringwise.messages.workload_expansion import workload_claims
 from ringwise.records import dataclass
 from ringwise.state.model import DeviceReport, Node, NodeReport, Pod, PodGroup, PriorityClass, Queue
+from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import ClaimTemplates, PersistentVolumeClaim
 from ringwise.state.workload import Workload
 from ringwise.topology.nearest import did_you_mean
 
@@ -50,7 +55,14 @@ MAX_JOB_PODS = 1_000_000
 _SYSTEM_CLASSES = (wellknown.SYSTEM_CLUSTER_CRITICAL, wellknown.SYSTEM_NODE_CRITICAL)
 #: Kinds that people write and that are looked at for unknown fields; pods and nodes of a dump are thousands.
 _WRITTEN = frozenset(
-    {"Job", "PodGroup", "Queue", "Pod", *(kind for _, kind in (*REPLICATED_KINDS, *OPERATOR_KINDS))}
+    {
+        "Job",
+        "PodGroup",
+        "Queue",
+        "Pod",
+        "HyperNode",
+        *(kind for _, kind in (*REPLICATED_KINDS, *OPERATOR_KINDS)),
+    }
 )
 
 #: Wires of objects that may not concern us.
@@ -86,8 +98,8 @@ class Bundle:
     awaits_groups: bool = False
     #: The configuration of a support bundle, which is no text.
     configured: Configuration | None = None
-    #: What the scheduler of a live cluster wrote about jobs that were preempted lately.
-    preemptions: str = ""
+    #: What the scheduler of a live cluster wrote for the next one: the data of `ringwise-rescheduling`.
+    written: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, kind: type[Kept]) -> list[Kept]:
         """The objects of a kind."""
@@ -237,6 +249,8 @@ class _BundleReader:
         self._origins: dict[tuple[str, str, str], str] = {}
         self._job_pods = 0
         self._workloads: list[Workload] = []
+        #: Pods with generic ephemeral volumes.
+        self._ephemeral: list[tuple[Pod, ClaimTemplates]] = []
         self._not_listed = 0
         self._kind = ""
         #: Fields of the present document that do not fit their types.
@@ -262,8 +276,19 @@ class _BundleReader:
         except _TooManyError:
             self._add_summary(f"there are more than {MAX_ERRORS} errors; reading stopped here")
         add_workloads(self.bundle.pods, self.bundle.pod_groups, self._workloads)
+        self._add_claims()
         if self._not_listed:
             self._add_summary(f"{counted(self._not_listed, 'more error is', 'more errors are')} not listed")
+
+    def _add_claims(self) -> None:
+        """Those that Kubernetes makes for pods, unless they are in the input."""
+        claims = self.bundle.of(PersistentVolumeClaim)
+        made = [claim for workload in self._workloads for claim in workload_claims(workload)]
+        made += [claim for pod, volumes in self._ephemeral for claim in ephemeral_claims_of(pod, volumes)]
+        if made:
+            missing = {f"{pod.namespace}/{name}" for pod in self.bundle.pods for name in pod.claims}
+            missing -= {claim.key for claim in claims}
+            claims += [claim for claim in made if claim.key in missing]
 
     def _add_error(self, error: ManifestError) -> None:
         if len(self.bundle.errors) < MAX_ERRORS:
@@ -344,6 +369,8 @@ class _BundleReader:
             identity(wire.metadata, "ConfigMap", found)
             value = kind.read_data(data, found if kind.checks_data else Findings(found.origin))
             self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
+            if isinstance(value, TopologyDiscovery):
+                self.bundle.remarks += [f"{found.origin}: {warning}" for warning in value.warnings]
             return
         read = config_map_from_wire(wire, found)
         health = node_reports_of(wire, found)
@@ -372,6 +399,8 @@ class _BundleReader:
         value = read(wire, self._classes, found)
         if kind.check_new is not None and _is_new(wire.metadata):
             kind.check_new(wire, value, found)
+        if isinstance(value, Pod) and value.ephemeral_claims and value.node is None:
+            self._ephemeral.append((value, ephemeral_volumes(wire.spec, "spec", found)))
         if isinstance(value, VcJob) and not value.problems:
             self._count_pods(value.replicas, "spec.tasks", found)
         self._keep(self.bundle.of(kind.value), value, wire.metadata, found)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ringwise.framework.configuration import Configuration
+from ringwise.manifests.config_maps.discovery import discovery_from_data
 from ringwise.manifests.config_maps.isolation import isolations_from_data
 from ringwise.manifests.config_maps.limits import limits_from_data
 from ringwise.manifests.config_maps.move_plan import move_plan_from_data
@@ -26,21 +27,33 @@ from ringwise.manifests.objects.groups import (
 )
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.namespaces import namespace_from_wire
+from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
 from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.objects.volumes import (
+    claim_from_wire,
+    csi_node_from_wire,
+    storage_class_from_wire,
+    volume_from_wire,
+)
 from ringwise.manifests.objects.workloads import pod_owner_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import (
+    ClaimWire,
+    CsiNodeWire,
+    HyperNodeWire,
     JobWire,
     NamespaceWire,
     NodeWire,
+    PersistentVolumeWire,
     PodGroupWire,
     PodOwnerWire,
     PodWire,
     PriorityClassWire,
     QueueWire,
     ResourceQuotaWire,
+    StorageClassWire,
 )
 from ringwise.messages import events as ev
 from ringwise.messages.move_plan import MovePlan
@@ -48,6 +61,7 @@ from ringwise.records import dataclass
 from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
+    HyperNode,
     Isolations,
     Namespace,
     Node,
@@ -59,14 +73,19 @@ from ringwise.state.model import (
     Queue,
     ResourceQuota,
 )
+from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 from ringwise.wellknown import (
+    CLAIMS,
     CLUSTER_REPORT_LABEL,
     CONFIG_MAPS,
+    CONTROLLER_CONFIG_MAP,
     DAEMON_SETS,
     DEPLOYMENT_API,
+    HYPER_NODES,
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     KUBERNETES_JOB_API,
@@ -81,8 +100,11 @@ from ringwise.wellknown import (
     QUEUES,
     RESERVATION_CONFIG_MAP,
     SCHEDULER_NAMES,
+    STORAGE_API,
     TOR_NODE_CONFIG_MAP,
     VCJOBS,
+    VOLCANO_SYSTEM,
+    VOLUMES,
     ApiResource,
 )
 
@@ -96,6 +118,8 @@ class Hearer(enum.Enum):
     SCHEDULER = "reader"
     CONTROLLER = "controller"
     ADMISSION = "admission"
+    #: The controller, where it makes HyperNodes from labels of nodes.
+    DISCOVERY = "discovery"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +170,8 @@ class Kind(Generic[Value]):
     watches: tuple[Watch, ...] = (Watch(),)
     #: The API server may not know the kind, where its CRD is not installed.
     optional: bool = False
+    #: Where it may not be read the others go on without it: an older version needed no right to it.
+    dispensable: bool = False
     #: Whether files and labs have it, and its key in a lab where it is not what a deletion is made of.
     stored: bool = True
     key: Callable[[Value], str] | None = None
@@ -194,6 +220,7 @@ def _pod_owner(resource: ApiResource, title: str = "") -> Kind[PodOwner]:
 
 _ALL = (Hearer.SCHEDULER, Hearer.CONTROLLER, Hearer.ADMISSION)
 _BOTH = (Hearer.SCHEDULER, Hearer.CONTROLLER)
+_DISCOVERED = (Hearer.SCHEDULER, Hearer.DISCOVERY)
 
 #: In the order in which they are watched, loaded and stored: what others need comes first.
 KINDS: tuple[Kind[Any], ...] = (
@@ -219,6 +246,7 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.NodeSeen,
         ev.NodeGone,
         lambda node: (node.name,),
+        heard_by=_DISCOVERED,
         reader=_reader(NodeWire, node_from_wire),
     ),
     Kind(
@@ -298,6 +326,19 @@ KINDS: tuple[Kind[Any], ...] = (
         key=lambda limits: LIMITS_CONFIG_MAP,
     ),
     Kind(
+        TopologyDiscovery,
+        CONFIG_MAPS,
+        ev.TopologyDiscoverySeen,
+        ev.TopologyDiscoverySeen,
+        lambda discovery: (NO_DISCOVERY,),
+        heard_by=(Hearer.DISCOVERY,),
+        read_data=discovery_from_data,
+        checks_data=True,
+        # On a cluster its namespace and name are an option of the component.
+        watches=(Watch("discovery", VOLCANO_SYSTEM, object=CONTROLLER_CONFIG_MAP),),
+        key=lambda discovery: CONTROLLER_CONFIG_MAP,
+    ),
+    Kind(
         Queue,
         QUEUES,
         ev.QueueSeen,
@@ -315,6 +356,57 @@ KINDS: tuple[Kind[Any], ...] = (
         lambda namespace: (namespace.name,),
         reader=_reader(NamespaceWire, namespace_from_wire),
         optional=True,
+    ),
+    Kind(
+        HyperNode,
+        HYPER_NODES,
+        ev.HyperNodeSeen,
+        ev.HyperNodeGone,
+        lambda hyper_node: (hyper_node.name,),
+        heard_by=_DISCOVERED,
+        reader=_reader(HyperNodeWire, hyper_node_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        StorageClass,
+        ApiResource(STORAGE_API, "StorageClass", "storageclasses", namespaced=False),
+        ev.StorageClassSeen,
+        ev.StorageClassGone,
+        lambda storage_class: (storage_class.name,),
+        reader=_reader(StorageClassWire, storage_class_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        CsiNode,
+        ApiResource(STORAGE_API, "CSINode", "csinodes", namespaced=False),
+        ev.CsiNodeSeen,
+        ev.CsiNodeGone,
+        lambda csi_node: (csi_node.name,),
+        reader=_reader(CsiNodeWire, csi_node_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        PersistentVolume,
+        VOLUMES,
+        ev.VolumeSeen,
+        ev.VolumeGone,
+        lambda volume: (volume.name,),
+        reader=_reader(PersistentVolumeWire, volume_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        PersistentVolumeClaim,
+        CLAIMS,
+        ev.ClaimSeen,
+        ev.ClaimGone,
+        lambda claim: (claim.key,),
+        reader=_reader(ClaimWire, claim_from_wire),
+        optional=True,
+        dispensable=True,
     ),
     Kind(
         PriorityClass,

@@ -11,7 +11,7 @@ from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.events import QueueCommand
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY, Pod, PodGroup
+from ringwise.state.model import EMPTY, HyperNode, Pod, PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,34 @@ class Bind:
     annotations: Mapping[str, str] = field(default=EMPTY, hash=False)
     #: N8: owned annotations that the pod carries and the binding does not set; they are removed first.
     remove: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectNode:
+    """The node for whose pod the volume of a claim is to be made: `volume.kubernetes.io/selected-node`.
+
+    Where the claim is another one meanwhile, or the write fails, the event `ClaimFailed` follows. The pods of
+    the gang are bound when all their claims are.
+    """
+
+    namespace: str
+    claim: str
+    uid: str
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class BindVolume:
+    """Give a volume that exists to a claim: `spec.claimRef` of the volume, `bound-by-controller: "yes"`.
+
+    The volume controller does the rest. The event `ClaimFailed` follows where the write fails, or where the
+    volume has another claim meanwhile.
+    """
+
+    volume: str
+    namespace: str
+    claim: str
+    uid: str
 
 
 class EvictionCause(StrEnum):
@@ -46,7 +74,8 @@ class EvictionCause(StrEnum):
 
     @classmethod
     def of_action(cls, name: str) -> EvictionCause:
-        """Actions evict in their own name."""
+        """Actions evict in their own name. Whether for a gang or for pods is the same to who loses."""
+        name = name.removeprefix("gang")
         return cls(name) if name in (cls.PREEMPT, cls.RECLAIM) else cls.OTHER
 
 
@@ -75,6 +104,14 @@ class SetGroupStatus:
     failed: int = 0
     #: When it is expected to start, while there is a reason; empty: it is not known, or not told.
     start: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateGroup:
+    """Write annotations of a PodGroup, by its key. Sent only when they changed."""
+
+    key: str
+    annotations: Mapping[str, str] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +168,19 @@ class SetQueueStatus:
     groups: Mapping[str, int] = field(hash=False)
     #: Milli-cores for cpu, whole units for everything else, and the number of `pods`.
     allocated: Mapping[str, int] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SetHyperNodeStatus:
+    """How many nodes a HyperNode has, and what is wrong with it. Sent only when it changed."""
+
+    name: str
+    #: None: it is ignored, and the number stays as it is.
+    nodes: int | None
+    valid: bool = True
+    #: What is told of it: one word for the first thing, and a sentence; empty when there is nothing.
+    reason: str = ""
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +405,30 @@ class RecordQueueEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class PutHyperNode:
+    """Create the HyperNode, or update the one of that name if it is ours; its status stays."""
+
+    hyper_node: HyperNode
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteHyperNode:
+    """If it is ours."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordHyperNodeEvent:
+    """An event on a HyperNode."""
+
+    name: str
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AskJob:
     """Ask the controller of a vcjob, Volcano's or ours, to end it or to start it over: a Command."""
 
@@ -373,12 +447,16 @@ class DeleteJob:
 
 Command = (
     Bind
+    | SelectNode
+    | BindVolume
     | Evict
     | SetGroupStatus
+    | AnnotateGroup
     | SetPodCondition
     | RemoveQueueGate
     | RecordJobEvent
     | SetQueueStatus
+    | SetHyperNodeStatus
     | Publish
     | SetResetConfig
     | SetAside
@@ -392,6 +470,9 @@ Command = (
     | RecordVcJobEvent
     | UpdateQueue
     | RecordQueueEvent
+    | PutHyperNode
+    | DeleteHyperNode
+    | RecordHyperNodeEvent
     | AskJob
     | DeleteJob
     | AccountCommand

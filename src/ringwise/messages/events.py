@@ -16,6 +16,7 @@ from ringwise.records import dataclass
 from ringwise.state.limits import NamespaceLimits
 from ringwise.state.model import (
     DeviceReport,
+    HyperNode,
     Isolations,
     Namespace,
     Node,
@@ -28,7 +29,9 @@ from ringwise.state.model import (
     ResourceQuota,
 )
 from ringwise.state.queue_rules import DEFAULT_NAMESPACE
+from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.state.vcjob import VcJob
+from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 
@@ -119,6 +122,66 @@ class NamespaceSeen(Event):
 class NamespaceGone(Event):
     kind = "Namespace"
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodeSeen(Event):
+    kind = "HyperNode"
+    hyper_node: HyperNode
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodeGone(Event):
+    kind = "HyperNode"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassSeen(Event):
+    kind = "StorageClass"
+    storage_class: StorageClass
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassGone(Event):
+    kind = "StorageClass"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNodeSeen(Event):
+    kind = "CSINode"
+    csi_node: CsiNode
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNodeGone(Event):
+    kind = "CSINode"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeen(Event):
+    kind = "PersistentVolume"
+    volume: PersistentVolume
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeGone(Event):
+    kind = "PersistentVolume"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSeen(Event):
+    kind = "PersistentVolumeClaim"
+    claim: PersistentVolumeClaim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimGone(Event):
+    kind = "PersistentVolumeClaim"
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,19 +280,11 @@ class NodeReportGone(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class PreemptionsRead(Event):
-    """What the previous leader wrote about jobs that were preempted lately. Read once, at the start."""
-
-    document: str
-
-    @property
-    def about(self) -> tuple[str, str]:
-        return self.kind, type(self).__name__
-
-
-@dataclass(frozen=True, slots=True)
 class ReschedulingRead(Event):
-    """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start."""
+    """F1: what the previous leader wrote about jobs that are being rescheduled. Read once, at the start.
+
+    Copies and questions get of it what they tell.
+    """
 
     document: str = ""
     #: The value of `recent-reschedule-records`.
@@ -242,6 +297,10 @@ class ReschedulingRead(Event):
     moves: str = ""
     #: Since when jobs run whose queue has a longest run time.
     run_times: str = ""
+    #: Jobs that were preempted lately.
+    preemptions: str = ""
+    #: Whether who reads it takes over from the one who wrote it.
+    takes_over: bool = True
 
     @property
     def about(self) -> tuple[str, str]:
@@ -330,6 +389,13 @@ class LimitsSeen(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyDiscoverySeen(Event):
+    """Which HyperNodes are made from labels of nodes; none where the ConfigMap is absent."""
+
+    discovery: TopologyDiscovery
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigurationSeen(Event):
     configuration: Configuration
 
@@ -340,6 +406,16 @@ class BindFailed(Event):
 
     kind = "Pod"
     uid: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFailed(Event):
+    """Its node or its volume could not be written (`SelectNode`, `BindVolume`): the job is tried again."""
+
+    kind = "PersistentVolumeClaim"
+    #: Of the claim.
+    key: str
     why: str
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from ringwise.messages.claim_expansion import pod_claims
 from ringwise.state.job_plugins import arguments_of
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Requirement, SubGroupPolicy
 from ringwise.state.owned_annotations import owned_in
-from ringwise.state.vcjob import Task, VcJob
+from ringwise.state.vcjob import Task, VcJob, claim_names
 from ringwise.wellknown import (
     BATCH_API,
     GROUP_NAME,
@@ -16,6 +17,7 @@ from ringwise.wellknown import (
     JOB_NAMESPACE,
     JOB_RETRY_COUNT,
     JOB_VERSION,
+    PARTITION_ID,
     PREEMPTABLE,
     QUEUE_NAME,
     RANK_INDEX,
@@ -46,7 +48,24 @@ def pod_group_of(job: VcJob, priorities: Mapping[str, int] | None = None) -> Pod
         annotations=job.annotations,
         owner=_owner(job),
         origin=job.origin,
+        topology=job.topology,
+        sub_groups=tuple(_sub_groups(job)),
     )
+
+
+def _sub_groups(job: VcJob) -> Iterator[SubGroupPolicy]:
+    """Each partition of a task is a sub-group of the gang."""
+    for task in job.tasks:
+        parts = task.partitions
+        if parts is not None:
+            yield SubGroupPolicy(
+                name=task.name,
+                selector=(Requirement(TASK_SPEC, "In", (task.name,)),),
+                match_label_keys=(PARTITION_ID,),
+                size=parts.size,
+                min_groups=parts.minimum,
+                topology=parts.topology,
+            )
 
 
 def pods_of(job: VcJob, existing: Collection[str] = ()) -> list[Pod]:
@@ -99,6 +118,7 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
     annotations.pop(RANK_INDEX, None)
     if rank is not None and ("hcclrank" in job.plugins or RANK_INDEX in template.annotations):
         annotations[RANK_INDEX] = str(rank)
+    claims, ephemeral = pod_claims(template, name, claim_names(job))
     return Pod(
         uid=str(uuid.uuid5(_UIDS, f"{job.uid}/{job.retry_count}/{name}")),
         namespace=job.namespace,
@@ -112,6 +132,7 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
             JOB_NAME: job.name,
             JOB_NAMESPACE: job.namespace,
             QUEUE_NAME: job.queue,
+            **({} if task.partitions is None else {PARTITION_ID: str(index // task.partitions.size)}),
         },
         annotations=annotations,
         group=group,
@@ -127,6 +148,8 @@ def _pod(job: VcJob, task: Task, index: int, rank: int | None, owner: Owner, gro
         chip_containers=template.chip_containers,
         visible_devices=template.visible_devices,
         origin=job.origin,
+        claims=claims,
+        ephemeral_claims=ephemeral,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ringwise.framework.amounts import without_quota_names
 from ringwise.messages.job_expansion import quota_usage
-from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.model import DEFAULT_QUEUE, NetworkTopology, Owner, Pod, PodGroup, ordinary_group_name
 from ringwise.state.workload import PodOwner
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -23,6 +23,8 @@ from ringwise.wellknown import (
     GROUP_SUSPENDED,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
+    NETWORK_TOPOLOGY_HIGHEST_TIER,
+    NETWORK_TOPOLOGY_MODE,
     PREEMPTABLE,
     QUEUE_NAME,
     RA_BLOCK,
@@ -86,6 +88,17 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
         owner=reference,
         ordinary=True,
         replicas=replicas,
+        topology=_topology(pod.annotations),
+    )
+
+
+def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
+    """Any mode but soft is hard. A tier that is no number counts as none, and then nothing restricts."""
+    if NETWORK_TOPOLOGY_MODE not in annotations and NETWORK_TOPOLOGY_HIGHEST_TIER not in annotations:
+        return None
+    return NetworkTopology(
+        soft=annotations.get(NETWORK_TOPOLOGY_MODE, "").lower() == "soft",
+        highest_tier=whole_number(annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER, ""), 0, INT32),
     )
 
 
@@ -122,6 +135,8 @@ def is_as_wanted(group: PodGroup, wanted: PodGroup) -> bool:
         and wanted.queue in (DEFAULT_QUEUE, group.queue)
         and group.priority_class == wanted.priority_class
         and without_quota_names(group.min_resources) == without_quota_names(wanted.min_resources)
+        # One that its pods do not ask for is somebody else's.
+        and wanted.topology in (None, group.topology)
         and _agree(group.labels, wanted.labels, BUILT_LABELS)
         and _agree(group.annotations, wanted.annotations, BUILT_ANNOTATIONS)
     )

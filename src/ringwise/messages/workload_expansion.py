@@ -10,10 +10,17 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ringwise.messages.claim_expansion import (
+    ephemeral_claims_of,
+    pod_claims,
+    stateful_claim,
+    stateful_claims_of,
+)
 from ringwise.messages.job_expansion import resources_of
 from ringwise.messages.ordinary_groups import group_for
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.owned_annotations import owned_in
+from ringwise.state.volumes import PersistentVolumeClaim
 from ringwise.state.workload import Role, Workload
 from ringwise.wellknown import GROUP_NAME, KUBERNETES_JOB_API, RANK_INDEX, TASK_SPEC
 
@@ -63,6 +70,17 @@ def workload_pods(workload: Workload) -> Iterator[Pod]:
             yield _pod(workload, role, index, owner)
 
 
+def workload_claims(workload: Workload) -> Iterator[PersistentVolumeClaim]:
+    """The volume claims that are made for them."""
+    owner = _owner(workload)
+    for role in workload.roles:
+        if role.claim_templates or role.template.ephemeral_volumes:
+            for index in range(role.replicas):
+                pod = _pod(workload, role, index, owner)
+                yield from stateful_claims_of(pod, role)
+                yield from ephemeral_claims_of(pod, role.template.ephemeral_volumes)
+
+
 def _owner(workload: Workload) -> Owner:
     # A vcjob is a Job, too.
     api = KUBERNETES_JOB_API if workload.kind == "Job" else ""
@@ -84,6 +102,8 @@ def _pod(workload: Workload, role: Role, index: int, owner: Owner) -> Pod:
     rank = template.rank if role.first_rank is None else role.first_rank + index
     if role.writes_rank:
         annotations[RANK_INDEX] = str(rank)
+    of_set = (stateful_claim(one, name) for one, _ in role.claim_templates)
+    claims, ephemeral = pod_claims(template, name, of_set)
     return Pod(
         uid=str(uuid.uuid5(_UIDS, f"{workload.uid}/{name}")),
         namespace=workload.namespace,
@@ -105,6 +125,8 @@ def _pod(workload: Workload, role: Role, index: int, owner: Owner) -> Pod:
         chip_containers=template.chip_containers,
         visible_devices=template.visible_devices,
         origin=workload.origin,
+        claims=claims,
+        ephemeral_claims=ephemeral,
     )
 
 

@@ -10,6 +10,7 @@ from ringwise.plugins import (
     conformance,
     drf,
     gang,
+    network_topology_aware,
     nodegroup,
     nodeorder,
     overcommit,
@@ -37,4 +38,5 @@ PLUGINS: tuple[PluginSpec, ...] = (
     nodegroup.SPEC,
     resourcequota.SPEC,
     cdp.SPEC,
+    network_topology_aware.SPEC,
 )

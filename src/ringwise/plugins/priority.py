@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import JOB_ORDER, JOB_STARVING, PREEMPTABLE, TASK_ORDER
+from ringwise.framework.extension_points import (
+    JOB_ORDER,
+    JOB_STARVING,
+    PREEMPT_PRECHECK,
+    PREEMPTABLE,
+    SUB_JOB_ORDER,
+    TASK_ORDER,
+)
 from ringwise.framework.gangs.ready_pods import ReadyPods
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.framework.sub_groups import SubGroup
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.state.model import Pod
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import TASK_PRIORITY
@@ -22,7 +31,9 @@ class Priority:
         self._ready_pods = session.shared(ReadyPods)
         session.register(TASK_ORDER, self.pod_order)
         session.register(JOB_ORDER, self.job_order)
+        session.register(SUB_JOB_ORDER, self.sub_group_order)
         session.register(PREEMPTABLE, self.preemptable)
+        session.register(PREEMPT_PRECHECK, self.names_none)
         session.register(JOB_STARVING, self.starving)
 
     def pod_order(self, pod: Pod) -> int:
@@ -31,9 +42,16 @@ class Priority:
     def job_order(self, job: Job) -> int:
         return -job.priority
 
+    def sub_group_order(self, job: Job, group: SubGroup) -> int:
+        """Like their highest pods."""
+        return -max((pod_priority(job.pods[uid]) for uid in group.pods if uid in job.pods), default=0)
+
     def preemptable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Pods of other jobs by the job's priority, pods of the same job by their own."""
         return [uid for uid in candidates if self._is_lower(job, pod, uid)]
+
+    def names_none(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        return victims.lowest_priority >= job.priority and job.key not in victims.jobs
 
     def _is_lower(self, job: Job, pod: Pod, uid: str) -> bool:
         victim = self._session.state.pods[uid].pod

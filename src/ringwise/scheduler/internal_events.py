@@ -198,6 +198,13 @@ class ClusterChanged:
 
 
 @dataclass(slots=True)
+class ClaimChanged:
+    """The claim of a volume, or a volume that it has or is given."""
+
+    key: str
+
+
+@dataclass(slots=True)
 class StateRebuilt:
     """Everything that follows from objects is computed again."""
 

@@ -43,7 +43,8 @@ from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.scheduler.node_faults import NodeFault
 from ringwise.state.cluster import ClusterState, PodRecord, double_claims
 from ringwise.state.fleet import HOSTS
-from ringwise.state.model import Pod, Queue
+from ringwise.state.hyper_nodes import Forest
+from ringwise.state.model import HyperNode, Pod, Queue
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import BoardCatalog
@@ -312,6 +313,15 @@ class SchedulerView:
 
     def racks(self) -> Racks:
         return self._topology.racks(self._state, self.settings.super_pod_size)
+
+    def hyper_forest(self) -> Forest:
+        """The trees of HyperNodes, and what is wrong with some."""
+        return self._state.hyper_forest()
+
+    @property
+    def hyper_nodes(self) -> Iterable[HyperNode]:
+        """All objects, also those that are ignored."""
+        return self._state.hyper_nodes
 
     # -- history ------------------------------------------------------------------------------
 

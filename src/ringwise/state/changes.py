@@ -7,6 +7,9 @@ decisions that were rolled back are in it, too; it never names less.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 class Changes:
@@ -67,7 +70,7 @@ class Changes:
         return taken
 
 
-class RecentChanges:
+class RecentChanges(Generic[T]):
     """The names of what changed last, for readers that come often. Who comes late has to look at all."""
 
     __slots__ = ("_dropped", "_names")
@@ -76,7 +79,7 @@ class RecentChanges:
     MOST = 4_096
 
     def __init__(self) -> None:
-        self._names: list[str] = []
+        self._names: list[T] = []
         self._dropped = 0
 
     @property
@@ -84,13 +87,13 @@ class RecentChanges:
         """The position after the last change."""
         return self._dropped + len(self._names)
 
-    def add(self, name: str) -> None:
+    def add(self, name: T) -> None:
         self._names.append(name)
         if len(self._names) > 2 * self.MOST:
             self._dropped += self.MOST
             del self._names[: self.MOST]
 
-    def since(self, position: int) -> list[str] | None:
+    def since(self, position: int) -> list[T] | None:
         """What changed since this position; None where that is not known any more."""
         if position < self._dropped:
             return None

@@ -16,6 +16,7 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.changes import Changes, RecentChanges
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
+from ringwise.state.hyper_nodes import Forest, HyperNodes
 from ringwise.state.index import Scorer, View
 from ringwise.state.isolations import IsolationTable, whole_now
 from ringwise.state.loads import NO_LOAD, Load, ReservedLoad, ReservedLoads, load_of
@@ -36,6 +37,7 @@ from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_ext
 from ringwise.state.node_windows import NodeReservationTable, NodeWindow, WindowSets, windows_of
 from ringwise.state.ranges import out_of_range
 from ringwise.state.reasons import NODE_NOT_READY
+from ringwise.state.volume_table import ClaimChoice, VolumeTable
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import NODE_HEALTHY_STATUS
@@ -59,6 +61,10 @@ class PodRecord:
     assumed: bool = False
     #: Chips that it may have besides, for its device plugin has no record of its mount (N8).
     doubtful: int = 0
+    #: What its claims without a volume get here.
+    volumes: tuple[ClaimChoice, ...] = ()
+    #: It has its node, and is bound when the claims of its gang are.
+    reserved: bool = False
 
 
 class NodePosition(NamedTuple):
@@ -78,6 +84,8 @@ class _Decision(NamedTuple):
     assumed: bool = False
     #: The keys of the tables that name it, in their order.
     orders: tuple[tuple[Any, ...], ...] = ()
+    volumes: tuple[ClaimChoice, ...] = ()
+    reserved: bool = False
 
 
 class ChipTaken(Exception):
@@ -129,9 +137,13 @@ class ClusterState:
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
         self.namespaces = Namespaces()
-        self.averse_changes = RecentChanges()
+        self.hyper_nodes = HyperNodes()
+        self.volumes = VolumeTable()
+        self.averse_changes: RecentChanges[str] = RecentChanges()
         #: Pods that were placed or removed, or whose labels changed while they were placed.
-        self.placed_changes = RecentChanges()
+        self.placed_changes: RecentChanges[str] = RecentChanges()
+        #: Ids of nodes of which anything changed, what is used on them first of all.
+        self.node_changes: RecentChanges[int] = RecentChanges()
         self.shapes = ShapeTable()
         #: cpu, memory, pods and other resources that are reserved for jobs; they count as used.
         self._reserved_loads = ReservedLoads()
@@ -148,6 +160,10 @@ class ClusterState:
         self.version = 0
         #: Nodes and jobs that changed.
         self.changes = Changes(recording=False)
+
+    def hyper_forest(self) -> Forest:
+        """The HyperNodes as trees of domains, over the nodes that exist."""
+        return self.hyper_nodes.forest(self.node_id, self.labels)
 
     # -- facts: nodes ---------------------------------------------------------------
 
@@ -566,6 +582,7 @@ class ClusterState:
     def _refresh(self, number: int, resource: str | None = None) -> None:
         self.version += 1
         self.changes.node(number)
+        self.node_changes.add(number)
         if self._order_stale:
             return
         node = self.nodes[number]
@@ -744,6 +761,7 @@ class ClusterState:
             or known.pod.namespace != pod.namespace
             or known.pod.cls != pod.cls
             or known.pod.unreadable != pod.unreadable
+            or known.pod.claims != pod.claims
         ):
             return False
         if known.pod.labels != pod.labels:
@@ -783,14 +801,18 @@ class ClusterState:
 
     # -- decisions --------------------------------------------------------------------
 
-    def place(self, uid: str, number: int, chips: int) -> None:
-        """Decide: this pod takes these chips (a mask) of this node, at once (N6). Undone by `rollback`."""
+    def place(self, uid: str, number: int, chips: int, volumes: tuple[ClaimChoice, ...] = ()) -> None:
+        """Decide: this pod takes these chips (a mask) of this node, at once (N6). Undone by `rollback`.
+
+        `volumes` is what its claims get that have none.
+        """
         placement = self.pods[uid]
         if placement.node >= 0:
             raise ChipTaken(f"{placement.pod.key} has a node already")
         resource = placement.pod.cls.resource
         if resource is not None and chips and self.fleets[resource].held[number] & chips:
             raise ChipTaken(f"{placement.pod.key}: chips {chips_of(chips)} of {self.names[number]} are held")
+        placement.volumes = volumes
         self._hold(placement, number, chips, assumed=True)
         if self._open_marks:
             self._log.append(_Decision(uid))
@@ -804,7 +826,8 @@ class ClusterState:
         if self._open_marks:
             # The node's report still lists these chips as used: mark them as free for this transaction.
             self._suppose(placement.pod.cls.resource, number, chips, True)
-            self._log.append(_Decision(uid, number, chips, assumed, self._orders(placement)))
+            orders, volumes = self._orders(placement), placement.volumes
+            self._log.append(_Decision(uid, number, chips, assumed, orders, volumes, placement.reserved))
         self._unhold(placement)
 
     def checkpoint(self) -> int:
@@ -812,19 +835,29 @@ class ClusterState:
         self._open_marks += 1
         return len(self._log)
 
+    @property
+    def decided(self) -> int:
+        """How many decisions the open transactions have."""
+        return len(self._log)
+
     def rollback(self, mark: int) -> None:
         """Undo every decision since the mark, last first, and close it."""
-        while len(self._log) > mark:
+        self.undo(mark)
+        self._close()
+
+    def undo(self, decided: int) -> None:
+        """Undo all but so many decisions, last first; the transactions stay open."""
+        while len(self._log) > decided:
             before = self._log.pop()
             placement = self.pods[before.uid]
             if before.node < 0:
                 self._unhold(placement)
                 continue
             self._suppose(placement.pod.cls.resource, before.node, before.chips, False)
+            placement.volumes, placement.reserved = before.volumes, before.reserved
             self._hold(placement, before.node, before.chips, before.assumed)
             for now, order in zip(self._ordered_tables(placement), before.orders, strict=True):
                 _reorder(now, order)
-        self._close()
 
     def _orders(self, placement: PodRecord) -> tuple[tuple[Any, ...], ...]:
         return tuple(tuple(table) for table in self._ordered_tables(placement))
@@ -885,6 +918,8 @@ class ClusterState:
             self.averse_changes.add(pod.uid)
         if pod.unreadable:
             self.unreadable_pods.setdefault(number, {})[pod.uid] = pod.key
+        if pod.claims:
+            self.volumes.hold(pod, number, placement.volumes)
         # N8: a pod that asks for no chips holds none and closes no node.
         if cls.resource is not None and cls.chips:
             fleet = self.fleets.get(cls.resource) or self._fleet(cls.resource)
@@ -925,6 +960,10 @@ class ClusterState:
                     fleet.unknown_holders.pop(number, None)
             if placement.doubtful:
                 self._withhold(fleet, number)
+        if pod.claims:
+            self.volumes.unhold(pod, number, placement.volumes)
+            placement.volumes = ()
+        placement.reserved = False
         placement.node = -1
         placement.chips = 0
         placement.assumed = False
@@ -972,6 +1011,7 @@ class ClusterState:
         for uid in self.averse:
             self.averse_changes.add(uid)
         self.averse.clear()
+        self.volumes.forget_uses()
         self.unreadable_pods.clear()
         for number in range(len(self.names)):
             self._describe(number)

@@ -377,7 +377,7 @@ class View:
             if -rating - most > best_key:
                 # No node of these groups is better, nor of any that follow.
                 break
-            nodes = self._nodes_of(rated[rating, score])
+            nodes = self.nodes_of(rated[rating, score])
             if within is not None:
                 nodes &= within
             found = extras.best(nodes, rating, best_key) if nodes else None
@@ -387,7 +387,8 @@ class View:
                     best_node, best_score, best_key, best_rank = self._node_at[rank], score, found[0], rank
         return None if best_node < 0 else (best_node, best_score)
 
-    def _nodes_of(self, groups: Iterable[Group]) -> int:
+    def nodes_of(self, groups: Iterable[Group]) -> int:
+        """The nodes of all these groups, as a set."""
         found = 0
         single: list[int] = []
         for group in groups:

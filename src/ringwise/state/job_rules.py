@@ -129,7 +129,8 @@ def _task_problems(job: VcJob, task: Task, position: int) -> list[str]:
     if task.min_available > task.replicas:
         problems.append(
             f"'minAvailable' is greater than 'replicas' in task: task {task.name} wants at least "
-            f"{counted(task.min_available, 'pod')} and has {task.replicas}{_if_none(task.replicas)}"
+            f"{counted(task.min_available, 'pod')}{_of_partitions(task)} and has {task.replicas}"
+            f"{_if_none(task.replicas)}"
         )
     if task.topology_policy not in ("", "none"):
         # With the two spaces that Volcano has.
@@ -142,6 +143,14 @@ def _task_problems(job: VcJob, task: Task, position: int) -> list[str]:
     problems += _partition_problems(task)
     problems += _policy_problems(f"task {task.name}", task.policies)
     return problems
+
+
+def _of_partitions(task: Task) -> str:
+    """Where a minimum comes from that is not in the manifest."""
+    parts = task.partitions
+    if parts is None or parts.minimum < 1 or parts.minimum * parts.size != task.min_available:
+        return ""
+    return f" (minPartitions {parts.minimum} x partitionSize {parts.size})"
 
 
 def _partition_problems(task: Task) -> list[str]:

@@ -7,7 +7,7 @@ frozen value, so that it can be interned and compared quickly.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
 
 from ringwise.records import dataclass
@@ -272,6 +272,10 @@ class Pod:
     grace: int = 30
     #: When it got its node, as its status says, in nanoseconds; 0: not known.
     bound: int = 0
+    #: Names of the claims of its volumes, those of generic ephemeral volumes (`<pod>-<volume>`) too.
+    claims: tuple[str, ...] = ()
+    #: Of these, those of generic ephemeral volumes: made for it, and of use only if it owns them.
+    ephemeral_claims: tuple[str, ...] = ()
 
     def with_chips(self, chips: tuple[int, ...], annotations: Mapping[str, str], rank: int | None) -> Pod:
         """The pod as its binding will make it. Written out for speed: thousands of pods are bound at once."""
@@ -304,6 +308,8 @@ class Pod:
             self.never_preempts,
             visible_devices=self.visible_devices,
             grace=self.grace,
+            claims=self.claims,
+            ephemeral_claims=self.ephemeral_claims,
         )
 
     @property
@@ -526,6 +532,67 @@ class NodeReservations:
     problems: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NetworkTopology:
+    """How near to each other pods must be, in tiers of HyperNodes.
+
+    Without a limit nothing restricts hard mode. Soft mode takes the lowest tier that fits.
+    """
+
+    soft: bool = False
+    highest_tier: int | None = None
+    #: Instead of the number: what the HyperNodes of the tier call it.
+    highest_tier_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SubGroupPolicy:
+    """Pods of a PodGroup that form sub-groups: one for each set of values of some labels."""
+
+    name: str
+    #: The pods that it is about; None: all.
+    selector: tuple[Requirement, ...] | None = None
+    #: Pods with equal values of these labels are one sub-group.
+    match_label_keys: tuple[str, ...] = ()
+    #: How many pods of a sub-group must start together, and how many sub-groups.
+    size: int = 1
+    min_groups: int = 0
+    topology: NetworkTopology | None = None
+
+    @property
+    def labels(self) -> Iterator[str]:
+        """Keys of the labels that decide whether a pod is in one of its sub-groups, and in which."""
+        yield from (one.key for one in self.selector or ())
+        yield from self.match_label_keys
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNodeMember:
+    """Members of a HyperNode: one of name, pattern and selector says which."""
+
+    #: They are HyperNodes, not nodes.
+    hyper_node: bool = False
+    name: str = ""
+    #: A regular expression that is found anywhere in the name of a node.
+    pattern: str = ""
+    #: The labels of nodes.
+    selector: tuple[Requirement, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HyperNode:
+    """A network domain: nodes under one switch, or several such domains."""
+
+    name: str
+    tier: int
+    members: tuple[HyperNodeMember, ...] = ()
+    tier_name: str = ""
+    labels: Mapping[str, str] = field(default=EMPTY, hash=False)
+    #: From its status.
+    node_count: int = 0
+    origin: str = field(default="", compare=False)
+
+
 @dataclass(slots=True)
 class PodGroup:
     namespace: str
@@ -548,6 +615,8 @@ class PodGroup:
     replicas: int = 0
     #: Why its pods are never placed, found when it was read: a field exceeds a limit, and was dropped.
     problem: str = ""
+    topology: NetworkTopology | None = None
+    sub_groups: tuple[SubGroupPolicy, ...] = ()
 
     @property
     def key(self) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ringwise.state.model import Node
+from ringwise.state.model import Node, Requirement
 
 #: From so many nodes on the set of a value is kept, not only its members.
 _KEPT_FROM = 64
@@ -81,7 +81,7 @@ def members_of(nodes: int) -> list[int]:
 class NodeLabels:
     """The labels of all nodes that exist."""
 
-    __slots__ = ("_by_key", "_keys", "_nodes", "known", "version")
+    __slots__ = ("_by_key", "_keys", "_nodes", "followed", "followed_version", "known", "version")
 
     def __init__(self, nodes: list[Node | None]) -> None:
         self._nodes = nodes
@@ -92,6 +92,10 @@ class NodeLabels:
         self.known = 0
         #: Grows with every change of a label, and with every node that comes or goes.
         self.version = 0
+        #: Labels that HyperNodes select nodes by; this version grows with their changes only, and with every
+        #: node that comes or goes.
+        self.followed: frozenset[str] = frozenset()
+        self.followed_version = 0
 
     def change(self, number: int, old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> None:
         """The labels of a node before and after; None where it does not exist."""
@@ -100,6 +104,7 @@ class NodeLabels:
         if old is None or new is None:
             self.known ^= 1 << number
             self.version += 1
+            self.followed_version += 1
         elif old == new:
             return
         before, after = old or {}, new or {}
@@ -112,6 +117,7 @@ class NodeLabels:
 
     def _remove(self, key: str, value: str, number: int) -> None:
         self.version += 1
+        self.followed_version += key in self.followed
         self._keys[key] -= 1
         if not self._keys[key]:
             del self._keys[key]
@@ -124,6 +130,7 @@ class NodeLabels:
 
     def _add(self, key: str, value: str, number: int) -> None:
         self.version += 1
+        self.followed_version += key in self.followed
         self._keys[key] += 1
         values = self._by_key.get(key)
         if values is not None:
@@ -169,6 +176,20 @@ class NodeLabels:
             else:
                 found |= members.as_set()
         return found | node_set(single)
+
+    def holding(self, requirement: Requirement) -> int:
+        """The nodes for which an expression of a label selector holds."""
+        key = requirement.key
+        match requirement.operator:
+            case "In":
+                return self.with_any(key, requirement.values)
+            case "NotIn":
+                return self.known & ~self.with_any(key, requirement.values)
+            case "Exists":
+                return self.with_label(key)
+            case "DoesNotExist":
+                return self.known & ~self.with_label(key)
+        return 0
 
     def _index(self, key: str) -> dict[str, Members]:
         found = self._by_key.get(key)

@@ -68,6 +68,13 @@ class NodeWeights:
             self._known[node] = known
         return known
 
+    def total(self, nodes: int) -> int:
+        """The sum of the numbers of these nodes."""
+        total = self._offset * nodes.bit_count() if self._offset else 0
+        for place, having in enumerate(self._digits):
+            total += (having & nodes).bit_count() << place
+        return total
+
     def highest(self, nodes: int) -> tuple[int, int]:
         """The highest number among these nodes (at least one), and those that have it."""
         number = 0

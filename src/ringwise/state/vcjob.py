@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 
 from ringwise.records import dataclass
-from ringwise.state.model import EMPTY, PodClass, VisibleDevices
+from ringwise.state.model import EMPTY, NetworkTopology, PodClass, VisibleDevices
+from ringwise.state.volumes import ClaimTemplates, PersistentVolumeClaim
 from ringwise.wellknown import VOLCANO_SCHEDULER
 
 #: Reason of what somebody requested with a Command, in the status and of events.
@@ -53,6 +54,9 @@ class PodTemplate:
     sharing_cpus: tuple[str, ...] = ()
     #: A container that says itself which chips it sees.
     visible_devices: VisibleDevices | None = None
+    #: Claims that all its pods use, and its generic ephemeral volumes.
+    claims: tuple[str, ...] = ()
+    ephemeral_volumes: ClaimTemplates = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Partitions:
     total: int
     size: int
     minimum: int = 0
+    topology: NetworkTopology | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,8 @@ class Volume:
     mount_path: str
     claim_name: str = ""
     has_claim: bool = False
+    #: What is made, without namespace and name.
+    claim: PersistentVolumeClaim | None = None
 
 
 @dataclass(slots=True)
@@ -130,6 +137,7 @@ class VcJob:
     tier_conflicts: tuple[str, ...] = ()
     #: Pods that kubelet rejected and that are made again, with the number of rejections. From the status.
     rejections: Mapping[str, int] = field(default_factory=dict)
+    topology: NetworkTopology | None = None
 
     @property
     def key(self) -> str:

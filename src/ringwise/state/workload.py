@@ -8,6 +8,7 @@ from dataclasses import field
 from ringwise.records import dataclass
 from ringwise.state.model import EMPTY
 from ringwise.state.vcjob import PodTemplate
+from ringwise.state.volumes import ClaimTemplates
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Role:
     #: What the owner adds to the labels of the template, and the labels that get the number of the pod.
     labels: Mapping[str, str] = EMPTY
     index_labels: tuple[str, ...] = ()
+    claim_templates: ClaimTemplates = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import field, replace
 from ringwise.framework.amounts import lacking
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
-from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.job_expansion import group_name
 from ringwise.reasons import Reason, Stage
@@ -274,15 +274,12 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     others = {uid: job for job in objects.view.jobs_of_others() for uid in job.pods}
     known = objects.view.job_of
     found += [pods_view(objects.view, "Pod", [pod], known(pod.uid) or others.get(pod.uid)) for pod in alone]
-    records = objects.view.cluster.pods
     hurt = HurtJobs(objects.view)
     for view in found:
         view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)
         # Of a scheduler that decided about objects which another one binds.
-        view.assumed = sum(
-            1 for pod in view.pods if pod.node is None and pod.uid in records and records[pod.uid].node >= 0
-        )
+        view.assumed = _assumed(objects.view, view.pods)
     found.sort(key=lambda view: view.created)
     return found
 
@@ -451,11 +448,15 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
     found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
-    unbound = [pod.uid for pod in pods if pod.node is None]
-    if unbound:
-        placements = view.cluster.pods
-        found.assumed = sum(1 for uid in unbound if placements[uid].node >= 0)
+    found.assumed = _assumed(view, pods)
     return found
+
+
+def _assumed(view: SchedulerView, pods: Iterable[Pod]) -> int:
+    """How many have a node and are about to be bound there; those that wait for volumes are not."""
+    placements = view.cluster.pods
+    unbound = (placements[pod.uid] for pod in pods if pod.node is None and pod.uid in placements)
+    return sum(placement.node >= 0 and not placement.reserved for placement in unbound)
 
 
 def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
@@ -491,7 +492,7 @@ def _reason(view: SchedulerView, job: Job | None) -> Reason | None:
     """Why it waits; a job whose pods all have nodes has no reason any more."""
     if job is None or job.reason is None:
         return None
-    kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code)
+    kept_out = job.reason.code in (OTHER_SCHEDULER.code, PODS_GATED.code, VOLUMES_AWAITED.code)
     if job.pods and not view.has_pending_pods(job) and not kept_out:
         return None
     return job.reason
@@ -659,7 +660,12 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
     """
     view, chosen = objects.view, list(pods)
     waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
-    waiting |= {pod.uid: job for pod in chosen if (job := view.job_of(pod.uid)) and view.is_pending(pod)}
+    waiting |= {
+        pod.uid: job
+        for pod in chosen
+        if (job := view.job_of(pod.uid))
+        and (view.is_pending(pod) or (pod.uid in view.cluster.pods and view.cluster.pods[pod.uid].reserved))
+    }
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
     if now is None:
         present = {key: job.reason and job.reason.with_only(()) for key, job in asked.items()}

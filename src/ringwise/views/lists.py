@@ -123,6 +123,11 @@ _KINDS = {
         _fields("name", "start", "end", "queue", "namespace"),
         has_labels=False,
     ),
+    "hypernodes": _Kind(
+        ("valid", "partial", "ignored"),
+        lambda row: [row["state"]],
+        {**_fields("name", "tier", "parent", "nodes"), "tier-name": _field("tier_name")},
+    ),
     "chips": _Kind(CHIP_STATES, lambda row: [row["state"]], _fields("node", "chip", "state", "pod")),
 }
 #: How kubectl's users write keys.

@@ -17,7 +17,7 @@ from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
-from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields
+from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields, SubGroupFields
 from ringwise.views.documents.place import (
     CandidateFields,
     PlacedJobFields,
@@ -285,6 +285,29 @@ def _job_document(job: JobAnswer) -> PlacedJobFields:
 def job_class(view: SchedulerView, job: Job) -> str | None:
     """The class of a job, whether it waits, was placed just now or runs."""
     return _switch_class(view, job, RUNNING)
+
+
+def sub_group_fields(view: SchedulerView, job: Job) -> list[SubGroupFields]:
+    """The sub-groups of a job, by policy; none for most jobs."""
+    placements = view.cluster.pods
+    placed = {
+        uid
+        for uid, pod in job.pods.items()
+        if not pod.deleting and (pod.phase == "Succeeded" or (pod.live and placements[uid].node >= 0))
+    }
+    rows: list[SubGroupFields] = []
+    for position, policy in enumerate(job.group.sub_groups if job.group is not None else ()):
+        groups = [group for group in job.sub_groups if group.position == position]
+        rows.append(
+            {
+                "policy": policy.name,
+                "sub_groups": len(groups),
+                "size": policy.size,
+                "complete": sum(len(placed.intersection(group.pods)) >= policy.size for group in groups),
+                "needed": policy.min_groups,
+            }
+        )
+    return rows
 
 
 def pods_of_job(view: SchedulerView, job: Job | None, pods: Iterable[PodFields]) -> list[JobPodFields]:

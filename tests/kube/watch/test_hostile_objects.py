@@ -39,6 +39,7 @@ from tests.manifests.builders import (
     vcjob,
 )
 from tests.manifests.hostile_values import changed_documents
+from tests.manifests.volumes import claim, csi_node, storage_class, volume, with_claims
 
 _REPORT = config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": json.dumps(device_info(free="Ascend910-0"))})
 _CHUNK = config_map(
@@ -85,7 +86,29 @@ VALID: dict[str, list[Any]] = {
     "namespaces": [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"a": "b"}}}
     ],
+    "hypernodes": [
+        {
+            "apiVersion": "topology.volcano.sh/v1alpha1",
+            "kind": "HyperNode",
+            "metadata": {"name": "s0", "uid": "1"},
+            "spec": {
+                "tier": 1,
+                "tierName": "leaf",
+                "members": [
+                    {"type": "Node", "selector": {"exactMatch": {"name": "node-1"}}},
+                    {"type": "HyperNode", "selector": {"exactMatch": {"name": "s1"}}},
+                    {"type": "Node", "selector": {"regexMatch": {"pattern": "^node-[0-9]+$"}}},
+                    {"type": "Node", "selector": {"labelMatch": {"matchLabels": {"a": "b"}}}},
+                ],
+            },
+            "status": {"nodeCount": 2, "conditions": [{"type": "Other", "status": "True"}]},
+        }
+    ],
     "priorityclasses": [priority_class()],
+    "storageclasses": [storage_class("fast", waits=True, zones=["a"])],
+    "csinodes": [csi_node("node-1", {"csi.example.com": 4}, keys=["zone"])],
+    "persistentvolumes": [volume("disk", claim="default/data", node="node-1"), volume("free", zone="a")],
+    "persistentvolumeclaims": [claim("data", "fast"), claim("other", bound="disk", node="node-1")],
     "resourcequotas": [
         {
             "apiVersion": "v1",
@@ -119,7 +142,7 @@ VALID: dict[str, list[Any]] = {
     "limits": [config_map("ringwise-limits", {"limits.yaml": '{"namespaces": {"a": {"max-chips": 8}}}'})],
     "jobs": [vcjob(policies=[{"event": "PodEvicted", "action": "RestartJob"}], plugins={"env": []})],
     "podgroups": [pod_group(minTaskMember={"work": 1}, minResources={"cpu": "1"})],
-    "pods": [real_pod(1, 10), _BOUND],
+    "pods": [real_pod(1, 10), _BOUND, {**_BOUND, "spec": with_claims(_BOUND["spec"], "data")}],
 }
 #: JSON inside a text: changed on its own, for a change of the whole document seldom leaves it readable.
 INNER = {

@@ -17,6 +17,7 @@ from ringwise.kubeclient.resources import JOB_COMMANDS
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import (
+    AnnotateGroup,
     AnnotatePod,
     Bind,
     CreateGroup,
@@ -233,6 +234,18 @@ def test_a_pod_is_told_its_group_once() -> None:
             )
             await one.do(AnnotatePod(uid, "default", "chat-0", told))
             assert one.api.get(PODS, "default/chat-0")["metadata"]["annotations"].items() >= told.items()
+
+    run(test())
+
+
+def test_annotations_of_a_pod_group_are_added_and_one_that_is_gone_needs_none() -> None:
+    async def test() -> None:
+        async with executing() as one:
+            told = {"volcano.sh/job-allocated-hypernode": "s1"}
+            meta = {"name": "train", "namespace": "default", "annotations": {"a": "b"}}
+            one.api.put(GROUPS, {"metadata": meta})
+            await one.do(AnnotateGroup("default/train", told), AnnotateGroup("default/gone", told))
+            assert one.api.get(GROUPS, "default/train")["metadata"]["annotations"] == {"a": "b", **told}
 
     run(test())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -14,7 +15,7 @@ from ringwise.kube.write.pod_templates import render
 from ringwise.kube.write.ssh_keys import key_pair, public_key_of
 from ringwise.messages.commands import ContainerPort, CreatePod, InitContainer, PodAdditions, SetJobStatus
 from ringwise.state.job_plugins import HOME_SSH
-from ringwise.state.model import Owner, Pod, PodClass, PodGroup
+from ringwise.state.model import NetworkTopology, Owner, Pod, PodClass, PodGroup
 
 #: The folder of root's keys in a container.
 SSH_FOLDER = "/root/.ssh"
@@ -192,6 +193,21 @@ def test_the_body_of_a_pod_group_has_quantities() -> None:
         "huawei.com/Ascend910": "16",
     }
     assert body["metadata"]["ownerReferences"][0]["uid"] == "u1"
+
+
+@pytest.mark.parametrize(
+    ("topology", "written"),
+    [
+        (NetworkTopology(highest_tier=0), {"mode": "hard", "highestTierAllowed": 0}),
+        (NetworkTopology(highest_tier_name="leaf"), {"mode": "hard", "highestTierName": "leaf"}),
+        (NetworkTopology(soft=True), {"mode": "soft"}),
+    ],
+)
+def test_the_body_of_a_pod_group_has_its_network_topology(
+    topology: NetworkTopology, written: dict[str, Any]
+) -> None:
+    assert "networkTopology" not in group_body(PodGroup("team", "plain"))["spec"]
+    assert group_body(PodGroup("team", "near", topology=topology))["spec"]["networkTopology"] == written
 
 
 def test_a_job_status_has_a_time_with_nanoseconds() -> None:

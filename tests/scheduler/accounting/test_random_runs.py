@@ -25,7 +25,7 @@ from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
 from tests.scheduler.accounting.history import RememberingCluster
 from tests.scheduler.rig import configuration, gangs_may_end
 
-RUNS = int(os.environ.get("RINGWISE_RUNS", "6"))
+RUNS = int(os.environ.get("RINGWISE_RUNS", "4"))
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 FORCE = {"fault-scheduling": "force"}
 

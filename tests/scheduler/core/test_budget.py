@@ -12,7 +12,7 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, RecordJobEvent
 from ringwise.plugins import nodeorder
 from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
-from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement
+from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement, SubGroupPolicy
 from ringwise.state.node_shapes import NodeShape
 from tests.scheduler.rig import CHIP, Rig, configuration
 
@@ -242,3 +242,23 @@ def test_ports_that_are_compared_count() -> None:
     submit_to(rig, "default", "large", PodClass(CHIP, 1, host_ports=others))
     assert binds(rig.step()) == ["small"]
     assert rig.reason("large") == "too-costly"
+
+
+def test_sub_groups_beyond_the_gang_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of them all pods of the job are looked at again."""
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS", 1000)
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", 500)
+    rig = Rig(41, actions=PLAIN)
+    rig.submit("pairs", pods=40, chips=8, min_available=1)
+    policy = SubGroupPolicy("pair", match_label_keys=("pair",), size=2)
+    rig.tell(ev.PodGroupSeen(replace(rig.groups["default/pairs"], sub_groups=(policy,))))
+    for number in range(40):
+        rig.change(f"pairs-{number}", labels={"pair": str(number // 2)})
+    submit_to(rig, "other", "good", PodClass(CHIP, 8))
+    first = binds(rig.step())
+    assert "good" in first
+    assert 2 <= len(first) - 1 < 40
+    assert rig.reason("pairs") == "namespace-too-costly"
+    for _ in range(20):
+        rig.step(2)
+    assert len(rig.places("pairs")) == 40

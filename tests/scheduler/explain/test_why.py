@@ -67,6 +67,24 @@ def test_n3_a_partly_used_ring_is_named_with_its_holder_and_its_cures() -> None:
     ]
 
 
+def test_a_gang_that_runs_tells_why_one_more_of_its_pods_waits() -> None:
+    view = told(
+        node("node-1"),
+        node("node-2", unschedulable=True),
+        gang("web", 2, 8, min_member=1),
+        pod("web-0", 8, group="web", on="node-1", holds=range(8)),
+    )
+    answer = why(view, "web")
+    assert answer.outcome == "starting"
+    assert "no node of 2 can take web-1" in answer.sentence
+    assert answer.refusals is not None
+    assert answer.refusals.counts == {"node-not-wholly-free": 1, "node-cordoned": 1}
+    # Not that its own chips were free.
+    assert cures(answer) == ["if node-2 were uncordoned"]
+    assert answer.start is not None
+    assert answer.start.earliest is None
+
+
 def test_two_jobs_are_named_where_one_is_not_enough() -> None:
     view = told(
         node("node-1"),

@@ -132,10 +132,10 @@ def test_F1_a_job_of_ten_thousand_pods_is_kept() -> None:
     assert len(found.jobs[0].deletions) == len(found.placements[0]["leaving"]) == 10_000
 
 
-@pytest.mark.parametrize("packed", ["", "!", "AAAA", base64.b64encode(zlib.compress(b" " * 2**27)).decode()])
-def test_F1_a_compressed_document_that_cannot_be_read_is_as_none(packed: str) -> None:
-    found = read(json.dumps({"version": 1, "compressed": packed}))
-    assert (found.jobs, found.problem) == ((), "it is no JSON")
+def test_F1_a_compressed_document_that_cannot_be_read_is_as_none() -> None:
+    for packed in ("", "!", "AAAA", base64.b64encode(zlib.compress(b" " * 2**27, 1)).decode()):
+        found = read(json.dumps({"version": 1, "compressed": packed}))
+        assert (found.jobs, found.problem) == ((), "it is no JSON"), packed[:40]
 
 
 @pytest.mark.parametrize(

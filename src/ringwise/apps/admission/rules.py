@@ -20,6 +20,7 @@ from ringwise.framework.gangs.visible_devices import refused_choice
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import (
     CHIPS_OF_INIT_CONTAINER,
+    MALFORMED_HYPER_NODE,
     MALFORMED_JOB,
     MALFORMED_QUEUE,
     OTHER_SCHEDULER,
@@ -35,7 +36,12 @@ from ringwise.kube.watch.readers import ObservedQueue, pods_in
 from ringwise.kube.write.tenant_text import problem_text
 from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
-from ringwise.manifests.objects.new_objects import check_new_pod, check_new_pod_group
+from ringwise.manifests.objects.network_topology import hyper_node_from_wire
+from ringwise.manifests.objects.new_objects import (
+    check_new_hyper_node,
+    check_new_pod,
+    check_new_pod_group,
+)
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.visible_devices import visible_devices
 from ringwise.manifests.objects.workloads import (
@@ -47,6 +53,7 @@ from ringwise.manifests.objects.workloads import (
 from ringwise.manifests.text.errors import Findings, ManifestError
 from ringwise.manifests.text.wire import (
     ContainerWire,
+    HyperNodeWire,
     JobWire,
     MetaWire,
     OperatorJobWire,
@@ -77,6 +84,7 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import (
     BATCH_GROUP,
+    HYPER_NODES,
     RA_BLOCK,
     SCHEDULE_POLICY,
     SCHEDULER_NAMES,
@@ -191,6 +199,9 @@ def _is_ours(kind: tuple[str, str], raw: msgspec.Raw, cluster: KnownCluster, fou
         names = _vcjob(raw, found).schedulers
     elif kind == (SCHEDULING_GROUP, "PodGroup"):
         _pod_group(raw, found)
+        return True
+    elif kind == (HYPER_NODES.group, HYPER_NODES.kind):
+        _hyper_node(raw, found)
         return True
     else:
         return False
@@ -401,6 +412,21 @@ def _queue(raw: msgspec.Raw | bytes, found: Findings) -> Queue:
     wire = msgspec.json.decode(raw, type=QueueWire)
     _complete(wire.metadata)
     return queue_from_wire(wire, found)
+
+
+def judge_hyper_node(raw: msgspec.Raw | bytes, _cluster: KnownCluster) -> Verdict:
+    """What is wrong with it by itself. What depends on others, such as two parents, is told of the object."""
+    found = Findings("hypernode")
+    wire, name = _hyper_node(raw, found)
+    check_new_hyper_node(wire, found)
+    problems = (f"{error.field}: {error.message}" for error in found.errors)
+    return Verdict(tuple(MALFORMED_HYPER_NODE(hyper_node=name, problem=problem) for problem in problems))
+
+
+def _hyper_node(raw: msgspec.Raw | bytes, found: Findings) -> tuple[HyperNodeWire, str]:
+    wire = msgspec.json.decode(raw, type=HyperNodeWire)
+    _complete(wire.metadata)
+    return wire, hyper_node_from_wire(wire, found).name
 
 
 def judge_queue_deletion(name: str, cluster: KnownCluster, old: msgspec.Raw) -> Verdict:

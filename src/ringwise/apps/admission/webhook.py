@@ -37,6 +37,7 @@ from ringwise.apps.admission.rules import (
     KnownCluster,
     Verdict,
     judge_debug_containers,
+    judge_hyper_node,
     judge_operator_job,
     judge_pod,
     judge_pod_group,
@@ -73,7 +74,14 @@ from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.topology.boards import shipped_catalog
 from ringwise.web.connections import read_body, serving_application
-from ringwise.wellknown import ADMISSION_API, BATCH_GROUP, SCHEDULER_NAMES, SCHEDULING_GROUP, VOLCANO_SYSTEM
+from ringwise.wellknown import (
+    ADMISSION_API,
+    BATCH_GROUP,
+    HYPER_NODES,
+    SCHEDULER_NAMES,
+    SCHEDULING_GROUP,
+    VOLCANO_SYSTEM,
+)
 
 _LOG = Logger()
 
@@ -133,6 +141,7 @@ _JUDGES: dict[tuple[str, str], Callable[[msgspec.Raw, KnownCluster], Verdict]] =
     (BATCH_GROUP, "Job"): judge_vcjob,
     (SCHEDULING_GROUP, "PodGroup"): judge_pod_group,
     (SCHEDULING_GROUP, "Queue"): judge_queue,
+    (HYPER_NODES.group, HYPER_NODES.kind): judge_hyper_node,
     ("", "Pod"): judge_pod,
     **{kind: partial(judge_replicated, kind=kind[1]) for kind in REPLICATED_KINDS},
     **{kind: partial(judge_operator_job, kind=kind) for kind in OPERATOR_KINDS},

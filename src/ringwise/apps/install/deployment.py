@@ -39,6 +39,7 @@ from ringwise.wellknown import (
     APP_PART_OF,
     BOARDS_CHECKSUM,
     BOARDS_CONFIG_MAP,
+    CONTROLLER_CONFIG_MAP,
     CONTROLLER_LEASE,
     DEPLOYMENT_API,
     DISRUPTION_API,
@@ -169,6 +170,8 @@ class Choices:
     with_reset_config: bool = False
     #: PodGroups for ordinary pods. The scheduler waits for those that the controller creates.
     with_pod_groups: bool = True
+    #: HyperNodes from labels of nodes, as the ConfigMap of the controller says.
+    with_discovery: bool = False
     #: Each scheduler serves the dashboard, behind a Service.
     dashboard: Dashboard | None = None
 
@@ -181,6 +184,7 @@ class Choices:
             object.__setattr__(self, "with_device_plugin_policy", False)
         if not self.with_controller:
             object.__setattr__(self, "with_queue_command_policy", False)
+            object.__setattr__(self, "with_discovery", False)
         if not self.with_admission:
             object.__setattr__(self, "with_user_policy", False)
 
@@ -405,6 +409,9 @@ def _rights(choices: Choices) -> Iterator[tuple[str | None, str, str, str]]:
     if choices.with_controller:
         yield None, CONTROLLER, "controller", "controller"
         yield own, CONTROLLER, "controllerLease", "controller"
+    if choices.with_discovery:
+        yield None, "ringwise-discovery", "discovery", "controller"
+        yield own, "ringwise-discovery", "discoveryConfiguration", "controller"
     if choices.with_admission:
         yield None, ADMISSION, "admission", "admission"
         yield own, ADMISSION, "admissionSecret", "admission"
@@ -435,6 +442,8 @@ def _workloads(choices: Choices) -> Iterator[Object]:
             yield replicas_service(metadata, _selected("scheduler"))
     if choices.with_controller:
         arguments = ["controller", *pod_groups, *_obeyed(choices)]
+        if choices.with_discovery:
+            arguments.append(f"--controller-configmap={choices.namespace}/{CONTROLLER_CONFIG_MAP}")
         yield from _workload(choices, "controller", arguments, {"cpu": "100m", "memory": "256Mi"}, "1Gi")
 
 

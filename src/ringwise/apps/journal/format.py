@@ -44,7 +44,7 @@ EVENT_TYPES: Mapping[str, type[ev.Event]] = {
     for kind in (
         *events_of(),
         *(ev.BindFailed, ev.EvictFailed, ev.JobCommand, ev.JobHeldUp, ev.QueueCommand, ev.ReschedulingRead),
-        *(ev.StartsEstimated, ev.AccountsRead, ev.PreemptionsRead),
+        *(ev.StartsEstimated, ev.AccountsRead, ev.ClaimFailed),
     )
 }
 

@@ -17,7 +17,7 @@ from ringwise.apps.lab.folder import LabFolder
 from ringwise.apps.lab.journal import MAX_BYTES, LabJournal
 from ringwise.apps.lab.submission import Submission, adopted, refusals, without_target
 from ringwise.apps.loading import check_holds
-from ringwise.apps.reservations import check_new
+from ringwise.apps.reservations import check_new, unknown_reservation
 from ringwise.apps.suspension import (
     NotPossibleError,
     PlannedChange,
@@ -47,7 +47,6 @@ from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
-from ringwise.scheduler.explain.reserving import NotReservableError
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import (
     DeviceReport,
@@ -66,7 +65,6 @@ from ringwise.state.queue_rules import deletion_problem
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.chips import chip_names
-from ringwise.topology.nearest import did_you_mean
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
 from ringwise.wellknown import (
@@ -564,8 +562,7 @@ class LiveLab:
         kept = self._node_reservations()
         left = tuple(one for one in kept if one.name != name)
         if len(left) == len(kept):
-            known = [one.name for one in kept]
-            raise NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}")
+            raise unknown_reservation(name, [one.name for one in kept])
         self.cluster.submit(NodeReservations(left))
         self.turn()
 

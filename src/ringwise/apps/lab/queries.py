@@ -20,7 +20,7 @@ from ringwise.apps.lab.maintenance import (
     without_many_waiting,
 )
 from ringwise.apps.lab.submission import Submission
-from ringwise.apps.place import JOB_OBJECTS, what_if
+from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, what_if
 from ringwise.apps.reservations import ReservationWish
 from ringwise.apps.sources.documents import ClusterAnswers, plain
 from ringwise.apps.sources.names import UnknownNameError, all_names, qualified
@@ -208,7 +208,10 @@ def _get(answers: LabAnswers, parameters: Parameters) -> Any:
             return answers.pods(namespace, listing)
         case "reservations":
             return answers.reservations(listing)
-    raise UnknownNameError(f"there is no kind {kind}; known are nodes, jobs, queues, pods, reservations")
+        case "hypernodes":
+            return answers.hyper_nodes(listing)
+    known = "nodes, jobs, queues, pods, reservations, hypernodes"
+    raise UnknownNameError(f"there is no kind {kind}; known are {known}")
 
 
 def _listing(parameters: Parameters) -> Listing:
@@ -235,7 +238,7 @@ def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:
     except msgspec.ValidationError as error:
         raise ObjectRefusedError(f"the request cannot be read: {error}") from None
     submission.share_classes()
-    manifests = Bundle({kind: submission.of(kind) for kind in JOB_OBJECTS})
+    manifests = Bundle({kind: submission.of(kind) for kind in (*JOB_OBJECTS, *WITH_JOBS)})
     return answers.place(
         manifests,
         scores=parameters.get("scores") is True,

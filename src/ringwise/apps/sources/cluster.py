@@ -31,7 +31,7 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
-from ringwise.wellknown import PREEMPTIONS_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
+from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
 
 _SHOWN_ERRORS = 3
 
@@ -125,19 +125,19 @@ def read_live(access: Access, progress: Progress = lambda kind, count: None) -> 
 async def _read(access: Access, progress: Progress) -> LiveCluster:
     async with Client(access, component="kubectl") as client:
         live = await read_cluster(client, progress=progress)
-        live.bundle.preemptions = await _preemptions(client)
+        live.bundle.written = await _written(client)
         return live
 
 
-async def _preemptions(client: Client) -> str:
+async def _written(client: Client) -> dict[str, str]:
     """What the scheduler remembers; who may not read it has the events of the jobs."""
     try:
         found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
     except ApiError as error:
         if error.status not in (403, 404):
             raise
-        return ""
-    return (found.data or {}).get(PREEMPTIONS_KEY) or ""
+        return {}
+    return {key: text for key, text in (found.data or {}).items() if text}
 
 
 async def _budgets(access: Access) -> list[DisruptionBudget]:

@@ -53,6 +53,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
+from ringwise.views.documents.hyper_nodes import HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
 from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
@@ -65,10 +66,11 @@ from ringwise.views.explain import (
     explanation_pictures,
 )
 from ringwise.views.faults import faults_document
+from ringwise.views.hyper_nodes import hyper_node_documents
 from ringwise.views.idle import idle_document
 from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
-from ringwise.views.place import job_class, pods_of_job
+from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import topology_document
 
@@ -166,6 +168,12 @@ class ClusterAnswers(ABC):
             **_more(more),
         }
 
+    def hyper_nodes(self, listing: Listing = EVERYTHING) -> HyperNodesDocument:
+        choice, view = Choice("hypernodes", listing), self.objects.view
+        chosen = [one for one in view.hyper_nodes if choice.takes(one.labels)]
+        found, more = choice.of(hyper_node_documents(view, chosen))
+        return {"schema": "ringwise.io/hypernodes/v1", "hypernodes": found, **_more(more)}
+
     def reservation_plan(self, wish: ReservationWish) -> ReservationPlanDocument:
         """Raises ValueError and LookupError with one line."""
         made = reservation_of(self.objects, wish, self.now)
@@ -207,6 +215,7 @@ class ClusterAnswers(ABC):
             "now": self.now,
             **view.document(),
             "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
+            "sub_groups": [] if view.job is None else sub_group_fields(decided.view, view.job),
             "retries": 0 if vcjob is None else vcjob.retry_count,
             "message": said or None,
             "object": plain(vcjob),

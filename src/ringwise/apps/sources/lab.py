@@ -26,6 +26,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+from ringwise.views.documents.hyper_nodes import HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -83,6 +84,10 @@ class LabSource:
 
     def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument:
         document: ReservationsDocument = self._ask_list("get", listing, kind="reservations")
+        return document
+
+    def hyper_nodes(self, listing: Listing = EVERYTHING) -> HyperNodesDocument:
+        document: HyperNodesDocument = self._ask_list("get", listing, kind="hypernodes")
         return document
 
     # -- one object

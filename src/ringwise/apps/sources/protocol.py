@@ -20,6 +20,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+from ringwise.views.documents.hyper_nodes import HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -43,6 +44,8 @@ class QuerySource(Protocol):
     def pods(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> PodsDocument: ...
     def chips(self, node: str | None = None, listing: Listing = EVERYTHING) -> ChipsDocument: ...
     def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument: ...
+
+    def hyper_nodes(self, listing: Listing = EVERYTHING) -> HyperNodesDocument: ...
     def faults(self) -> FaultsDocument: ...
 
     # -- one object

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 import types
 import typing
 import zlib
@@ -28,6 +29,7 @@ from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
 from ringwise.scheduler.faults.document import unpacked
 from ringwise.state.model import (
+    HyperNodeMember,
     Isolation,
     NodeReservation,
     PriorityClass,
@@ -221,6 +223,8 @@ def _walk_of_record(kind: type) -> Walk:
         elif kind is ExpectedStart and name == "why":
             # Worded by Ringwise, and part of what is said in a command.
             walk = _words
+        elif kind is HyperNodeMember and name == "pattern":
+            walk = _pattern
         elif name in _SENTENCE_NAMES or (kind, name) in _SENTENCES:
             walk = partial(_unless_kept, _left_out)
         elif hint is str and issubclass(kind, ev.Event) and kind.__name__.endswith("Read"):
@@ -239,6 +243,17 @@ def _walk_of_record(kind: type) -> Walk:
         }
 
     return rewrite
+
+
+#: Of a regular expression: what means something in it, or letters that stand for themselves.
+_IN_PATTERN = re.compile(
+    r"\\[pPx]\{[^}]*\}|\\x..|\\.|\[\^?\]?(?:\[:\^?\w+:\]|[^\]])*\]|\(\?P?<\w*>|\(\?[\w-]*[:)]|([A-Za-z]+)"
+)
+
+
+def _pattern(value: Any, texts: Texts) -> Any:
+    """Names of nodes in it get their pseudonyms, so it matches as before."""
+    return _IN_PATTERN.sub(lambda found: texts.value(found[1]) if found[1] else found[0], str(value))
 
 
 def _unless_kept(instead: Callable[[Any], Any], item: Any, texts: Texts) -> Any:

@@ -46,6 +46,8 @@ _KUBERNETES = """
     network-unavailable unschedulable UnexpectedAdmissionError OutOfcpu OutOfmemory OutOfpods
     NodeAffinity NodeShutdown apps.kubernetes.io pod-index statefulset.kubernetes.io pod-name
     pod-template-hash controller-uid batch.kubernetes.io controller-revision-hash
+    PersistentVolumeClaim PersistentVolume StorageClass CSINode Available Bound Released Lost
+    ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod no-provisioner
 """
 #: Values of the labels and annotations of Huawei's, and the names in their JSON.
 _HUAWEI = """
@@ -64,7 +66,7 @@ _RINGWISE = """
     NormalNPU NormalNetwork ManuallySeparateNPU SeparateNPU RestartNPU FreeRestartNPU RestartBusiness
     RestartRequest NotHandleFault NotHandle PreSeparateFault SeparateFault Reset PreSeparate node switch
     superpod chips chip job jobs nodes queue queues namespace pod rack racks succeed fail forever
-    leaf-switches lab files cluster end requeue preempt reclaim fault move
+    leaf-switches lab files cluster end requeue preempt reclaim gangpreempt gangreclaim fault move
     drain limit suspend
 """
 

@@ -69,7 +69,8 @@ def submit_command(
     output: str,
     **options: Any,
 ) -> None:
-    """Submit Nodes, jobs, pods, PodGroups, Queues, PriorityClasses, ConfigMaps and Commands to the lab.
+    """Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and Commands to
+    the lab.
 
     All objects are stored, or none. A job that can never run is reported at once.
     """

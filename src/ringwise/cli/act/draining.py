@@ -14,6 +14,7 @@ import click
 from ringwise.cli.act.changes import POLL_SECONDS
 from ringwise.cli.ask.queries import (
     ask,
+    cluster_source,
     in_cluster_hint,
     lab_client,
     lab_folder,
@@ -61,8 +62,8 @@ if TYPE_CHECKING:
 @click.option(
     "--at",
     metavar="TIME",
-    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m from now. From now on the nodes take no job "
-    "that would not end before. The command to run at that time is printed.",
+    help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m or +2h from now. From now on the nodes take "
+    "no job that would not end before. The command to run at that time is printed.",
 )
 @click.option(
     "--wait", is_flag=True, help="In a lab, with --at: wait until then and drain; virtual time is advanced."
@@ -271,9 +272,8 @@ def _drain_cluster(
     from ringwise.apps.drain import drain, left_of, objects_of
     from ringwise.apps.lab.maintenance import affected_jobs, goes_in_cluster
     from ringwise.apps.lab.queries import drain_document
-    from ringwise.apps.sources.cluster import ClusterSource, read_live
+    from ringwise.apps.sources.cluster import read_live
     from ringwise.apps.targets import NODE, find_target, isolation_of, moment
-    from ringwise.cli.inputs import load_catalog, load_configuration
     from ringwise.durations import time_text
 
     now = time.time_ns()
@@ -281,22 +281,14 @@ def _drain_cluster(
         start = None if at is None else moment(at, now)
     except ValueError as problem:
         raise click.BadParameter(str(problem), param_hint="'--at'") from None
-    config, boards = options["config"], options["boards"]
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
-        source = ClusterSource(
-            access,
-            load_catalog(boards),
-            boards,
-            configuration=None if config is None else load_configuration(config),
-            now=now,
-            tell=complain,
-        )
+        source = cluster_source(access, options, now)
         bundle, configuration = source.bundle, source.configuration
         objects = objects_of(bundle, configuration, source.catalog, now)
         found = find_target(objects.view, target)
         left: dict[str, str] = {}
         if start is None and not force:
-            left = left_of(bundle, configuration, boards, found.nodes, now)
+            left = left_of(bundle, configuration, options["boards"], found.nodes, now)
         affected = drain_document(objects, target, left, of_cluster=True)
     going = before_draining(affected, yes) if start is None else []
     command = target if found.kind == NODE else f"{found.kind}/{found.name}"

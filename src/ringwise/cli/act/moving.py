@@ -10,6 +10,7 @@ import click
 
 from ringwise.cli.act.changes import POLL_SECONDS
 from ringwise.cli.ask.queries import (
+    cluster_source,
     in_cluster_hint,
     lab_client,
     namespace_of,
@@ -18,7 +19,7 @@ from ringwise.cli.ask.queries import (
     target_cluster,
 )
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.cli.output import complain, confirm, spinner, stop
+from ringwise.cli.output import confirm, spinner, stop
 from ringwise.grammar import counted
 
 if TYPE_CHECKING:
@@ -134,18 +135,9 @@ def _apply_in_cluster(
     access: Access, job: str | None, yes: bool, output: str, options: dict[str, Any]
 ) -> None:
     from ringwise.apps.live_moves import NoSchedulerAnswersError, carry_out
-    from ringwise.apps.sources.cluster import ClusterSource
-    from ringwise.cli.inputs import load_catalog, load_configuration
 
-    config, boards = options["config"], options["boards"]
     with talking_to_cluster(unreachable=ExitCode.BAD_INPUT), spinner("reading the cluster"):
-        source = ClusterSource(
-            access,
-            load_catalog(boards),
-            boards,
-            configuration=None if config is None else load_configuration(config),
-            tell=complain,
-        )
+        source = cluster_source(access, options)
         document, plans = source.moves_to_apply(job, namespace_of(options))
     done: list[AppliedPlanFields] = []
     if _before_moving(document, plans, yes):

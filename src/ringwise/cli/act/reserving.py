@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         ReservationPlanDocument,
     )
 
-#: Nodes, and jobs, that are named.
+#: Jobs and notes that are told.
 _NAMED = 8
 
 
@@ -66,7 +66,7 @@ _NAMED = 8
     default="now",
     show_default=True,
     metavar="TIME",
-    help="When it begins, like 2026-01-31T08:00:00Z, or 90m from now.",
+    help="When it begins, like 2026-01-31T08:00:00Z, or 90m or +2h from now.",
 )
 @click.option("--to", "end", required=True, metavar="TIME", help="When it ends by itself.")
 @click.option("--name", default="", help="Its name.  [default: the holder and the time]")
@@ -180,9 +180,10 @@ def _title(one: ReservationFields) -> str:
 
 
 def _plan_lines(one: ReservationFields, now: int) -> list[str]:
+    from ringwise.cli.drawing.name_lists import name_list
     from ringwise.durations import duration_text, time_text
 
-    lines = [_title(one), f"  {_few(one['nodes'])}"]
+    lines = [_title(one), f"  {name_list(one['nodes'])}"]
     lines += [f"  note: {trouble['why']}" for trouble in one["troubles"][:_NAMED]]
     running = one["running"]
     if running:
@@ -198,8 +199,3 @@ def _plan_lines(one: ReservationFields, now: int) -> list[str]:
     if len(running) > _NAMED:
         lines.append(f"    and {counted(len(running) - _NAMED, 'more job')}")
     return lines
-
-
-def _few(names: list[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

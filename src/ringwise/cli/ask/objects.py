@@ -25,6 +25,7 @@ PLURALS = {
     "pod": "pods",
     "chip": "chips",
     "reservation": "reservations",
+    "hypernode": "hypernodes",
 }
 #: Kinds that can be described and deleted.
 NAMED = ("node", "job", "queue", "pod")
@@ -35,14 +36,14 @@ NAMED = ("node", "job", "queue", "pod")
     "kind",
     type=click.Choice([*PLURALS.values(), *PLURALS]),
     default="jobs",
-    metavar="[jobs|nodes|queues|pods|chips|reservations]",
+    metavar="[jobs|nodes|queues|pods|chips|reservations|hypernodes]",
 )
 @click.option("--node", help="With chips: only those of this node.")
 @list_options
 @source_options()
 @output_option
 def get_command(kind: str, node: str | None, output: str, **options: Any) -> None:
-    """List jobs, nodes, queues, pods, chips or reservations."""
+    """List jobs, nodes, queues, pods, chips, reservations or HyperNodes."""
     kind, namespace = PLURALS.get(kind, kind), namespace_of(options)
     if node is not None and kind != "chips":
         raise stop(f"ringwise: --node goes with chips, not with {kind}")
@@ -54,6 +55,7 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
         "pods": lambda source: source.pods(namespace, listing),
         "chips": lambda source: source.chips(node, listing),
         "reservations": lambda source: source.reservations(listing),
+        "hypernodes": lambda source: source.hyper_nodes(listing),
     }
     unreachable = ExitCode.FAILED if kind == "chips" else ExitCode.BAD_INPUT
     none = ""
@@ -89,6 +91,8 @@ def _list(
         cluster.draw_queues(console, rows, only)
     elif kind == "reservations":
         cluster.draw_reservations(console, rows, document["now"], only)
+    elif kind == "hypernodes":
+        cluster.draw_hyper_nodes(console, rows, only)
     elif kind == "pods":
         cluster.draw_pods(console, rows, document["now"], only)
     else:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ringwise.apps.lab.client import LabClient
+    from ringwise.apps.sources.cluster import ClusterSource
     from ringwise.apps.sources.files import FilesSource
     from ringwise.apps.sources.protocol import QuerySource
     from ringwise.kubeclient.config import Access
@@ -260,6 +261,18 @@ def _clusters(options: dict[str, Any], follows: bool) -> Iterator[Callable[[], Q
             tell=complain,
             progress=lambda kind, count: show_text(f"reading the cluster: {count} {kind}"),
         )
+
+
+def cluster_source(access: Access, options: dict[str, Any], now: int | None = None) -> ClusterSource:
+    """The cluster as the options of a command that changes something name it."""
+    from ringwise.apps.sources.cluster import ClusterSource
+    from ringwise.cli.inputs import load_catalog, load_configuration
+
+    config, boards = options["config"], options["boards"]
+    configuration = None if config is None else load_configuration(config)
+    return ClusterSource(
+        access, load_catalog(boards), boards, configuration=configuration, now=now, tell=complain
+    )
 
 
 def find_cluster(options: dict[str, Any]) -> Access:

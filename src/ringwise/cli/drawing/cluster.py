@@ -12,6 +12,7 @@ from rich.text import Text
 
 from ringwise.cli.drawing.chips import STATES_LEGEND, chip_list, chip_picture
 from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.name_lists import name_list
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
@@ -27,6 +28,7 @@ from ringwise.views.documents.cluster import (
     StatusFields,
     TopDocument,
 )
+from ringwise.views.documents.hyper_nodes import HyperNodeFields
 from ringwise.views.documents.reservations import ReservationFields
 
 _COLOURS = {
@@ -173,13 +175,17 @@ def draw_reservations(
     console: Console, shown: Sequence[ReservationFields], now: int, only: Only = None
 ) -> None:
     """And below it, what is the matter with nodes of a reservation, and who still runs on them."""
-    columns = ("reservation", "for", "nodes", "from", "to", "state")
-    table = Table([Column(name, moves=name == "state") for name in columns])
+    columns = ("reservation", "for", "from", "to", "state")
+    table = Table([Column(name, moves=name == "state") for name in columns], note="nodes")
     for one in shown:
         holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
-        nodes = f"{len(one['nodes'])}: {one['nodes'][0]}" + (" ..." if len(one["nodes"]) > 1 else "")
         table.add(
-            one["name"], holder, nodes, time_text(one["start"]), time_text(one["end"]), _reserved(one, now)
+            one["name"],
+            holder,
+            time_text(one["start"]),
+            time_text(one["end"]),
+            _reserved(one, now),
+            note=f"{counted(one['nodes'], 'node')}: {name_list(one['nodes'])}",
         )
     table.print(console, only)
     if only is not None:
@@ -219,6 +225,25 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = No
             amounts_text(queue["capability"]),
             str(queue["jobs"]),
             str(queue["waiting"]),
+        )
+    table.print(console, only)
+
+
+_HYPER_NODE_STYLES = {"partial": "yellow", "ignored": "red"}
+
+
+def draw_hyper_nodes(console: Console, hyper_nodes: Iterable[HyperNodeFields], only: Only = None) -> None:
+    names = ("hypernode", "tier", "tier name", "parent", "nodes", "state")
+    table = Table([Column(name) for name in names], note="problem")
+    for one in hyper_nodes:
+        table.add(
+            one["name"],
+            str(one["tier"]),
+            one["tier_name"] or "-",
+            one["parent"] or "-",
+            str(one["nodes"]),
+            Text(one["state"], _HYPER_NODE_STYLES.get(one["state"], "")),
+            note="; ".join(problem["text"] for problem in one["problems"]),
         )
     table.print(console, only)
 

@@ -13,8 +13,16 @@ from ringwise.cli.drawing.cluster import amounts_text, draw_jobs, draw_pods, hur
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
+from ringwise.grammar import counted
 from ringwise.reasons import ReasonFields
-from ringwise.views.documents.cluster import JobDocument, NodeDocument, PodDocument, PodFields, QueueDocument
+from ringwise.views.documents.cluster import (
+    JobDocument,
+    NodeDocument,
+    PodDocument,
+    PodFields,
+    QueueDocument,
+    SubGroupFields,
+)
 
 
 def print_node(console: Console, node: NodeDocument) -> None:
@@ -65,6 +73,7 @@ def print_job(console: Console, job: JobDocument) -> None:
             "priority": job["priority"] or None,
             "tasks": ", ".join(f"{task['replicas']} x {task['name']}" for task in job["tasks"]),
             "pods": f"{job['placed']} of {job['pods']} placed, {job['min_available']} needed to start",
+            "sub-groups": "; ".join(map(_sub_groups, job["sub_groups"])),
             "chips": job["chips"],
             "retries": job["retries"] or None,
             "message": job["message"],
@@ -79,6 +88,11 @@ def print_job(console: Console, job: JobDocument) -> None:
     if job["expected_start"] is not None:
         print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
     _pods(console, job["all_pods"], job["now"])
+
+
+def _sub_groups(row: SubGroupFields) -> str:
+    text = f"{row['complete']} of {row['sub_groups']} of {row['policy'] or '(no name)'} complete"
+    return f"{text}, {row['needed']} needed to start; {counted(row['size'], 'pod')} each"
 
 
 def print_queue(console: Console, queue: QueueDocument) -> None:

@@ -127,6 +127,12 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
 def _print_cures(console: Console, answer: WhyDocument) -> None:
     if answer["reason"] is None:
         return
+    if not answer["cures"] and answer["reason"]["cures"]:
+        # Nothing can be tried: what helps is not for the scheduler to do.
+        console.print("\nwhat helps", style="bold")
+        for text in answer["reason"]["cures"]:
+            print_line(console, f"  -> {escape(text)}")
+        return
     if not answer["cures"]:
         console.print("\nnothing that was tried would start it now", style="bold")
         return

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line, wrapped
+from ringwise.cli.drawing.name_lists import name_list
 from ringwise.cli.drawing.racks import draw_racks
 from ringwise.cli.drawing.signs import (
     BUSY,
@@ -41,9 +42,6 @@ from ringwise.views.documents.topology import (
     SwitchFields,
     SwitchNodeFields,
 )
-
-#: Nodes of a reservation that are named.
-_RESERVED_NODES = 8
 
 
 def print_switches(console: Console, switches: Sequence[SwitchFields]) -> None:
@@ -78,16 +76,13 @@ def print_reservations(console: Console, reservations: Iterable[ReservationField
     """Nodes that are kept for queues and namespaces, one line each."""
     for one in reservations:
         holder = f"queue {one['queue']}" if one["queue"] else f"namespace {one['namespace']}"
-        nodes = ", ".join(one["nodes"][:_RESERVED_NODES])
-        more = len(one["nodes"]) - _RESERVED_NODES
         start, end = time_text(one["start"]), time_text(one["end"])
         when = (
             f"until {end}"
             if one["start"] <= now
             else f"from {start} to {end}, before for jobs that end by then"
         )
-        rest = f" and {more} more" if more > 0 else ""
-        line = f"reserved for {holder} {when}: {nodes}{rest} ({one['name']})"
+        line = f"reserved for {holder} {when}: {name_list(one['nodes'])} ({one['name']})"
         print_line(console, Text(one_line(line)))
 
 

@@ -114,6 +114,12 @@ def _part(names: str, help: str, default: bool = True) -> Callable[[Command], Co
     "Create PodGroups for Deployments, StatefulSets, Jobs of Kubernetes and pods on their own; else "
     "each pod is scheduled by itself. Without our controller, Volcano's creates them.",
 )
+@_part(
+    "--with-discovery/--no-discovery",
+    "Let the controller make HyperNodes from labels of nodes, as the ConfigMap volcano-controller-configmap "
+    "says (networkTopologyDiscovery); not where Volcano's controller makes them.",
+    default=False,
+)
 @click.option(
     "--shadow", is_flag=True, help="Only a scheduler that decides, writes nothing and logs the differences."
 )
@@ -217,6 +223,7 @@ def uninstall_command(
         with_queue_command_policy=True,
         with_user_policy=True,
         with_reset_config=True,
+        with_discovery=True,
         # Its Secret is not ours and stays, whatever it is called.
         dashboard=Dashboard("any"),
     )

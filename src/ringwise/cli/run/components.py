@@ -20,6 +20,7 @@ from ringwise.cli.output import Command, api_server_options, board_option, stop,
 from ringwise.log import configure
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import (
+    CONTROLLER_CONFIG_MAP,
     CONTROLLER_LEASE,
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
@@ -42,13 +43,13 @@ def _not_empty(_context: click.Context, _option: click.Parameter, names: tuple[s
     return names
 
 
-def _namespaced_name(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, str] | None:
+def _namespaced_name(_context: click.Context, option: click.Parameter, text: str) -> tuple[str, str] | None:
     """`NAMESPACE/NAME` in two parts; None for an empty text."""
     if not text:
         return None
     namespace, _, name = text.partition("/")
     if not (namespace and name) or "/" in name:
-        raise stop(f"--scheduler-configmap: must be NAMESPACE/NAME, got {text!r}")
+        raise stop(f"{option.opts[0]}: must be NAMESPACE/NAME, got {text!r}")
     return namespace, name
 
 
@@ -91,6 +92,15 @@ def _configuration_map(what: str) -> Callable[[Command], Command]:
     )
 
 
+_CONTROLLER_MAP = click.option(
+    "--controller-configmap",
+    "controller_map",
+    default="",
+    metavar="NAMESPACE/NAME",
+    callback=_namespaced_name,
+    help="The controller makes HyperNodes from labels of nodes as this ConfigMap says, usually "
+    f"{VOLCANO_SYSTEM}/{CONTROLLER_CONFIG_MAP} (networkTopologyDiscovery); empty for none.",
+)
 _HEALTH = click.option(
     "--healthz-address",
     "health_address",
@@ -192,6 +202,7 @@ _cluster_options = with_options(
     help="Run the vcjob controller, too; not where Volcano's own runs.",
 )
 @_POD_GROUPS
+@_CONTROLLER_MAP
 @queue_command_option
 @click.option("--shadow", is_flag=True, help="Bind nothing; print where pods would have gone, and why.")
 @click.option(
@@ -242,12 +253,13 @@ def scheduler(journal_size: int, **options: Any) -> None:
 @click.option("--lease-name", default=CONTROLLER_LEASE, show_default=True, help="Name of the Lease.")
 @_scheduler_names("Create PodGroups for pods with this schedulerName; may be repeated.")
 @_POD_GROUPS
+@_CONTROLLER_MAP
 @queue_command_option
 def controller(**options: Any) -> None:
     """Run the vcjob controller on a Kubernetes cluster.
 
     It creates the PodGroups and pods of vcjobs, and applies their policies. It also creates the PodGroups
-    of pods whose owner creates none.
+    of pods whose owner creates none and, with --controller-configmap, HyperNodes from labels of nodes.
     """
     from ringwise.apps.kube_scheduler import ComponentOptions
 

@@ -134,7 +134,9 @@ class LostWork:
         found = self._seconds.get(pod.uid)
         if found is None:
             queue = self._session.queues.get(job.queue)
-            found = self._seconds[pod.uid] = lost_seconds(job, pod, queue, self._session.now)
+            # A pod that waits for its claims has not begun.
+            begun = not self._session.state.pods[pod.uid].reserved
+            found = self._seconds[pod.uid] = lost_seconds(job, pod, queue, self._session.now) if begun else 0
         return found
 
     def was_preempted_lately(self, job: Job) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from functools import partial
 
 from ringwise.framework.amounts import request_text
 from ringwise.framework.evictions.cool_down import set_aside
@@ -11,10 +12,12 @@ from ringwise.framework.extension_points import (
     NODE_FILTER,
     NODE_PREFERENCE,
     TASK_ORDER,
+    DomainRequest,
     JobPlan,
     NodeFilter,
     first_reason,
 )
+from ringwise.framework.gangs.domain_placement import place_in_domains, placed_nodes
 from ringwise.framework.gangs.planned_places import (
     chips_besides,
     places_for,
@@ -28,29 +31,44 @@ from ringwise.framework.gangs.previous_node import (
     select_again,
     wait_for_previous_nodes,
 )
+from ringwise.framework.gangs.sub_group_placement import (
+    cut_sub_group,
+    needed_first,
+    place_sub_groups,
+    request_in_sub_group,
+)
 from ringwise.framework.job import Job, PlannedPlace, gated_pods
+from ringwise.framework.network_topology import asks_for_topology
 from ringwise.framework.node_selection import NodeSelection, SelectedNode
 from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import GANG_INCOMPLETE, NO_NODE_FITS, NO_PODS_YET, PODS_GATED
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
+from ringwise.state.hyper_nodes import Domain
 from ringwise.state.model import Pod
+from ringwise.state.volume_table import ClaimChoice
 
 
 def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
     """The job's pods that wait for a node, in the order in which they are placed.
 
     Pods that request nothing (best effort) are placed separately, by backfill. Backup pods (hot switch) come
-    last, when the gang runs: they must not keep a pod of it waiting.
+    last, when the gang runs: they must not keep a pod of it waiting. Pods that wait for a claim are left out.
     """
-    pods = [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
+    pods = _waiting_pods(session, job, best_effort)
+    if job.has_claims:
+        pods = [pod for pod in pods if session.claim_refusal(pod) is None]
     if job.backups:
         members = [pod for pod in pods if pod.uid not in job.backups]
         pods = members if members or missing_pods(session, job) else pods
     if len(pods) > 1 and session.registered(TASK_ORDER):
         pods.sort(key=session.pod_key)
-    return pods
+    return needed_first(session, job, pods)[0] if job.sub_groups and not best_effort else pods
+
+
+def _waiting_pods(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
+    return [pod for pod in job.in_order if pod.cls.best_effort is best_effort and session.is_pending(pod)]
 
 
 def started_pods(session: Session, job: Job) -> int:
@@ -72,7 +90,17 @@ def missing_pods(session: Session, job: Job) -> int:
         for pod in job.pods.values():
             if pod.cls.best_effort and session.is_pending(pod):
                 missing -= 1
+    if job.sub_groups:
+        missing = max(missing, needed_first(session, job, _waiting_pods(session, job))[1])
     return max(0, missing)
+
+
+def claim_refusal(session: Session, job: Job) -> Reason | None:
+    """The claim that the first of the job's pods waits for, whatever nodes are free; None: none does."""
+    if not job.has_claims:
+        return None
+    waiting = (pod for pod in job.in_order if pod.claims and session.is_pending(pod))
+    return next((reason for pod in waiting if (reason := session.claim_refusal(pod)) is not None), None)
 
 
 def too_few_pods(job: Job, pods: int) -> Reason:
@@ -91,11 +119,17 @@ def place_gang(
     `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
     """
     pods = pending_pods(session, job)
+    if job.has_claims and len(pods) < max(1, missing_pods(session, job)):
+        refused = claim_refusal(session, job)
+        if refused is not None:
+            return refused
     if job.places and (planned := places_for(session, job, pods)):
         return _place_as_planned(session, job, statement, pods, planned)
     awaited = wait_for_previous_nodes(session, job, pods)
     if awaited is not None:
         return awaited
+    if job.sub_groups and not _is_placed_as_a_whole(job):
+        return _place_sub_groups(session, job, statement, pods, beyond_gang)
     missing = missing_pods(session, job)
     limited = session.limited(job, pods[: max(1, missing)]) if not beyond_gang else None
     if limited is not None:
@@ -112,12 +146,41 @@ def place_gang(
         limited = session.limited(job, pods) if beyond_gang else None
         if limited is not None:
             return limited
-    return _place_pods(session, job, statement, pods, missing)
+    return _place_together(session, job, statement, pods, missing) or cut_sub_group(session, job, statement)
+
+
+def _is_placed_as_a_whole(job: Job) -> bool:
+    policy = job.policy
+    return policy is not None and (policy.switch_class is not None or policy.block_nodes is not None)
+
+
+def _place_sub_groups(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], beyond_gang: bool
+) -> Reason | None:
+    def place(some: Sequence[Pod], missing: int) -> Reason | None:
+        in_order = pods_with_previous_node_first(session, job, some)
+        return _place_one_by_one(session, job, statement, in_order, missing, whole_gang=False)
+
+    too_few = too_few_pods(job, started_pods(session, job))
+    return place_sub_groups(session, job, statement, pods, place, beyond_gang=beyond_gang, too_few=too_few)
+
+
+def _place_together(
+    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int
+) -> Reason | None:
+    """Place the pods, where the job has a network topology inside one domain of it (M2)."""
+    topology = job.group.topology if job.group is not None else None
+    if topology is None:
+        return _place_pods(session, job, statement, pods, missing)
+    request = DomainRequest(job, pods, missing, topology, placed_nodes(session.state, job))
+    return place_in_domains(
+        session, statement, request, lambda domain: _place_pods(session, job, statement, pods, missing)
+    )
 
 
 def _within_limits(session: Session, job: Job, block: int | None, pods: list[Pod], missing: int) -> list[Pod]:
     """A plan places all pods it is given. Where limits do not allow all, it is given as few as may start."""
-    if job.policy is None or (job.policy.switch_class is None and block is None):
+    if not _is_placed_as_a_whole(job):
         return pods
     if session.limited(job, pods) is None:
         return pods
@@ -138,9 +201,7 @@ def _place_as_planned(
         return too_few_pods(job, job.min_available - missing + len(pods))
     moved = [pod for pod in pods if pod.uid in planned or not pod.cls.chips]
     nodes = planned_nodes(session, job, planned)
-    whole = job.policy is not None and (
-        job.policy.switch_class is not None or job.policy.block_nodes is not None
-    )
+    whole = _is_placed_as_a_whole(job)
     filtered = any(
         first_reason(node_filters(session, job, pod), nodes[pod.uid]) is not None
         for pod in moved
@@ -169,7 +230,7 @@ def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequ
         selection = session.node_selection(job, pod)
         if selection not in tried:
             tried.add(selection)
-            reason = session.limited(job, [pod]) or _place_pods(session, job, statement, [pod], 1)
+            reason = session.limited(job, [pod]) or _place_together(session, job, statement, [pod], 1)
             if reason is None:
                 return None
             failed = failed or reason
@@ -184,8 +245,29 @@ def _place_pods(
         return plan
     if plan is not None:
         return _place_by_plan(session, job, statement, plan, pods)
+    if job.has_claims:
+        pods = _pods_with_few_nodes_first(session, pods)
     pods_in_order = pods_with_previous_node_first(session, job, pods)
     return _place_one_by_one(session, job, statement, pods_in_order, missing)
+
+
+def _pods_with_few_nodes_first(session: Session, pods: Sequence[Pod]) -> Sequence[Pod]:
+    """Volumes pin their pods, to a node or to a zone: others of the gang must not take what these need.
+
+    Pods with equal sets follow each other: the order of the nodes is kept from one to the next.
+    """
+    rules = session.claim_rules
+    if rules is None:
+        return pods
+    everywhere = session.state.labels.known.bit_count()
+    numbers: dict[Hashable, int] = {}
+
+    def place(pod: Pod) -> tuple[int, int]:
+        key, sets = rules.node_sets(pod) if pod.claims else (None, ())
+        fewest = min((part.nodes.bit_count() for part in sets), default=everywhere)
+        return fewest, numbers.setdefault(key, len(numbers)) if sets else -1
+
+    return sorted(pods, key=place)
 
 
 def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
@@ -193,7 +275,7 @@ def place_best_effort(session: Session, job: Job, statement: Statement) -> Reaso
     limited = session.limited(job, pending_pods(session, job, best_effort=True))
     if limited is not None:
         return limited
-    return _place_one_by_one(session, job, statement, pending_pods(session, job, best_effort=True), None)
+    return place_each(session, job, statement, pending_pods(session, job, best_effort=True))
 
 
 def place_each(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
@@ -201,7 +283,31 @@ def place_each(session: Session, job: Job, statement: Statement, pods: Sequence[
 
     The statement says which were placed: None is returned only where the job is ready, too.
     """
-    return _place_one_by_one(session, job, statement, pods, None)
+    if not asks_for_topology(job):
+        return _place_one_by_one(session, job, statement, pods, None)
+    topology = job.group.topology if job.group is not None else None
+    failed: Reason | None = None
+    for pod in pods:
+        place = partial(_place_alone, session, job, statement, pod)
+        if topology is None:
+            reason = place(None)
+        else:
+            request = DomainRequest(job, [pod], 1, topology, placed_nodes(session.state, job))
+            reason = place_in_domains(session, statement, request, place)
+        failed = failed or reason
+    return failed if failed is not None or session.job_ready(job) else too_few_pods(job, len(pods))
+
+
+def _place_alone(
+    session: Session, job: Job, statement: Statement, pod: Pod, domain: Domain | None
+) -> Reason | None:
+    """None where it got a node, near the rest of its sub-group, whatever its gang has."""
+
+    def place(_domain: Domain | None) -> Reason | None:
+        return _place_one_by_one(session, job, statement, [pod], 1, whole_gang=False)
+
+    request = request_in_sub_group(session, job, pod, domain)
+    return place(domain) if request is None else place_in_domains(session, statement, request, place)
 
 
 def _plan(session: Session, job: Job, pods: Sequence[Pod]) -> JobPlan | Reason | None:
@@ -232,56 +338,86 @@ def _place_by_plan(
         chips = selection.chips_on(node)
         if len(chips) != selection.chips or not selection.fits(node):
             return selection.verdict(node)[1] or _no_node(session, job, statement, pod, selection, {})
-        statement.allocate(Allocation(job, pod, node, chips, 0, plan.annotations.get(pod.uid, {})))
+        volumes = _volumes(session, pod, node)
+        if isinstance(volumes, Reason):
+            return volumes
+        annotations = plan.annotations.get(pod.uid, {})
+        statement.allocate(Allocation(job, pod, node, chips, 0, annotations, volumes))
     session.plans[job.key] = plan
     return _place_one_by_one(session, job, statement, rest, missing_pods(session, job))
 
 
 def _place_one_by_one(
-    session: Session, job: Job, statement: Statement, pods: Sequence[Pod], missing: int | None
+    session: Session,
+    job: Job,
+    statement: Statement,
+    pods: Sequence[Pod],
+    missing: int | None,
+    *,
+    whole_gang: bool = True,
 ) -> Reason | None:
-    """Give each pod the best node there is; stop when `missing` have one (None: try all of them)."""
+    """Give each pod the best node there is; stop when `missing` have one (None: try all of them).
+
+    Those of a part of the job (not `whole_gang`) need not make the job ready.
+    """
     queue = session.queues.get(job.queue)
     failed: Reason | None = None
-    failed_classes: set[NodeSelection] = set()
+    failed_classes: set[tuple[NodeSelection, tuple[str, ...]]] = set()
     placed = 0
     # Nodes that a filter refused are hidden from a view that all pods of a board share,
     # so they come back as soon as a pod of another class is placed.
+    # So they do when the next pod has other claims: what those allow decides here, too.
     current: NodeSelection | None = None
+    claims: tuple[str, ...] = ()
     hidden: dict[int, Reason] = {}
     used = UsedNodes(session, job)
     try:
         for pod in pods:
             selection = session.node_selection(job, pod)
-            if selection in failed_classes:
+            if (selection, pod.claims) in failed_classes:
+                continue
+            refused = session.claim_refusal(pod) if pod.claims else None
+            if refused is not None:
+                # A pod of the same gang has got the claim that only one may use.
+                failed = failed or refused
                 continue
             denied = session.allocatable(queue, pod) if queue is not None else None
             if denied is not None and failed is not None:
                 continue
-            if hidden and current is not None and selection is not current:
+            if hidden and current is not None and (selection is not current or pod.claims != claims):
                 current.unhide(hidden)
-            current = selection
+            current, claims = selection, pod.claims
             selected = _select_node(session, job, pod, selection, hidden, used)
             if selected is None:
-                failed_classes.add(selection)
+                failed_classes.add((selection, pod.claims))
                 failed = failed or _no_node(session, job, statement, pod, selection, hidden)
                 continue
             if denied is not None:
                 # A node fits, so it really is the queue that keeps the pod waiting.
                 failed = denied
                 continue
+            volumes = _volumes(session, pod, selected.node)
+            if isinstance(volumes, Reason):
+                failed = failed or volumes
+                continue
             chips = selection.chips_of_chosen(selected.node)
-            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score))
+            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, volumes=volumes))
             used.add(selected.node)
             placed += 1
-            if missing is not None and placed >= missing and session.job_ready(job):
+            if missing is not None and placed >= missing and (not whole_gang or session.job_ready(job)):
                 return None
     finally:
         if hidden and current is not None:
             current.unhide(hidden)
-    if placed >= (missing or 0) and session.job_ready(job):
+    if placed >= (missing or 0) and (not whole_gang or session.job_ready(job)):
         return None
     return failed or too_few_pods(job, started_pods(session, job))
+
+
+def _volumes(session: Session, pod: Pod, node: int) -> tuple[ClaimChoice, ...] | Reason:
+    """What the pod's claims without a volume get on this node."""
+    rules = session.claim_rules if pod.claims else None
+    return () if rules is None else rules.choose(pod, node)
 
 
 def _select_node(

@@ -42,7 +42,7 @@ _MAX_REST = 0.1
 #: What users ask for with Command objects.
 _COMMANDS = (ev.JobCommand, ev.QueueCommand)
 #: Of objects; and all that the scheduler does not need.
-_FOR_CONTROLLER = heard_by(Hearer.CONTROLLER)
+_FOR_CONTROLLER = heard_by(Hearer.CONTROLLER) | heard_by(Hearer.DISCOVERY)
 _FOR_CONTROLLER_ALONE = {*_COMMANDS, ev.JobHeldUp, *(_FOR_CONTROLLER - heard_by(Hearer.SCHEDULER))}
 
 Deliver = Callable[[list[Command]], object]

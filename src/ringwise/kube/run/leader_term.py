@@ -15,7 +15,7 @@ from ringwise.kube.run.watchdog import STALL_TIMEOUT
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, watched_kinds
 from ringwise.kube.watch.malformed import MalformedObjects
-from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
+from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.watch.reflector import Reflector
 from ringwise.kube.write.accounts import AccountKeeper, AccountStore, ConfigMapAccounts
 from ringwise.kube.write.binder import MAX_IN_FLIGHT, Binder
@@ -35,7 +35,7 @@ from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages.commands import Command, SetAside
-from ringwise.messages.events import PreemptionsRead, ReschedulingRead
+from ringwise.messages.events import ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
@@ -72,6 +72,8 @@ class RunnerSettings:
     jobs_only: bool = False
     #: The controller creates the PodGroups of ordinary pods.
     pod_groups: bool = False
+    #: Namespace and name of the ConfigMap that says which HyperNodes the controller makes; None: none.
+    discovery: tuple[str, str] | None = None
     #: Decide, and execute nothing.
     read_only: bool = False
     #: Go on without kinds that may not be read, instead of waiting for the permission.
@@ -117,6 +119,7 @@ class LeaderTerm:
         self._templates = TemplateStore()
         self._groups: dict[str, ObservedGroup] = {}
         self._queues: dict[str, ObservedQueue] = {}
+        self._hyper_nodes: dict[str, ObservedHyperNode] = {}
         self._retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
         loop = asyncio.get_running_loop()
         self.core = CoreThread(
@@ -140,7 +143,9 @@ class LeaderTerm:
             self._templates,
             self._groups,
             settings.configuration,
+            discovery=settings.discovery,
             queues=self._queues,
+            hyper_nodes=self._hyper_nodes,
             hearer=Hearer.CONTROLLER if settings.jobs_only else Hearer.SCHEDULER,
             pod_owners=settings.pod_groups,
             registry=settings.registry,
@@ -193,9 +198,9 @@ class LeaderTerm:
             nodes.get(FAULT_NODE_KEY, ""),
             own.get(MOVES_KEY, ""),
             own.get(RUN_TIMES_KEY, ""),
+            own.get(PREEMPTIONS_KEY, ""),
         )
-        found = own.get(PREEMPTIONS_KEY, "")
-        self.core.put([PreemptionsRead(found), read] if found else [read])
+        self.core.put([read])
 
     async def read_accounts(self) -> None:
         """What the previous leader accounted for. Without it this term accounts for nothing."""
@@ -286,6 +291,7 @@ class LeaderTerm:
             self._groups,
             clock=self._clock,
             queues=self._queues,
+            hyper_nodes=self._hyper_nodes,
             precedence=Precedence(self._clock, (binder.idle, creations.idle)),
             observer=self._observer,
             rng=self._rng,
@@ -304,6 +310,7 @@ class LeaderTerm:
             namespaces=namespaces,
             creations=creations,
             on_account=lambda command: self._accounts.apply(command) if self._accounts else None,
+            on_claim_failed=lambda failure: self.core.put([failure]),
         )
 
     def _set_aside(self, command: SetAside) -> None:

@@ -9,12 +9,14 @@ import msgspec
 
 from ringwise.framework.registry import Registry
 from ringwise.kube.watch.objects import KeyedObjects, NodeReports
-from ringwise.kube.watch.readers import ObjectReader
+from ringwise.kube.watch.readers import DataReader, ObjectReader
 from ringwise.manifests.config_maps.device_info import KnownEntries, aggregated_nodes, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
+from ringwise.manifests.kinds import KIND_OF
 from ringwise.manifests.text.errors import ConfigurationError, Findings, ManifestError
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.wellknown import SCHEDULER_CONFIG_KEY
 
 
@@ -92,3 +94,21 @@ class ConfigurationReader(ObjectReader[ConfigMapWire]):
             for warning in configuration.warnings:
                 self._warn(warning)
         return ((SCHEDULER_CONFIG_KEY, configuration),)
+
+
+class DiscoveryReader(DataReader):
+    """Which HyperNodes are made from labels of nodes. Each text's warnings are told once."""
+
+    def __init__(self, warn: Callable[[str], object] = lambda warning: None) -> None:
+        super().__init__(KIND_OF[TopologyDiscovery])
+        self._warn = warn
+        self._told: tuple[str, ...] = ()
+
+    def objects(self, wire: ConfigMapWire, found: Findings) -> KeyedObjects | None:
+        objects = super().objects(wire, found)
+        for _, discovery in objects or ():
+            if isinstance(discovery, TopologyDiscovery) and discovery.warnings != self._told:
+                self._told = discovery.warnings
+                for warning in discovery.warnings:
+                    self._warn(f"{found.origin}: {warning}")
+        return objects

@@ -9,14 +9,16 @@ from typing import Any, Protocol
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.registry import Registry
-from ringwise.kube.watch.config_map_readers import ConfigurationReader, ReportReader
+from ringwise.kube.watch.config_map_readers import ConfigurationReader, DiscoveryReader, ReportReader
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
 from ringwise.kube.watch.readers import (
     DataReader,
     GroupReader,
+    HyperNodeReader,
     JobReader,
     ObservedGroup,
+    ObservedHyperNode,
     ObservedQueue,
     PlainReader,
     PodReader,
@@ -32,7 +34,8 @@ from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
-from ringwise.state.model import DeviceReport, Pod, PodGroup, Queue
+from ringwise.state.model import DeviceReport, HyperNode, Pod, PodGroup, Queue
+from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.state.vcjob import VcJob
 from ringwise.views.written_reasons import WrittenReasons
 
@@ -48,6 +51,8 @@ class WatchTarget:
     params: Mapping[str, str] = field(default_factory=dict)
     #: The server may not know the kind, where its CRD is not installed.
     optional: bool = False
+    #: Without the right to read it, the component goes on without it.
+    dispensable: bool = False
     #: A part of one object may move to another object: a node from one chunk of a report to the next.
     #: It is deleted only when no object has it.
     parts_move: bool = False
@@ -61,6 +66,7 @@ class WatchTarget:
             watch.namespace,
             watch.params,
             kind.optional,
+            kind.dispensable,
             watch.parts_move,
             watch.name,
         )
@@ -127,7 +133,9 @@ def watched_kinds(
     groups: dict[str, ObservedGroup],
     configuration: tuple[str, str] | None,
     *,
+    discovery: tuple[str, str] | None = None,
     queues: dict[str, ObservedQueue] | None = None,
+    hyper_nodes: dict[str, ObservedHyperNode] | None = None,
     hearer: Hearer = Hearer.SCHEDULER,
     pod_owners: bool = False,
     registry: Registry = BUILT_IN,
@@ -137,24 +145,30 @@ def watched_kinds(
     """Everything that `hearer` watches; pods last, when all nodes are known.
 
     `configuration` is namespace and name of the ConfigMap with the scheduler's configuration, None when it
-    comes from a file. `pod_owners` adds what the PodGroups of ordinary pods follow. `written` gets the
-    reasons that conditions tell. `warn` is called with each warning about the configuration.
+    comes from a file. `discovery` is that of the ConfigMap that says which HyperNodes the controller makes;
+    None: none. `pod_owners` adds what the PodGroups of ordinary pods follow. `written` gets the reasons that
+    conditions tell. `warn` is called with each warning about the configuration.
     """
     classes = PodClassCache()
     # Those that keep more than values. All others need their row in the table alone.
     special: Mapping[type, Callable[[], Reader]] = {
         Configuration: lambda: ConfigurationReader(registry, warn),
+        TopologyDiscovery: lambda: DiscoveryReader(warn),
         DeviceReport: ReportReader,
         Queue: lambda: QueueReader({} if queues is None else queues),
+        HyperNode: lambda: HyperNodeReader({} if hyper_nodes is None else hyper_nodes),
         VcJob: lambda: JobReader(classes, templates),
         PodGroup: lambda: GroupReader(groups) if written is None else ReasonGroupReader(groups, written),
         Pod: lambda: PodReader(classes) if written is None else ReasonPodReader(classes, written),
     }
     found: list[tuple[WatchTarget, Reader]] = []
     for kind in KINDS:
-        if not (pod_owners if kind.for_pod_groups else hearer in kind.heard_by):
+        discovers = discovery is not None and Hearer.DISCOVERY in kind.heard_by
+        if not (pod_owners if kind.for_pod_groups else hearer in kind.heard_by or discovers):
             continue
         watches = kind.watches
+        if kind.value is TopologyDiscovery and discovery is not None:
+            watches = (Watch("discovery", discovery[0], object=discovery[1]),)
         if kind.value is Configuration and configuration is not None:
             watches = (Watch("configuration", configuration[0], object=configuration[1]),)
         plain = (

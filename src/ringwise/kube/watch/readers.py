@@ -9,6 +9,7 @@ one by one.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from ringwise.manifests.kinds import Kind
 from ringwise.manifests.objects.groups import pod_group_from_wire, queue_from_wire
 from ringwise.manifests.objects.jobs import vcjob_from_wire
 from ringwise.manifests.objects.metadata import time_of
+from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.resources import amount
 from ringwise.manifests.text.errors import Findings
@@ -31,6 +33,8 @@ from ringwise.manifests.text.limits import drop_labels, drop_oversized
 from ringwise.manifests.text.wire import (
     ConditionWire,
     ConfigMapWire,
+    HyperNodeStatusWire,
+    HyperNodeWire,
     JobStatusWire,
     JobWire,
     PhaseStatusWire,
@@ -311,6 +315,45 @@ class QueueReader(ObjectReader[QueueWire]):
             self._observed[queue.name] = ObservedQueue(frozenset(listed), pods_in(listed))
             queue.missing = _missing(wire)
         return _single(queue.name, queue, found)
+
+    def forget(self, key: str) -> None:
+        self._observed.pop(key, None)
+
+
+# -- HyperNodes
+
+
+#: Ours is one of them.
+_MAX_HYPER_NODE_CONDITIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedHyperNode:
+    """What is known of a HyperNode's status."""
+
+    uid: str = ""
+    nodes: int | None = None
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+
+class HyperNodeReader(ObjectReader[HyperNodeWire]):
+    """Also stores the status, of which only a part is ours."""
+
+    def __init__(self, observed: dict[str, ObservedHyperNode]) -> None:
+        super().__init__(HyperNodeWire)
+        self._observed = observed
+
+    def objects(self, wire: HyperNodeWire, found: Findings) -> KeyedObjects | None:
+        hyper_node = hyper_node_from_wire(wire, found)
+        if not found.errors:
+            status = wire.status or HyperNodeStatusWire()
+            conditions = [one for one in status.conditions or () if isinstance(one, dict)]
+            self._observed[hyper_node.name] = ObservedHyperNode(
+                (wire.metadata.uid if wire.metadata is not None else None) or "",
+                status.node_count,
+                tuple(conditions[:_MAX_HYPER_NODE_CONDITIONS]),
+            )
+        return _single(hyper_node.name, hyper_node, found)
 
     def forget(self, key: str) -> None:
         self._observed.pop(key, None)

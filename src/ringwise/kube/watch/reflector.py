@@ -122,7 +122,7 @@ class Reflector(ListWatch):
             self._remove_missing({})
             self.synced.set()
             return UNKNOWN_KIND_PAUSE
-        if error.status == 403 and self._without_forbidden:
+        if error.status == 403 and (self._without_forbidden or self.target.dispensable):
             return self._go_on_without("watch" if self._version else "list")
         return super()._refused(error)
 

@@ -13,8 +13,10 @@ from typing import Any
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
+from ringwise.kube.write.claims import ClaimWriter
 from ringwise.kube.write.disruption_budgets import held_back
 from ringwise.kube.write.event_recorder import ObjectReference
+from ringwise.kube.write.hyper_nodes import HyperNodeWriter
 from ringwise.kube.write.job_commands import job_command
 from ringwise.kube.write.job_resources import JobResources
 from ringwise.kube.write.ordered_work import OrderedWork
@@ -34,38 +36,54 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.tenant_text import cut_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
-from ringwise.kubeclient.resources import CONFIG_MAPS, JOB_COMMANDS, POD_GROUPS, PODS, QUEUES, VCJOBS
+from ringwise.kubeclient.resources import (
+    CONFIG_MAPS,
+    HYPER_NODES,
+    JOB_COMMANDS,
+    POD_GROUPS,
+    PODS,
+    QUEUES,
+    VCJOBS,
+)
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.config_maps.rejections import write_rejections
+from ringwise.manifests.objects.network_topology import network_topology_body, sub_group_body
 from ringwise.manifests.text.quantities import rfc3339, written
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import (
+    AnnotateGroup,
     AnnotatePod,
     AskJob,
     Bind,
+    BindVolume,
     Command,
     CreateGroup,
     CreateJobResources,
     CreatePod,
     DeleteGroup,
+    DeleteHyperNode,
     DeleteJob,
     DeletePod,
     Evict,
     Publish,
+    PutHyperNode,
+    RecordHyperNodeEvent,
     RecordJobEvent,
     RecordQueueEvent,
     RecordVcJobEvent,
     RemoveQueueGate,
+    SelectNode,
     SetAside,
     SetGroupStatus,
+    SetHyperNodeStatus,
     SetJobStatus,
     SetPodCondition,
     SetQueueStatus,
     SetResetConfig,
     UpdateQueue,
 )
-from ringwise.messages.events import EvictFailed, JobHeldUp
+from ringwise.messages.events import ClaimFailed, EvictFailed, JobHeldUp
 from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
 from ringwise.state.model import PodGroup, ordinary_group_name
 from ringwise.wellknown import (
@@ -90,6 +108,10 @@ def group_body(group: PodGroup) -> dict[str, Any]:
     }
     if group.priority_class:
         spec["priorityClassName"] = group.priority_class
+    if group.topology is not None:
+        spec["networkTopology"] = network_topology_body(group.topology)
+    if group.sub_groups:
+        spec["subGroupPolicy"] = [sub_group_body(policy) for policy in group.sub_groups]
     meta: dict[str, Any] = {
         "name": group.name,
         "namespace": group.namespace,
@@ -153,6 +175,7 @@ class Executor:
         namespaces: TerminatingNamespaces | None = None,
         creations: Creations | None = None,
         on_account: Callable[[AccountCommand], object] = lambda command: None,
+        on_claim_failed: Callable[[ClaimFailed], object] = lambda failure: None,
     ) -> None:
         self._creations = creations or Creations()
         #: The phase of each vcjob that was sent last.
@@ -169,6 +192,8 @@ class Executor:
         self._on_evict_failed = on_evict_failed
         self._job_resources = JobResources(client, templates, retrier, self._report_foreign)
         self._reset_configs = ResetConfigs(client, retrier)
+        self._claims = ClaimWriter(client, retrier, on_claim_failed)
+        self._hyper_nodes = HyperNodeWriter(client)
         self._ordered_work = OrderedWork(namespaces=namespaces, wait=status.wait_for_precedence)
 
     def execute(self, commands: Iterable[Command]) -> None:
@@ -187,18 +212,25 @@ class Executor:
                     resets.append(command)
                 case SetGroupStatus():
                     self._status.group(command)
+                case AnnotateGroup():
+                    key = f"annotations of PodGroup {command.key}"
+                    self._status.updates.put(key, partial(self._annotate_group, command))
                 case SetPodCondition():
                     self._status.pod(command)
                 case RecordJobEvent():
                     self._status.job(command)
                 case SetQueueStatus():
                     self._status.queues.put(command)
+                case SetHyperNodeStatus():
+                    self._status.hyper_node(command)
                 case SetAside():
                     self._on_set_aside(command)
                 case RecordVcJobEvent():
                     self._tell_job(command)
                 case RecordQueueEvent():
                     self._record_queue_event(command)
+                case RecordHyperNodeEvent():
+                    self._record_hyper_node_event(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
                 case _ if isinstance(command, AccountCommand):
@@ -291,6 +323,10 @@ class Executor:
                 return command.key
             case UpdateQueue():
                 return f"queue {command.name}"
+            case PutHyperNode():
+                return f"HyperNode {command.hyper_node.name}"
+            case DeleteHyperNode():
+                return f"HyperNode {command.name}"
             case CreatePod():
                 return command.job
             case CreateGroup() if command.group.ordinary:
@@ -305,6 +341,8 @@ class Executor:
                 return f"evict {command.uid}"
             case AskJob():
                 return f"ask {command.key}"
+            case SelectNode() | BindVolume():
+                return f"claim {command.namespace}/{command.claim}"
         return current
 
     async def _execute(self, command: Command) -> None:
@@ -332,10 +370,18 @@ class Executor:
                 await self._delete(partial(self._ask_job, command))
             case UpdateQueue():
                 await self._update_queue(command)
+            case PutHyperNode():
+                await self._delete(partial(self._hyper_nodes.put, command.hyper_node))
+            case DeleteHyperNode():
+                await self._delete(partial(self._hyper_nodes.delete, command.name))
             case Evict():
                 await self._evict(command)
             case Publish():
                 await self._publish(command)
+            case SelectNode():
+                await self._claims.select_node(command)
+            case BindVolume():
+                await self._claims.bind_volume(command)
 
     async def _ask_job(self, command: AskJob) -> None:
         """Its name is the same each time: one that nobody took yet is not made twice."""
@@ -381,6 +427,11 @@ class Executor:
             about = ObjectReference.to(JOB_COMMANDS, asked.namespace, asked.command, asked.uid)
             origin = f"{asked.namespace}/{asked.command}"
             _LOG.warning("Command refused", command=origin, queue=asked.name, action=asked.action)
+        self._status.events.record(about, command.reason, command.message, warning=command.warning)
+
+    def _record_hyper_node_event(self, command: RecordHyperNodeEvent) -> None:
+        _LOG.warning("HyperNodes", object=command.name, why=command.message)
+        about = ObjectReference.to(HYPER_NODES, "", command.name)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     # -- pods ------------------------------------------------------------------------------
@@ -473,6 +524,15 @@ class Executor:
 
     # -- jobs and groups ---------------------------------------------------------------------
 
+    async def _annotate_group(self, command: AnnotateGroup) -> None:
+        namespace, _, name = command.key.partition("/")
+        body = {"metadata": {"annotations": dict(command.annotations)}}
+        try:
+            await self._client.patch(POD_GROUPS, namespace, name, body)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
     async def _put_group(self, group: PodGroup) -> None:
         try:
             await self._retrier.run(partial(self._create_group, group), _ATTEMPTS)
@@ -492,6 +552,8 @@ class Executor:
         except ApiError as error:
             if error.status != 409:
                 raise
+            # What an owner changes later of its topology has no effect, as with Volcano's controller.
+            body["spec"].pop("networkTopology", None)
             await self._update_group(group, body["spec"])
 
     async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
@@ -506,6 +568,8 @@ class Executor:
                 }
                 await self._patch_group(group, found, spec, more)
             return
+        # As Volcano does: the topology of a job is written when its PodGroup is created, and left alone then.
+        spec = {name: value for name, value in spec.items() if name != "networkTopology"}
         relation = ownership(found, owner.name, owner.uid) if owner is not None else Ownership.FOREIGN
         if relation is Ownership.EARLIER_JOB:
             raise not_yet_deleted(POD_GROUPS.kind, group.name)

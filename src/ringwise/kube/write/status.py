@@ -14,19 +14,26 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ringwise.kube.watch.readers import ObservedGroup, ObservedQueue
+from ringwise.kube.watch.readers import ObservedGroup, ObservedHyperNode, ObservedQueue
 from ringwise.kube.write.event_recorder import EventRecorder, ObjectReference
 from ringwise.kube.write.fence import Fence
+from ringwise.kube.write.hyper_node_status import hyper_node_status
 from ringwise.kube.write.queue_status import QueueStatusWriter
 from ringwise.kube.write.status_queue import MAX_STATUS_WAIT, Precedence, StatusQueue
 from ringwise.kube.write.tenant_text import reason_text
 from ringwise.kube.write.terminating_namespaces import TerminatingNamespaces
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.clock import Clock
-from ringwise.kubeclient.resources import POD_GROUPS, PODS, VCJOBS, Resource
+from ringwise.kubeclient.resources import HYPER_NODES, POD_GROUPS, PODS, VCJOBS, Resource
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.text.quantities import rfc3339
-from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
+from ringwise.messages.commands import (
+    Bind,
+    RecordJobEvent,
+    SetGroupStatus,
+    SetHyperNodeStatus,
+    SetPodCondition,
+)
 from ringwise.metrics.prometheus import Metrics
 from ringwise.state.model import EMPTY
 
@@ -46,6 +53,7 @@ class StatusWriter:
         *,
         clock: Clock,
         queues: Mapping[str, ObservedQueue] | None = None,
+        hyper_nodes: Mapping[str, ObservedHyperNode] | None = None,
         precedence: Precedence | None = None,
         observer: Metrics | None = None,
         rng: random.Random | None = None,
@@ -53,6 +61,7 @@ class StatusWriter:
     ) -> None:
         client = self._client = client.gated(fence)
         self._groups = groups
+        self._hyper_nodes = {} if hyper_nodes is None else hyper_nodes
         self._clock = clock
         observer = observer or Metrics()
         retrier = Retrier(clock, may_write=lambda: fence.is_open, rng=rng)
@@ -136,6 +145,25 @@ class StatusWriter:
         uid = command.pod or (observed.uid if observed is not None else "")
         regarding = ObjectReference.to(PODS if command.pod else POD_GROUPS, namespace, name, uid)
         self.events.record(regarding, command.reason, command.message, warning=command.warning)
+
+    def hyper_node(self, command: SetHyperNodeStatus) -> None:
+        """A good one gets no event."""
+        observed = self._hyper_nodes.get(command.name)
+        if observed is None:
+            return
+        if hyper_node_status(command, observed, ""):
+            key = f"HyperNode {command.name}"
+            self.updates.put(key, partial(self._write_hyper_node, command, self._clock.now()))
+        if not command.valid:
+            about = ObjectReference.to(HYPER_NODES, "", command.name, observed.uid)
+            self.events.record_once(about, "InvalidHyperNode", command.message)
+
+    async def _write_hyper_node(self, command: SetHyperNodeStatus, now: int) -> None:
+        observed = self._hyper_nodes.get(command.name)
+        # As it is now: it may be gone, or others may have written.
+        status = {} if observed is None else hyper_node_status(command, observed, rfc3339(now))
+        if status:
+            await self._client.patch(HYPER_NODES, "", command.name, {"status": status}, subresource="status")
 
     async def _write_condition(
         self,

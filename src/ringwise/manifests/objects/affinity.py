@@ -66,7 +66,7 @@ def node_rules(
         if not terms:
             found.wrong(where, "must have at least one term")
         required = tuple(
-            _node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
+            node_term(term, f"{where}[{position}]", found) for position, term in enumerate(terms)
         )
     preferred = []
     for position, wire in enumerate(affinity.preferred or ()):
@@ -75,11 +75,11 @@ def node_rules(
         if wire.preference is None:
             found.wrong(f"{where}.preference", "is missing")
         elif wire.preference.match_expressions or wire.preference.match_fields:
-            preferred.append((weight, _node_term(wire.preference, f"{where}.preference", found)))
+            preferred.append((weight, node_term(wire.preference, f"{where}.preference", found)))
     return required, tuple(preferred)
 
 
-def _node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTerm:
+def node_term(wire: NodeSelectorTermWire, path: str, found: Findings) -> NodeTerm:
     labels = tuple(
         requirement(one, f"{path}.matchExpressions[{position}]", found)
         for position, one in enumerate(wire.match_expressions or ())

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from ringwise.manifests.objects.metadata import identity, reference
+from ringwise.manifests.objects.network_topology import network_topology, sub_group_policies
 from ringwise.manifests.objects.pods import never_preempts
 from ringwise.manifests.objects.resources import amount, amounts
 from ringwise.manifests.text.checking import keyed
@@ -89,6 +90,8 @@ def pod_group_from_wire(wire: PodGroupWire, found: Findings) -> PodGroup:
         annotations=who.annotations,
         owner=who.owner,
         origin=found.origin,
+        topology=network_topology(spec.network_topology, "spec.networkTopology", found),
+        sub_groups=sub_group_policies(spec.sub_group_policy, "spec.subGroupPolicy", found),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.manifests.objects.metadata import identity, kept_annotations, number_in, reference, texts
+from ringwise.manifests.objects.network_topology import network_topology
 from ringwise.manifests.objects.pods import (
     PodClassCache,
     never_preempts,
@@ -14,11 +15,13 @@ from ringwise.manifests.objects.pods import (
 )
 from ringwise.manifests.objects.resources import containers_sharing_cpus, pod_limits
 from ringwise.manifests.objects.visible_devices import visible_devices
+from ringwise.manifests.objects.volumes import claim_of_spec, ephemeral_volumes, named_claims
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, shown
 from ringwise.manifests.text.limits import (
     DEPENDENCIES,
     EVENTS,
+    JOB_VOLUMES,
     LABELS,
     PLUGINS,
     POLICIES,
@@ -40,6 +43,7 @@ from ringwise.manifests.text.wire import (
     PolicyWire,
     TaskWire,
     TemplateWire,
+    VolumeWire,
 )
 from ringwise.state.job_rules import problems_of
 from ringwise.state.model import DEFAULT_QUEUE
@@ -62,6 +66,7 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
     )
     asked = {name for task in tasks for name, _ in task.template.cls.extended}
     check(RESOURCES, asked, "spec.tasks", found)
+    volumes = (spec.volumes or ()) if check(JOB_VOLUMES, spec.volumes, "spec.volumes", found) else ()
     wanted = found.count("spec.minAvailable", spec.min_available, 0)
     job = VcJob(
         namespace=who.namespace,
@@ -93,13 +98,23 @@ def vcjob_from_wire(wire: JobWire, classes: PodClassCache, found: Findings) -> V
         version=found.count("status.version", status.version, 0),
         origin=found.origin,
         volumes=tuple(
-            Volume(one.mount_path or "", one.volume_claim_name or "", one.volume_claim is not None)
-            for one in spec.volumes or ()
+            _volume(one, f"spec.volumes[{position}]", found) for position, one in enumerate(volumes)
         ),
         tier_conflicts=tuple(_tier_conflicts(spec)),
+        topology=network_topology(spec.network_topology, "spec.networkTopology", found),
     )
     job.problems = problems_of(job)
     return job
+
+
+def _volume(wire: VolumeWire, path: str, found: Findings) -> Volume:
+    claim = wire.volume_claim
+    return Volume(
+        wire.mount_path or "",
+        wire.volume_claim_name or "",
+        claim is not None,
+        None if claim is None else claim_of_spec(claim, f"{path}.volumeClaim", found),
+    )
 
 
 def _are_few(tasks: Sequence[TaskWire], found: Findings) -> bool:
@@ -137,6 +152,7 @@ def _partitions(wire: PartitionPolicyWire | None, path: str, found: Findings) ->
         found.count(f"{path}.totalPartitions", wire.total_partitions, 0),
         found.count(f"{path}.partitionSize", wire.partition_size, 0),
         found.count(f"{path}.minPartitions", wire.min_partitions, 0),
+        network_topology(wire.network_topology, f"{path}.networkTopology", found),
     )
 
 
@@ -196,6 +212,8 @@ def template_from_wire(wire: TemplateWire, path: str, classes: PodClassCache, fo
         sharing_cpus=tuple(containers_sharing_cpus(spec.containers or ())),
         limits=tuple(pod_limits(spec, f"{path}.spec", found).items()),
         visible_devices=visible_devices(spec, f"{path}.spec"),
+        claims=named_claims(spec, f"{path}.spec", found),
+        ephemeral_volumes=ephemeral_volumes(spec, f"{path}.spec", found),
     )
 
 

@@ -1,6 +1,7 @@
-"""What Volcano's admission refuses of new PodGroups and pods, beyond what the readers need, in its words.
+"""What Volcano's admission refuses of new PodGroups, pods and HyperNodes, in its words.
 
-Objects that exist are not checked: they run as they are. The webhook, the lab and `place` read it from here.
+It is more than what the readers need. Objects that exist are not checked: they run as they are. The webhook,
+the lab and `place` read it from here; HyperNodes the webhook alone.
 """
 
 from __future__ import annotations
@@ -8,12 +9,24 @@ from __future__ import annotations
 import re
 
 from ringwise.manifests.text.errors import Findings, shown
-from ringwise.manifests.text.wire import NetworkTopologyWire, PodGroupSpecWire, PodGroupWire, PodWire
+from ringwise.manifests.text.wire import (
+    HyperNodeSpecWire,
+    HyperNodeWire,
+    MemberSelectorWire,
+    NetworkTopologyWire,
+    PodGroupSpecWire,
+    PodGroupWire,
+    PodWire,
+)
 from ringwise.state.job_rules import TWO_TIERS
+from ringwise.state.name_patterns import BadPattern, NamePattern
 from ringwise.wellknown import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 
 #: A count above 0, or 1% to 99%.
 _BUDGET = re.compile(r"0*[1-9][0-9]{0,9}|[1-9][0-9]?%", re.ASCII)
+#: A name of a node or of a HyperNode.
+_PART = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_DNS_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(?:\.{_PART})*", re.ASCII)
 
 
 def check_new_pod_group(wire: PodGroupWire, found: Findings) -> None:
@@ -38,6 +51,29 @@ def check_new_pod(wire: PodWire, found: Findings) -> None:
             f"metadata.annotations.{given[0]}",
             f"not allow configure multiple annotations: only one of {' and '.join(given)} is allowed",
         )
+
+
+def check_new_hyper_node(wire: HyperNodeWire, found: Findings) -> None:
+    """Of one that exists, or is in a file or lab, a wrong expression is told, and it is ignored by itself."""
+    members = (wire.spec or HyperNodeSpecWire()).members or []
+    if not members:
+        found.wrong("spec.members", "member must have at least one member, has none")
+    if found.oversized:
+        # Expressions that are too long, or too many, are not even looked at.
+        return
+    for position, member in enumerate(members):
+        selector, path = member.selector or MemberSelectorWire(), f"spec.members[{position}].selector"
+        name = selector.exact_match.name if selector.exact_match else None
+        pattern = selector.regex_match.pattern if selector.regex_match else None
+        if name and not _DNS_SUBDOMAIN.fullmatch(name):
+            allowed = "up to 253 small letters, digits, - and ., each part from a letter or digit to one"
+            told = f"member exactMatch validate failed: {shown(name)} is no name; allowed: {allowed}"
+            found.wrong(f"{path}.exactMatch.name", told)
+        try:
+            NamePattern(pattern or "")
+        except BadPattern as error:
+            told = f"member regexMatch pattern is invalid: {shown(pattern)}: {error}"
+            found.wrong(f"{path}.regexMatch.pattern", told)
 
 
 def _check_tiers(topology: NetworkTopologyWire | None, path: str, found: Findings) -> None:

@@ -20,9 +20,18 @@ from ringwise.manifests.objects.metadata import (
 )
 from ringwise.manifests.objects.resources import CPU, MEMORY, PODS, is_sidecar, pod_requests
 from ringwise.manifests.objects.visible_devices import visible_devices
+from ringwise.manifests.objects.volumes import ephemeral_claims, named_claims
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, shown
-from ringwise.manifests.text.limits import SPREAD_FIELD, check, drop_labels, drop_oversized, oversized
+from ringwise.manifests.text.limits import (
+    POD_CLAIMS,
+    SPREAD_FIELD,
+    check,
+    drop_labels,
+    drop_oversized,
+    oversized,
+    pod_claims,
+)
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import ContainerWire, PodSpecWire, PodStatusWire, PodWire
 from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
@@ -106,6 +115,7 @@ class PodClassCache:
                     spec.topology_spread_constraints,
                     len(spec.resource_claims or ()),
                     sorted(labels.items()),
+                    pod_claims(spec) > POD_CLAIMS.most,
                 )
             )
         except OverflowError:
@@ -222,6 +232,10 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
     node = name_of(spec.node_name, "spec.nodeName", found) if spec.node_name else None
     nominated = (wire.status or _NO_STATUS).nominated_node_name
     annotations = who.annotations
+    named: tuple[str, ...] = ()
+    ephemeral: tuple[str, ...] = ()
+    if spec.volumes:
+        named, ephemeral = named_claims(spec, "spec", found), ephemeral_claims(spec, who.name)
     return Pod(
         uid=who.uid,
         namespace=who.namespace,
@@ -252,6 +266,8 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         visible_devices=visible_devices(spec, "spec"),
         grace=_grace(spec),
         bound=_bound(wire.status or _NO_STATUS) if node else 0,
+        claims=named + ephemeral,
+        ephemeral_claims=ephemeral,
     )
 
 

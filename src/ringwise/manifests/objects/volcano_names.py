@@ -26,8 +26,6 @@ class VolcanoName:
     replaced_by: str = ""
     #: What is missing here; empty where nothing is.
     lost: str = ""
-    #: An action of Ringwise that runs in its place.
-    runs: str = ""
     #: Why the cluster would not work without it, given its arguments; empty where it would.
     breaks: Callable[[Arguments], str] = lambda arguments: ""
     #: When `breaks` has something to say, for the table.
@@ -101,12 +99,6 @@ _PLUGINS = (
         error_when="`extender.urlPrefix` is set and `extender.ignorable` is not true",
     ),
     VolcanoName(
-        "network-topology-aware",
-        "jobs near each other in a tree of HyperNodes",
-        replaced_by="topology910: leaf switches, SuperPoDs and racks, by Huawei's labels and annotations",
-        lost="HyperNode objects and `networkTopology` of jobs have no effect",
-    ),
-    VolcanoName(
         "numa-aware",
         "pods by the NUMA nodes of their CPUs",
         replaced_by="the kubelet's topology manager, on the node",
@@ -157,18 +149,6 @@ _ACTIONS = (
         "elect",
         "chooses the job to reserve nodes for; gone from Volcano",
         replaced_by="reservations of Ringwise (setting `reservation-after`)",
-    ),
-    VolcanoName(
-        "gangpreempt",
-        "preempts for whole gangs",
-        replaced_by="preempt, which always evicts for whole gangs",
-        runs="preempt",
-    ),
-    VolcanoName(
-        "gangreclaim",
-        "reclaims for whole gangs",
-        replaced_by="reclaim, which always reclaims for whole gangs",
-        runs="reclaim",
     ),
     VolcanoName(
         "reserve",

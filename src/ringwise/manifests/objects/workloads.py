@@ -11,14 +11,17 @@ from dataclasses import replace
 
 from ringwise.grammar import counted
 from ringwise.manifests.objects.jobs import template_from_wire
-from ringwise.manifests.objects.metadata import Identity, identity
+from ringwise.manifests.objects.metadata import Identity, identity, name_of
 from ringwise.manifests.objects.pods import PodClassCache, group_of
 from ringwise.manifests.objects.resources import amounts
+from ringwise.manifests.objects.volumes import claim_template
 from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import POD_CLAIMS, check
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     ConditionsWire,
+    MetaWire,
     OperatorJobSpecWire,
     OperatorJobWire,
     OrdinalsWire,
@@ -37,6 +40,7 @@ from ringwise.records import dataclass
 from ringwise.state.job_rules import MAX_PODS
 from ringwise.state.model import DEFAULT_QUEUE, EMPTY
 from ringwise.state.vcjob import PodTemplate
+from ringwise.state.volumes import ClaimTemplates
 from ringwise.state.workload import PodOwner, Role, Workload
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
@@ -186,6 +190,7 @@ def replicated_from_wire(
         first if indexed or (kind == "StatefulSet" and template.rank is None) else None,
         labels=labels,
         index_labels=(JOB_COMPLETION_INDEX,) if indexed else (),
+        claim_templates=_claim_templates(spec, found),
     )
     workload = _workload(kind, who, (role,), found)
     workload.random_names = kind != "StatefulSet"
@@ -232,6 +237,19 @@ def _replicas(kind: str, spec: OwnerSpecWire, found: Findings) -> int:
     at_once = found.count("spec.parallelism", spec.parallelism, 1)
     wanted = found.count("spec.completions", spec.completions, at_once)
     return 0 if spec.suspend else min(at_once, wanted)
+
+
+def _claim_templates(spec: ReplicatedSpecWire, found: Findings) -> ClaimTemplates:
+    path = "spec.volumeClaimTemplates"
+    if not check(POD_CLAIMS, spec.volume_claim_templates, path, found):
+        return ()
+    return tuple(
+        (
+            name_of((one.metadata or MetaWire()).name, f"{path}[{position}].metadata.name", found),
+            claim_template(one, f"{path}[{position}]", found),
+        )
+        for position, one in enumerate(spec.volume_claim_templates or ())
+    )
 
 
 def _min_member(who: Identity, found: Findings) -> int:

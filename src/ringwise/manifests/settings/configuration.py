@@ -35,11 +35,12 @@ from ringwise.framework.configuration import (
     Tier,
     settings_from,
 )
-from ringwise.framework.limits import RECLAIM
+from ringwise.framework.limits import takes_back
 from ringwise.framework.registry import Arguments, PluginSpec, Registry
 from ringwise.grammar import counted
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.manifests.settings.configuration_text import (
+    MAX_PROBLEMS,
     Document,
     LimitObjects,
     limit_objects,
@@ -63,9 +64,6 @@ __all__ = [
     "check_configuration",
     "read_configuration",
 ]
-
-#: A reading stops after this many errors: a hostile file could cause any number.
-MAX_PROBLEMS = 100
 
 _FLAG = boolean("flag", True, "turns a function of a plugin on or off")
 _TOP_KEYS = ("actions", "tiers", "configurations", "metrics")
@@ -162,6 +160,9 @@ def check_limits(limits: LimitObjects, origin: str, actions: Collection[str] | N
         for key, (text, line) in queue.annotations.items():
             if key in wrong:
                 yield CheckedLine(line, f"queue {queue.name}", "error", wrong[key])
+            elif key in queue.no_text:
+                effect = f"annotation {key} must be text, got {text}; put it in quotes"
+                yield CheckedLine(line, f"queue {queue.name}", "error", effect)
             elif key in ANNOTATIONS:
                 yield CheckedLine(line, f"queue {queue.name}", "works", f"{key}: {text}")
                 if key in (BURST_CHIPS, BURST_CHIPS_PER_USER) and text != "0":
@@ -170,7 +171,7 @@ def check_limits(limits: LimitObjects, origin: str, actions: Collection[str] | N
         if actions is None:
             effect = "a burst needs the action reclaim: check this together with the configuration"
             yield CheckedLine(line, f"burst of {what}", "warning", effect)
-        elif RECLAIM not in actions:
+        elif not takes_back(actions):
             effect = "nothing is lent: the actions have no reclaim, which would take it back"
             yield CheckedLine(line, f"burst of {what}", "warning", effect)
 
@@ -235,8 +236,7 @@ class _Reader:
         if text is None:
             return ()
         found: list[str] = []
-        names = [name.strip() for name in text.split(",")]
-        for name in names:
+        for name in (name.strip() for name in text.split(",")):
             spec = self._registry.actions.get(name)
             there = VOLCANO_ACTIONS.get(name)
             if spec is not None:
@@ -244,8 +244,6 @@ class _Reader:
                 found.append(name)
             elif there is not None:
                 self._named_elsewhere(node, "actions", f"action {name}", there)
-                if there.runs and there.runs not in (*names, *found):
-                    found.append(there.runs)
             else:
                 self._unknown(node, "actions", "action", name, self._registry.actions)
         if not found and not self._problems:

@@ -6,7 +6,7 @@ memory: size, depth and what aliases expand to are limited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -26,6 +26,8 @@ from ringwise.wellknown import (
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 MAX_NODES = 50_000
+#: A reading stops after this many errors: a hostile text could cause any number.
+MAX_PROBLEMS = 100
 #: The keys under which a ConfigMap carries the file.
 CONFIGMAP_KEYS = (SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI)
 
@@ -72,6 +74,8 @@ class WrittenQueue:
 
     name: str
     annotations: Mapping[str, tuple[str, int]]
+    #: Those that are written without quotes and so are no text: the API server refuses the Queue.
+    no_text: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
         name = _entry(meta, "name") if meta is not None else None
         named = str(name.value) if isinstance(name, yaml.ScalarNode) else ""
         if _kind(manifest) == "Queue" and meta is not None:
-            queues.append(WrittenQueue(named, _texts(_entry(meta, "annotations"))))
+            queues.append(_written_queue(named, _entry(meta, "annotations")))
         elif _kind(manifest) == "ConfigMap" and named == LIMITS_CONFIG_MAP:
             data = _entry(manifest, "data")
             value = _entry(data, LIMITS_KEY) if data is not None else None
@@ -118,14 +122,14 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
     return LimitObjects(tuple(texts), tuple(queues), alone=not configured and bool(texts or queues))
 
 
-def _texts(node: yaml.Node | None) -> dict[str, tuple[str, int]]:
-    if not isinstance(node, yaml.MappingNode):
-        return {}
-    return {
-        str(key.value): (str(value.value), 1 + int(value.start_mark.line))
-        for key, value in node.value
-        if isinstance(value, yaml.ScalarNode)
-    }
+def _written_queue(name: str, node: yaml.Node | None) -> WrittenQueue:
+    entries = node.value if isinstance(node, yaml.MappingNode) else []
+    scalars = {str(key.value): value for key, value in entries if isinstance(value, yaml.ScalarNode)}
+    return WrittenQueue(
+        name,
+        {key: (str(value.value), 1 + int(value.start_mark.line)) for key, value in scalars.items()},
+        [key for key, value in scalars.items() if value.tag in _PLAIN_SCALARS and not _is_null(value)],
+    )
 
 
 def open_text(text: bytes | str, origin: str, what: str, keys: str, first_line: int = 1) -> Document | None:
@@ -308,6 +312,50 @@ def _embedded(key: str, value: yaml.Node, origin: str) -> Document:
             origin, line, f"holds {counted(roots, 'document')}; allowed: one scheduler configuration"
         )
     return Document(origin, _mapping(roots[0], origin, first_line), first_line)
+
+
+class MapReader:
+    """Reads the maps of a text, and collects what is wrong with them."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.problems: list[ConfigurationProblem] = []
+
+    def entries(self, node: yaml.Node, place: str) -> list[tuple[str, yaml.Node, yaml.Node]]:
+        """Name, key and value of each; none of what is empty."""
+        if not isinstance(node, yaml.MappingNode):
+            if not _is_null(node):
+                self.wrong(node, place, f"is {noun(node)}; allowed: a map")
+            return []
+        found: list[tuple[str, yaml.Node, yaml.Node]] = []
+        seen: set[str] = set()
+        for key, value in node.value:
+            name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
+            if name in seen:
+                self.wrong(key, place, f"{quoted(name)} is written twice; allowed: once")
+                continue
+            seen.add(name)
+            found.append((name, key, value))
+        return found
+
+    def items(self, node: yaml.Node, place: str) -> list[yaml.Node]:
+        """Those of a list; none of what is empty."""
+        if isinstance(node, yaml.SequenceNode):
+            return list(node.value)
+        if not _is_null(node):
+            self.wrong(node, place, f"is {noun(node)}; allowed: a list")
+        return []
+
+    def wrong(self, node: yaml.Node, place: str, message: str) -> None:
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(self.problem(node, place, message))
+
+    def problem(self, node: yaml.Node, place: str, message: str) -> ConfigurationProblem:
+        return ConfigurationProblem(self.document.origin, self.document.line_of(node), place, message)
+
+    def stop_if_wrong(self) -> None:
+        if self.problems:
+            raise ConfigurationError(self.problems)
 
 
 def plain_value(node: yaml.Node) -> Value:

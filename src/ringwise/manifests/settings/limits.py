@@ -10,15 +10,12 @@ from __future__ import annotations
 import yaml
 
 from ringwise.framework.arguments import quoted
-from ringwise.manifests.settings.configuration_text import Document, noun, open_text
-from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
+from ringwise.manifests.settings.configuration_text import MapReader, noun, open_text
 from ringwise.state.limits import ANY_NAMESPACE, BURST, CHIPS, NAMES, NUMBER_TEXT, Limits, NamespaceLimits
 from ringwise.topology.nearest import did_you_mean
 from ringwise.topology.numbers import INT32, whole_number
 
 TOP_KEY = "namespaces"
-#: A reading stops after this many errors: a hostile text could cause any number.
-MAX_PROBLEMS = 100
 #: What a namespace's name may be, as Kubernetes has it.
 _LONGEST_NAME = 63
 _TEXT_TAG = "tag:yaml.org,2002:str"
@@ -30,66 +27,40 @@ def read_limits(text: bytes | str, origin: str, first_line: int = 1) -> Namespac
     return NamespaceLimits() if document is None else _Reader(document).limits()
 
 
-class _Reader:
-    def __init__(self, document: Document) -> None:
-        self._document = document
-        self._problems: list[ConfigurationProblem] = []
-
+class _Reader(MapReader):
     def limits(self) -> NamespaceLimits:
         found: dict[str, Limits] = {}
-        for key, node, value in self._entries(self._document.root, ""):
+        for key, node, value in self.entries(self.document.root, ""):
             if key != TOP_KEY:
                 near = did_you_mean(key[:60], (TOP_KEY,))
-                self._wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {TOP_KEY}")
+                self.wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {TOP_KEY}")
                 continue
-            for namespace, name_node, entry in self._entries(value, TOP_KEY):
+            for namespace, name_node, entry in self.entries(value, TOP_KEY):
                 place = f"{TOP_KEY}.{namespace[:_LONGEST_NAME]}"
                 if not _is_name(namespace):
                     allowed = f'a name of up to 63 letters a-z, digits and "-", or "{ANY_NAMESPACE}"'
-                    self._wrong(name_node, place, f"is no namespace; allowed: {allowed}")
+                    self.wrong(name_node, place, f"is no namespace; allowed: {allowed}")
                     continue
                 found[namespace] = self._limits_of(entry, place, name_node)
-        if self._problems:
-            raise ConfigurationError(self._problems[:MAX_PROBLEMS])
+        self.stop_if_wrong()
         return NamespaceLimits(found)
 
     def _limits_of(self, node: yaml.Node, place: str, name_node: yaml.Node) -> Limits:
         numbers: dict[str, int] = {}
-        for name, key, value in self._entries(node, place):
+        for name, key, value in self.entries(node, place):
             if name not in NAMES:
                 near = did_you_mean(name[:60], NAMES)
-                self._wrong(key, place, f"unknown limit {quoted(name)}{near}; allowed: {', '.join(NAMES)}")
+                self.wrong(key, place, f"unknown limit {quoted(name)}{near}; allowed: {', '.join(NAMES)}")
                 continue
             written = str(value.value) if isinstance(value, yaml.ScalarNode) else ""
             number = whole_number(written, 0, INT32)
             if number is None or value.tag == _TEXT_TAG:
-                self._wrong(value, f"{place}.{name}", f"is {noun(value)}; allowed: {NUMBER_TEXT}")
+                self.wrong(value, f"{place}.{name}", f"is {noun(value)}; allowed: {NUMBER_TEXT}")
             else:
                 numbers[name] = number
-        if BURST in numbers and CHIPS not in numbers and not self._problems:
-            self._wrong(name_node, place, f"has {BURST} without {CHIPS}; allowed: both, or {CHIPS} alone")
+        if BURST in numbers and CHIPS not in numbers and not self.problems:
+            self.wrong(name_node, place, f"has {BURST} without {CHIPS}; allowed: both, or {CHIPS} alone")
         return Limits.named(numbers)
-
-    def _entries(self, node: yaml.Node, place: str) -> list[tuple[str, yaml.Node, yaml.Node]]:
-        if not isinstance(node, yaml.MappingNode):
-            if not (isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"):
-                self._wrong(node, place, f"is {noun(node)}; allowed: a map")
-            return []
-        found: list[tuple[str, yaml.Node, yaml.Node]] = []
-        seen: set[str] = set()
-        for key, value in node.value:
-            name = str(key.value) if isinstance(key, yaml.ScalarNode) else ""
-            if name in seen:
-                self._wrong(key, place, f"{quoted(name)} is written twice; allowed: once")
-                continue
-            seen.add(name)
-            found.append((name, key, value))
-        return found
-
-    def _wrong(self, node: yaml.Node, place: str, message: str) -> None:
-        if len(self._problems) < MAX_PROBLEMS:
-            line = self._document.line_of(node)
-            self._problems.append(ConfigurationProblem(self._document.origin, line, place, message))
 
 
 def _is_name(text: str) -> bool:

@@ -52,6 +52,17 @@ DEPENDENCIES = ObjectLimit("vcjob", "tasks that all tasks together depend on", 8
 POLICIES = ObjectLimit("vcjob", "policies of the job or of one task", 64)
 EVENTS = ObjectLimit("vcjob", "events of one policy", 64)
 PLUGINS = ObjectLimit("vcjob", "job plugins and their arguments", 256)
+SUB_GROUPS = ObjectLimit("PodGroup", "sub-group policies", 1_024)
+SUB_GROUP_LABELS = ObjectLimit("PodGroup", "labels that its sub-group policies name", 64)
+MEMBERS = ObjectLimit("HyperNode", "members", 16_384)
+PATTERNS = ObjectLimit("HyperNode", "regular expressions", 256)
+PATTERN = ObjectLimit("HyperNode", "characters of a regular expression", 512)
+JOB_VOLUMES = ObjectLimit("vcjob", "volumes of the job", 256)
+POD_CLAIMS = ObjectLimit("pod", "volumes by claims", 256)
+ACCESS_MODES = ObjectLimit("PersistentVolumeClaim, PersistentVolume", "access modes", 16)
+VOLUME_TERMS = ObjectLimit("PersistentVolume, StorageClass", "terms of its node affinity or topologies", 256)
+VOLUME_VALUES = ObjectLimit("any of volumes", "expressions and values of all its selectors", 8_192)
+DRIVERS = ObjectLimit("CSINode", "drivers and topology keys", 1_024)
 NAME = ObjectLimit("any", "characters of a name", 253)
 
 LIMITS = (
@@ -70,6 +81,17 @@ LIMITS = (
     POLICIES,
     EVENTS,
     PLUGINS,
+    SUB_GROUPS,
+    SUB_GROUP_LABELS,
+    MEMBERS,
+    PATTERNS,
+    PATTERN,
+    JOB_VOLUMES,
+    POD_CLAIMS,
+    ACCESS_MODES,
+    VOLUME_TERMS,
+    VOLUME_VALUES,
+    DRIVERS,
     NAME,
 )
 
@@ -92,6 +114,8 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
     ports = sum(len(one.ports or ()) for one in (*(spec.containers or ()), *(spec.init_containers or ())))
     if ports > PORTS.most:
         yield "containers", PORTS, ports
+    if (claims := pod_claims(spec)) > POD_CLAIMS.most:
+        yield "volumes", POD_CLAIMS, claims
     asked = _resources(spec)
     if asked > RESOURCES.most:
         yield "containers", RESOURCES, asked
@@ -102,6 +126,14 @@ def oversized(spec: PodSpecWire) -> Iterator[tuple[str, ObjectLimit, int]]:
             _sizes(one.label_selector, extra=one.match_label_keys) for one in spec.topology_spread_constraints
         ]
         yield from _too_large(SPREAD_FIELD, SPREAD, [(SPREAD_FIELD, sizes)])
+
+
+def pod_claims(spec: PodSpecWire) -> int:
+    """How many volumes of a pod are by claims; 0 where it has too few volumes for the limit."""
+    volumes = spec.volumes or ()
+    if len(volumes) <= POD_CLAIMS.most:
+        return 0
+    return sum(one.persistent_volume_claim is not None or one.ephemeral is not None for one in volumes)
 
 
 def _too_large(
@@ -131,6 +163,8 @@ def drop_oversized(spec: PodSpecWire) -> None:
         elif limit is PORTS:
             for container in (*(spec.containers or ()), *(spec.init_containers or ())):
                 container.ports = None
+        elif limit is POD_CLAIMS:
+            spec.volumes = None
         elif limit is RESOURCES:
             for resources in _asking(spec):
                 resources.limits = _needed(resources.limits)

@@ -49,6 +49,17 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
         *("minMember", "minTaskMember", "queue", "priorityClassName", "minResources", "networkTopology"),
         "subGroupPolicy",
     ),
+    "networkTopology": ("mode", "highestTierAllowed", "highestTierName"),
+    "partitionPolicy": ("totalPartitions", "partitionSize", "minPartitions", "networkTopology"),
+    "subGroupPolicy": (
+        *("name", "labelSelector", "matchLabelKeys", "subGroupSize", "minSubGroups", "networkTopology"),
+    ),
+    "HyperNode": ("tier", "tierName", "members"),
+    "member": ("type", "selector"),
+    "selector": ("exactMatch", "regexMatch", "labelMatch"),
+    "exactMatch": ("name",),
+    "regexMatch": ("pattern",),
+    "labelMatch": ("matchLabels", "matchExpressions"),
     "Queue": (
         *("weight", "capability", "reclaimable", "extendClusters", "guarantee", "affinity", "type", "parent"),
         *("deserved", "priority", "dequeueStrategy"),
@@ -169,13 +180,37 @@ def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str,
         yield from _of_template(spec.get("template"), "spec.template")
     if "runPolicy" in _KNOWN[kind]:
         yield from _of_operator_job(spec, kind)
+    if "networkTopology" in _KNOWN[kind]:
+        yield from _of("networkTopology", spec.get("networkTopology"), "spec.networkTopology")
+    if kind == "PodGroup":
+        for place, policy in _items(spec, "subGroupPolicy", "spec"):
+            yield from _of_grouping("subGroupPolicy", policy, place)
+    if kind == "HyperNode":
+        yield from _of_members(spec)
     for place, policy in _items(spec, "policies", "spec"):
         yield from _of("policy", policy, place)
     for place, task in _items(spec, "tasks", "spec"):
         yield from _of("task", task, place)
         for policy_place, policy in _items(task, "policies", place):
             yield from _of("policy", policy, policy_place)
+        yield from _of_grouping(
+            "partitionPolicy", _map(task).get("partitionPolicy"), f"{place}.partitionPolicy"
+        )
         yield from _of_template(_map(task).get("template"), f"{place}.template")
+
+
+def _of_grouping(struct: str, value: object, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    yield from _of(struct, value, path)
+    yield from _of("networkTopology", _map(value).get("networkTopology"), f"{path}.networkTopology")
+
+
+def _of_members(spec: Mapping[Any, Any]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    for place, member in _items(spec, "members", "spec"):
+        yield from _of("member", member, place)
+        selector = _map(_map(member).get("selector"))
+        yield from _of("selector", selector, f"{place}.selector")
+        for match in _KNOWN["selector"]:
+            yield from _of(match, selector.get(match), f"{place}.selector.{match}")
 
 
 def _of_operator_job(spec: Mapping[Any, Any], kind: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:

@@ -163,12 +163,45 @@ class ContainerWire(WireStruct):
     restart_policy: str | None = None
 
 
+class ClaimSpecWire(WireStruct):
+    access_modes: list[str] | None = None
+    resources: ResourcesWire | None = None
+    #: Empty: no class. Absent: the default class.
+    storage_class_name: str | None = None
+    volume_name: str | None = None
+    volume_mode: str | None = None
+    selector: LabelSelectorWire | None = None
+
+
+class ClaimTemplateWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: ClaimSpecWire | None = None
+
+
 class ResourceClaimWire(WireStruct):
     name: str = ""
 
 
 class SchedulingGateWire(WireStruct):
     name: str = ""
+
+
+class ClaimSourceWire(WireStruct):
+    claim_name: str | None = None
+
+
+class EphemeralSourceWire(WireStruct):
+    """A claim of the pod's own, named after pod and volume; Kubernetes makes it."""
+
+    volume_claim_template: ClaimTemplateWire | None = None
+
+
+class PodVolumeWire(WireStruct):
+    """A volume of a pod: by a claim; all other sources are skipped."""
+
+    name: str = ""
+    persistent_volume_claim: ClaimSourceWire | None = None
+    ephemeral: EphemeralSourceWire | None = None
 
 
 class PodSpecWire(WireStruct):
@@ -188,6 +221,7 @@ class PodSpecWire(WireStruct):
     resource_claims: list[ResourceClaimWire] | None = None
     topology_spread_constraints: list[TopologySpreadWire] | None = None
     scheduling_gates: list[SchedulingGateWire] | None = None
+    volumes: list[PodVolumeWire] | None = None
     host_network: bool | None = None
     hostname: str | None = None
     subdomain: str | None = None
@@ -250,11 +284,17 @@ class NodeWire(WireStruct):
 
 
 class NetworkTopologyWire(WireStruct):
+    mode: str | None = None
     highest_tier_allowed: int | None = None
     highest_tier_name: str | None = None
 
 
 class SubGroupPolicyWire(WireStruct):
+    name: str | None = None
+    label_selector: LabelSelectorWire | None = None
+    match_label_keys: list[str] | None = None
+    sub_group_size: int | None = None
+    min_sub_groups: int | None = None
     network_topology: NetworkTopologyWire | None = None
 
 
@@ -333,8 +373,132 @@ class CommandWire(WireStruct):
     message: str | None = None
 
 
+class NameMatchWire(WireStruct):
+    name: str | None = None
+
+
+class PatternMatchWire(WireStruct):
+    pattern: str | None = None
+
+
+class MemberSelectorWire(WireStruct):
+    exact_match: NameMatchWire | None = None
+    regex_match: PatternMatchWire | None = None
+    label_match: LabelSelectorWire | None = None
+
+
+class HyperNodeMemberWire(WireStruct):
+    type: str | None = None
+    selector: MemberSelectorWire | None = None
+
+
+class HyperNodeSpecWire(WireStruct):
+    tier: int | None = None
+    tier_name: str | None = None
+    members: list[HyperNodeMemberWire] | None = None
+
+
+class HyperNodeStatusWire(WireStruct):
+    node_count: int | None = None
+    #: As they are: those of others are written back.
+    conditions: list[Any] | None = None
+
+
+class HyperNodeWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: HyperNodeSpecWire | None = None
+    status: HyperNodeStatusWire | None = None
+
+
 class NamespaceWire(WireStruct):
     metadata: MetaWire | None = None
+
+
+class ClaimWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: ClaimSpecWire | None = None
+    status: PhaseStatusWire | None = None
+
+
+class ClaimReferenceWire(WireStruct):
+    namespace: str | None = None
+    name: str | None = None
+    uid: str | None = None
+
+
+class VolumeNodeAffinityWire(WireStruct):
+    required: NodeSelectorWire | None = None
+
+
+class CsiSourceWire(WireStruct):
+    driver: str | None = None
+    volume_handle: str | None = None
+
+
+class DiskSourceWire(WireStruct):
+    """A disk of a cloud, from before CSI; each kind has a field of its own for its name."""
+
+    volume_id: str | None = msgspec.field(default=None, name="volumeID")
+    pd_name: str | None = None
+    disk_uri: str | None = msgspec.field(default=None, name="diskURI")
+    volume_path: str | None = None
+
+
+class PersistentVolumeSpecWire(WireStruct):
+    capacity: Quantities | None = None
+    access_modes: list[str] | None = None
+    claim_ref: ClaimReferenceWire | None = None
+    storage_class_name: str | None = None
+    volume_mode: str | None = None
+    node_affinity: VolumeNodeAffinityWire | None = None
+    persistent_volume_reclaim_policy: str | None = None
+    csi: CsiSourceWire | None = None
+    aws_elastic_block_store: DiskSourceWire | None = None
+    azure_disk: DiskSourceWire | None = None
+    cinder: DiskSourceWire | None = None
+    gce_persistent_disk: DiskSourceWire | None = None
+    vsphere_volume: DiskSourceWire | None = None
+
+
+class PersistentVolumeWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: PersistentVolumeSpecWire | None = None
+    status: PhaseStatusWire | None = None
+
+
+class TopologyExpressionWire(WireStruct):
+    key: str = ""
+    values: list[str] | None = None
+
+
+class TopologyTermWire(WireStruct):
+    match_label_expressions: list[TopologyExpressionWire] | None = None
+
+
+class StorageClassWire(WireStruct):
+    metadata: MetaWire | None = None
+    provisioner: str | None = None
+    volume_binding_mode: str | None = None
+    allowed_topologies: list[TopologyTermWire] | None = None
+
+
+class CsiAllocatableWire(WireStruct):
+    count: int | None = None
+
+
+class CsiDriverWire(WireStruct):
+    name: str = ""
+    allocatable: CsiAllocatableWire | None = None
+    topology_keys: list[str] | None = None
+
+
+class CsiNodeSpecWire(WireStruct):
+    drivers: list[CsiDriverWire] | None = None
+
+
+class CsiNodeWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: CsiNodeSpecWire | None = None
 
 
 class PriorityClassWire(WireStruct):
@@ -416,7 +580,7 @@ class TaskWire(WireStruct):
 class VolumeWire(WireStruct):
     mount_path: str | None = None
     volume_claim_name: str | None = None
-    volume_claim: Any = None
+    volume_claim: ClaimSpecWire | None = None
 
 
 class JobSpecWire(WireStruct):
@@ -477,6 +641,7 @@ class ReplicatedSpecWire(OwnerSpecWire):
     template: TemplateWire | None = None
     ordinals: OrdinalsWire | None = None
     pod_management_policy: str | None = None
+    volume_claim_templates: list[ClaimTemplateWire] | None = None
     completion_mode: str | None = None
 
 

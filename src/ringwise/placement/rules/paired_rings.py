@@ -24,6 +24,10 @@ class TwoRings(NamedTuple):
     pairs: int
     allocatable: int
 
+    @property
+    def free(self) -> int:
+        return self.left + self.right
+
 
 class PairedRings(CachingRule[TwoRings]):
     """A faulty chip weighs as much as one chip of misfit: faults do not dominate here."""

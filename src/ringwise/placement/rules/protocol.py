@@ -57,6 +57,9 @@ class ChipRule(Protocol):
         All chips of a board are written in ascending order.
         """
 
+    def most_free(self, signature: Hashable) -> int:
+        """How many chips a node with this signature has free at most."""
+
     def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         """Why the request does not fit, with the numbers. Only for nodes that do not fit."""
 
@@ -118,6 +121,11 @@ class CachingRule(ABC, Generic[S]):
                 self._chips.clear()
             self._chips[key] = found
         return found
+
+    def most_free(self, signature: Hashable) -> int:
+        # Most signatures count the free chips; where one does not, the board is the limit.
+        free = getattr(signature, "free", self.capacity)
+        return free if isinstance(free, int) else self.capacity
 
     def lack(self, usable: int, request: int, multi_pod: bool) -> Reason:
         free = usable.bit_count()

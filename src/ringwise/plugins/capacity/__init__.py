@@ -19,6 +19,7 @@ from ringwise.framework.extension_points import (
     JOB_ENQUEUEABLE,
     PREEMPTIVE,
     QUEUE_ORDER,
+    RECLAIM_PRECHECK,
     RECLAIMABLE,
     VICTIM_QUEUE_ORDER,
     Vote,
@@ -33,6 +34,7 @@ from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.shares.kept_share_limits import no_room_beside
 from ringwise.framework.shares.promises import Promises
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.capacity.queue_tree import QueueNode, QueueTree
 from ringwise.plugins.capacity.reasons import QUEUE_TREE_BROKEN
 from ringwise.reasons import Reason
@@ -65,6 +67,7 @@ class Capacity:
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
         session.register(PREEMPTIVE, self.preemptive)
         session.register(RECLAIMABLE, self.reclaimable)
+        session.register(RECLAIM_PRECHECK, self.names_none)
         if self._by_tree:
             session.register(VICTIM_QUEUE_ORDER, self.victim_queue_order)
 
@@ -191,6 +194,17 @@ class Capacity:
                 add(self._left(one, left), gives, -1)
             victims.append(uid)
         return victims
+
+    def names_none(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        """Whether not even the first pod of any kind may be taken."""
+        taker, node = self._tree[job.queue], self._tree[victims.name]
+        if node is None or taker is None:
+            return True
+        amounts, wanted = self._session.usage.amounts, self._session.usage.amounts(pod.cls)
+        return not any(
+            gives.keys() & wanted.keys() and self._may_give(taker, node, gives, {})
+            for gives in map(amounts, victims.classes)
+        )
 
     def _may_give(self, taker: QueueNode, node: QueueNode, gives: Amounts, left: dict[str, Amounts]) -> bool:
         used = self._left(node, left)

@@ -14,6 +14,7 @@ from ringwise.framework.extension_points import (
     ALLOCATED,
     DEALLOCATED,
     JOB_ORDER,
+    PREEMPT_PRECHECK,
     PREEMPTABLE,
     QUEUE_ORDER,
     RECLAIMABLE,
@@ -21,6 +22,7 @@ from ringwise.framework.extension_points import (
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.drf.hierarchy import Hierarchy, Key
 from ringwise.state.model import Pod, Queue
 
@@ -36,6 +38,9 @@ class Drf:
         self._session = session
         session.register(JOB_ORDER, self.job_order)
         session.register(PREEMPTABLE, self.preemptable)
+        session.register(PREEMPT_PRECHECK, self.names_none)
+        #: By name of a queue: the candidates that were asked about last, and the most that a job keeps.
+        self._largest: dict[str, tuple[VictimQueue, float]] = {}
         if self._by_tree:
             self._tree = Hierarchy(session)
             session.register(QUEUE_ORDER, self.queue_order)
@@ -69,6 +74,27 @@ class Drf:
                 left[owner.key] = without
                 victims.append(uid)
         return victims
+
+    def names_none(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        """Whether every job would have less than the preempting one, whichever pod it loses first."""
+        usage = self._session.usage
+        known = self._largest.get(victims.name)
+        if known is None or known[0] is not victims:
+            largest = max(self._kept(job) for job in victims.jobs.values())
+            known = self._largest[victims.name] = victims, largest
+        gets = dict(usage.used_by_job(job.key))
+        add(gets, usage.amounts(pod.cls))
+        return known[1] + _EQUAL < share(gets, usage.capacity)
+
+    def _kept(self, job: Job) -> float:
+        """The largest share that the job can have without one of its pods."""
+        usage = self._session.usage
+        kept = []
+        for cls in {id(pod.cls): pod.cls for pod in job.pods.values()}.values():
+            without = dict(usage.used_by_job(job.key))
+            add(without, usage.amounts(cls), -1)
+            kept.append(share(without, usage.capacity))
+        return max(kept, default=0.0)
 
     # -- with hierarchy ----------------------------------------------------------------------
 

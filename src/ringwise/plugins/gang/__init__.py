@@ -11,16 +11,20 @@ from ringwise.framework.extension_points import (
     JOB_VALID,
     PREEMPTABLE,
     RECLAIMABLE,
+    SUB_JOB_PIPELINED,
+    SUB_JOB_READY,
     Vote,
 )
-from ringwise.framework.gangs.ready_pods import ReadyPods, task_minimums_count
-from ringwise.framework.job import Job
+from ringwise.framework.gangs.ready_pods import ReadyPods
+from ringwise.framework.job import Job, task_minimums_count
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.plugins.gang.reasons import (
     GANG_NOT_COMPLETE,
     NOT_ENOUGH_PODS,
     NOT_ENOUGH_PODS_OF_TASK,
+    NOT_ENOUGH_SUB_GROUPS,
+    SUB_GROUPS_NOT_COMPLETE,
     TASKS_NOT_COMPLETE,
 )
 from ringwise.reasons import Reason
@@ -38,6 +42,8 @@ class Gang:
         session.register(JOB_ORDER, self.job_order)
         session.register(JOB_READY, self.ready)
         session.register(JOB_PIPELINED, self.pipelined)
+        session.register(SUB_JOB_READY, self._ready_pods.sub_groups_complete)
+        session.register(SUB_JOB_PIPELINED, self.sub_groups_pipelined)
         session.register(JOB_STARVING, self.starving)
         session.register(PREEMPTABLE, self.spare_pods)
         session.register(RECLAIMABLE, self.spare_pods)
@@ -57,6 +63,9 @@ class Gang:
                     return NOT_ENOUGH_PODS_OF_TASK(
                         job=job.name, task=task, valid=valid, needed=needed, missing=needed - valid
                     )
+        short = _short_of_sub_groups(job, {pod.uid for pod in able}) if job.sub_groups else None
+        if short is not None:
+            return short
         missing = job.min_available - len(able)
         if missing > 0:
             return NOT_ENOUGH_PODS(job=job.name, valid=len(able), needed=job.min_available, missing=missing)
@@ -97,12 +106,23 @@ class Gang:
             job=job.name, started=started, needed=job.min_available, missing=missing
         )
 
-    def starving(self, job: Job) -> bool:
-        return self._ready_pods.started(job) < job.min_available
+    def sub_groups_pipelined(self, job: Job) -> tuple[Vote, Reason | None]:
+        short = self._ready_pods.sub_groups_short(job)
+        if short is None:
+            return Vote.PERMIT, None
+        policy, have, needed = short
+        return Vote.REJECT, SUB_GROUPS_NOT_COMPLETE(job=job.name, policy=policy, complete=have, needed=needed)
 
-    def spare_pods(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
+    def starving(self, job: Job) -> bool:
+        started = self._ready_pods.started(job)
+        return started < job.min_available or not self._ready_pods.sub_groups_complete(job)
+
+    def spare_pods(self, job: Job, pod: Pod, candidates: list[str]) -> list[str] | None:
         """A pod may be evicted only while its job keeps its minimum; each one counts for the next."""
+        if self._session.searches_bundles:
+            return None
         remaining: dict[str, int] = {}
+        taken: dict[str, list[str]] = {}
         spare = []
         for uid in candidates:
             owner = self._session.job_of(self._session.state.pods[uid].pod)
@@ -110,11 +130,33 @@ class Gang:
                 left = remaining.get(owner.key)
                 if left is None:
                     left = self._ready_pods.started(owner)
-                if left <= owner.min_available:
+                lost = taken.setdefault(owner.key, [])
+                if left <= owner.min_available or not self._ready_pods.keeps_sub_groups(owner, [*lost, uid]):
                     continue
+                lost.append(uid)
                 remaining[owner.key] = left - 1
             spare.append(uid)
         return spare
+
+
+def _short_of_sub_groups(job: Job, able: set[str]) -> Reason | None:
+    """Why a policy cannot have as many complete sub-groups as must run."""
+    valid: dict[int, int] = {}
+    for group in job.sub_groups:
+        if len(able.intersection(group.pods)) >= group.size:
+            valid[group.position] = valid.get(group.position, 0) + 1
+    for position, policy in enumerate(job.group.sub_groups if job.group is not None else ()):
+        found = valid.get(position, 0)
+        if found < policy.min_groups:
+            return NOT_ENOUGH_SUB_GROUPS(
+                job=job.name,
+                policy=policy.name,
+                valid=found,
+                needed=policy.min_groups,
+                missing=policy.min_groups - found,
+                size=policy.size,
+            )
+    return None
 
 
 def _can_take_part(pod: Pod) -> bool:

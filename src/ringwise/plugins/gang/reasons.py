@@ -18,6 +18,26 @@ NOT_ENOUGH_PODS_OF_TASK = ReasonKind(
     ("create {missing:more pod} of task {task}", "lower the task's minAvailable to {valid:#}"),
     SPECIFICATION,
 )
+NOT_ENOUGH_SUB_GROUPS = ReasonKind(
+    "not-enough-sub-groups",
+    Stage.VALIDATE,
+    "{valid:sub-group} of policy {policy} of {job} {valid:=has|have} the {size:pod} that a sub-group needs; "
+    "{needed} must run",
+    (
+        "create the pods of {missing:more sub-group}",
+        "give its pods the labels of the policy's labelSelector and matchLabelKeys",
+        "lower minSubGroups of the policy (minPartitions of the task) to {valid:#}",
+    ),
+    SPECIFICATION,
+)
+SUB_GROUPS_NOT_COMPLETE = ReasonKind(
+    "sub-groups-not-complete",
+    Stage.GANG,
+    "{complete} of the {needed:sub-group} of policy {policy} of {job} that must run "
+    "{complete:=has all its|have all their} pods",
+    ("lower minSubGroups of the policy (minPartitions of the task) to {complete:#}",),
+    CAPACITY,
+)
 GANG_NOT_COMPLETE = ReasonKind(
     "gang-not-complete",
     Stage.GANG,

@@ -8,8 +8,8 @@ is in no view at all.
 
 A node that lists no cpu or no memory (0) has no limit on it, and 0 pods means no limit
 on pods, so that small hand-written manifests work; other resources a node does not list
-it does not have. A pod with resource claims fits nowhere: nobody allocates them. Volumes
-are not in the model: their arguments are accepted and have no effect.
+it does not have. A pod with resource claims fits nowhere: nobody allocates them. What claims of
+volumes ask for is in `volumes.py`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from ringwise.framework.arguments import ArgumentFamily, any_text, boolean, resource_list
+from ringwise.framework.arguments import (
+    ArgumentFamily,
+    any_text,
+    boolean,
+    integer,
+    resource_list,
+    score_weight,
+)
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.extension_points import NODE_FILTER, NODE_SET, PREDICATE, NodeFilter, NodeSet
+from ringwise.framework.extension_points import (
+    CLAIMS,
+    JOB_ENQUEUEABLE,
+    NODE_FILTER,
+    NODE_SET,
+    PREDICATE,
+    NodeFilter,
+    NodeSet,
+)
 from ringwise.framework.job import Job
 from ringwise.framework.node_sets import SelectedNodes
 from ringwise.framework.policy import ChipPolicy
@@ -43,6 +58,7 @@ from ringwise.plugins.predicates.reasons import (
     TOO_MANY_PODS,
     UNTOLERATED_TAINT,
 )
+from ringwise.plugins.predicates.volumes import PodVolumes
 from ringwise.reasons import Reason
 from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_shapes import MEMORY, NodeClass, NodeShape
@@ -53,13 +69,29 @@ NODE_PORTS = boolean("predicate.NodePortsEnable", True, "check host ports")
 TAINT_TOLERATION = boolean("predicate.TaintTolerationEnable", True, "check taints")
 POD_AFFINITY = boolean("predicate.PodAffinityEnable", True, "check pod affinity and anti-affinity")
 TOPOLOGY_SPREAD = boolean("predicate.PodTopologySpreadEnable", True, "check topology spread constraints")
+VOLUME_LIMITS = boolean(
+    "predicate.NodeVolumeLimitsEnable", True, "check how many volumes a node can attach (CSINode)"
+)
+VOLUME_ZONES = boolean("predicate.VolumeZoneEnable", True, "check zone and region of bound volumes")
+VOLUME_BINDING = boolean(
+    "predicate.VolumeBindingEnable",
+    True,
+    "check claims and where volumes can be used, and bind pods when their claims are bound",
+)
+BIND_TIMEOUT = integer(
+    "volumebinding.bindTimeoutSeconds",
+    600,
+    "how long a gang keeps its nodes while its claims are bound; then they are free for others",
+    minimum=1,
+    maximum=86_400,
+    unit="seconds",
+)
 
 _OLD_GPU = "read by older GPU builds"
 #: What files written for Volcano carry.
 WITHOUT_EFFECT = (
-    boolean("predicate.NodeVolumeLimitsEnable", True, "volume limits", has_effect=False),
-    boolean("predicate.VolumeZoneEnable", True, "volume zones", has_effect=False),
-    boolean("predicate.VolumeBindingEnable", True, "volume binding", has_effect=False),
+    score_weight("volumebinding.weight", 1, "the weight of free capacity of volumes", has_effect=False),
+    any_text("volumebinding.shape", "the score of each use of volumes"),
     boolean("predicate.CacheEnable", False, "answers are always kept per class of pods", has_effect=False),
     boolean(
         "predicate.DynamicResourceAllocationEnable",
@@ -84,6 +116,10 @@ class Predicates:
         self._ports = option.value(NODE_PORTS)
         self._pod_affinity = option.value(POD_AFFINITY)
         self._spread = option.value(TOPOLOGY_SPREAD)
+        self._volume_limits = option.value(VOLUME_LIMITS)
+        self._volume_zones = option.value(VOLUME_ZONES)
+        self._volume_binding = option.value(VOLUME_BINDING)
+        self._bind_timeout = option.value(BIND_TIMEOUT)
         #: Answers that do not depend on the load, by class of pods and class of nodes.
         self._by_class: dict[tuple[PodClass, int], Reason | None] = {}
 
@@ -97,6 +133,17 @@ class Predicates:
             session.register(NODE_SET, self.node_sets)
         session.register(NODE_FILTER, filters.filter)
         session.register(NODE_FILTER, self.by_amounts)
+        if self._volume_binding or self._volume_zones or self._volume_limits:
+            volumes = PodVolumes(
+                session,
+                binding=self._volume_binding,
+                zones=self._volume_zones,
+                limits=self._volume_limits,
+                timeout=self._bind_timeout,
+            )
+            session.register(CLAIMS, volumes)
+            session.register(JOB_ENQUEUEABLE, volumes.enqueueable)
+            session.register(NODE_FILTER, volumes.filter)
 
     def node_sets(self, pod_class: PodClass) -> list[NodeSet]:
         """The nodes that selectors leave which classes of nodes cannot answer."""
@@ -216,7 +263,11 @@ def _lack(resource: str, asked: int, used: int, allocatable: int) -> Reason:
 
 SPEC = PluginSpec(
     "predicates",
-    "selectors, affinity, taints, ports, readiness, cordon",
+    "selectors, affinity, taints, ports, volumes, readiness, cordon",
     Predicates,
-    (NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, TOPOLOGY_SPREAD, *WITHOUT_EFFECT),
+    (
+        *(NODE_AFFINITY, NODE_PORTS, TAINT_TOLERATION, POD_AFFINITY, TOPOLOGY_SPREAD),
+        *(VOLUME_LIMITS, VOLUME_ZONES, VOLUME_BINDING, BIND_TIMEOUT),
+        *WITHOUT_EFFECT,
+    ),
 )

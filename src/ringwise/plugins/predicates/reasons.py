@@ -107,3 +107,123 @@ SPREAD_KEY_MISSING = ReasonKind(
     ("label {node} with {key}", "spread the pod over another topologyKey"),
     _NODE_OR_JOB,
 )
+
+# -- by claim: whatever nodes are free, so that nobody waits behind such a job
+
+_CLAIM = frozenset({Trigger.VOLUME_CHANGED, Trigger.JOB_CHANGED})
+
+CLAIM_MISSING = ReasonKind(
+    "claim-missing",
+    Stage.PREDICATE,
+    "pod {pod} uses the claim {claim}, which does not exist",
+    (
+        "create the PersistentVolumeClaim {claim}",
+        "correct claimName in the volumes of the pod (of a vcjob: volumeClaimName)",
+    ),
+    _CLAIM,
+)
+EPHEMERAL_CLAIM_AWAITED = ReasonKind(
+    "ephemeral-claim-awaited",
+    Stage.PREDICATE,
+    "the claim {claim} of an ephemeral volume of pod {pod} does not exist yet; kube-controller-manager makes "
+    "it",
+    ("see whether kube-controller-manager runs, and what the events of pod {pod} say",),
+    _CLAIM,
+)
+CLAIM_OF_ANOTHER_POD = ReasonKind(
+    "claim-of-another-pod",
+    Stage.PREDICATE,
+    "the claim {claim} has the name that the ephemeral volume of pod {pod} needs, and was not made for it",
+    ("delete or rename the PersistentVolumeClaim {claim}: the pod gets its own then",),
+    _CLAIM,
+)
+CLAIM_DELETED = ReasonKind(
+    "claim-deleted",
+    Stage.PREDICATE,
+    "the claim {claim} of pod {pod} is being deleted",
+    ("create the PersistentVolumeClaim {claim} again when it is gone",),
+    _CLAIM,
+)
+CLAIM_LOST = ReasonKind(
+    "claim-lost",
+    Stage.PREDICATE,
+    "the claim {claim} of pod {pod} has lost its volume {volume}, which does not exist",
+    ("restore the PersistentVolume {volume}", "delete the claim {claim} and create it again"),
+    _CLAIM,
+)
+CLAIM_IN_USE = ReasonKind(
+    "claim-in-use",
+    Stage.PREDICATE,
+    "pod {user} uses the claim {claim}, which one pod alone may use (ReadWriteOncePod)",
+    ("nothing to do: it starts when {user} has ended", "use the access mode ReadWriteOnce or ReadWriteMany"),
+    _CLAIM,
+)
+CLAIM_NOT_BOUND = ReasonKind(
+    "claim-not-bound",
+    Stage.PREDICATE,
+    "the claim {claim} of pod {pod} has no volume yet; it waits for the volume controller{classed}",
+    (
+        "see what the events of the PersistentVolumeClaim {claim} say",
+        "create a PersistentVolume that fits the claim {claim}",
+    ),
+    _CLAIM,
+)
+STORAGE_CLASS_MISSING = ReasonKind(
+    "storage-class-missing",
+    Stage.PREDICATE,
+    "the claim {claim} of pod {pod} names the StorageClass {class_name}, which does not exist",
+    ("create the StorageClass {class_name}", "create the claim {claim} with a StorageClass that exists"),
+    _CLAIM,
+)
+NO_VOLUME = ReasonKind(
+    "no-volume",
+    Stage.PREDICATE,
+    "no free volume of the StorageClass {class_name} fits the claim {claim} of pod {pod}, which asks for "
+    "{size} ({modes}), and the class makes none",
+    ("create a PersistentVolume of {size} or more in {class_name}", "use a StorageClass with a provisioner"),
+    _CLAIM,
+)
+
+# -- by volume and node
+
+_ELSEWHERE = CAPACITY | _CLAIM
+
+VOLUME_ELSEWHERE = ReasonKind(
+    "volume-elsewhere",
+    Stage.PREDICATE,
+    "{what} cannot be used on {node}: its node affinity is {wanted}",
+    ("free chips on nodes that {what} can be used on",),
+    _ELSEWHERE,
+)
+VOLUME_IN_ANOTHER_ZONE = ReasonKind(
+    "volume-in-another-zone",
+    Stage.PREDICATE,
+    "{what} is in another zone than {node}: it has {places}",
+    ("free chips on nodes with {places}",),
+    _ELSEWHERE,
+)
+VOLUME_FOR_ANOTHER_NODE = ReasonKind(
+    "volume-for-another-node",
+    Stage.PREDICATE,
+    "the volume of claim {claim} is being made for {selected}",
+    (
+        "nothing to do: it is tried again when the volume is there",
+        "remove the annotation volume.kubernetes.io/selected-node of the claim {claim}, if nobody makes it",
+    ),
+    _ELSEWHERE,
+)
+NO_VOLUME_HERE = ReasonKind(
+    "no-volume-here",
+    Stage.PREDICATE,
+    "{node} can use no free volume of the StorageClass {class_name} with {size}, and none is made for "
+    "it{why}",
+    ("create a PersistentVolume of {size} or more in {class_name} that {node} can use",),
+    _ELSEWHERE,
+)
+TOO_MANY_VOLUMES = ReasonKind(
+    "too-many-volumes",
+    Stage.PREDICATE,
+    "{node} has {used:volume} of the driver {driver} and attaches at most {limit}; the pod needs {more} more",
+    ("use fewer volumes of {driver} in a pod",),
+    _ELSEWHERE,
+)

@@ -22,6 +22,7 @@ from ringwise.framework.extension_points import (
     OVERUSED,
     PREEMPTIVE,
     QUEUE_ORDER,
+    RECLAIM_PRECHECK,
     RECLAIMABLE,
     Vote,
 )
@@ -34,6 +35,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
 from ringwise.framework.shares.kept_share_limits import kept_against, no_room_beside
+from ringwise.framework.victim_queues import VictimQueue
 from ringwise.plugins.proportion.queue_accounts import QueueAccounts
 from ringwise.plugins.proportion.reasons import QUEUE_SHARE_USED
 from ringwise.reasons import Reason
@@ -55,6 +57,7 @@ class Proportion:
         session.register(ALLOCATABLE, self.allocatable)
         session.register(PREEMPTIVE, self.preemptive)
         session.register(RECLAIMABLE, self.reclaimable)
+        session.register(RECLAIM_PRECHECK, self.names_none)
         session.register(JOB_ENQUEUEABLE, self.enqueueable)
 
     def queue_order(self, queue: Queue) -> tuple[int, float]:
@@ -156,6 +159,13 @@ class Proportion:
                 add(used, gives, -1)
                 victims.append(uid)
         return victims
+
+    def names_none(self, job: Job, pod: Pod, victims: VictimQueue) -> bool:
+        """Whether the queue is above its share of nothing."""
+        if victims.name not in self._session.queues:
+            return True
+        used, deserved = self._usage.used_by_queue(victims.name), self._accounts.deserved(victims.name)
+        return all(used.get(name, 0) <= amount for name, amount in deserved.items())
 
     def enqueueable(self, job: Job) -> tuple[Vote, Reason | None]:
         """Admit a job while what the admitted jobs of its queue need stays within the queue's limit."""

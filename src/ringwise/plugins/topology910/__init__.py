@@ -21,6 +21,7 @@ from ringwise.framework.configuration import PluginOption
 from ringwise.framework.extension_points import (
     ALLOCATED,
     DEALLOCATED,
+    DOMAINS,
     JOB_ENQUEUEABLE,
     JOB_PLAN,
     JOB_VALID,
@@ -31,6 +32,7 @@ from ringwise.framework.extension_points import (
     Vote,
 )
 from ringwise.framework.job import Job
+from ringwise.framework.network_topology import combined_with
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.registry import PluginSpec
 from ringwise.framework.session import Session
@@ -114,6 +116,8 @@ class Topology910:
         """N2, S1, P1: refuse what no board allows, and set how the chips of the others are chosen."""
         if job.validated:
             return None
+        if self._session.registered(DOMAINS) and (combined := combined_with(job)) is not None:
+            return combined
         plain = plain_key(job)
         found = self._plain.get(plain) if plain is not None else None
         if found is None:

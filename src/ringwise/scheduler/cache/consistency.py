@@ -11,6 +11,7 @@ from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.state.cluster import ClusterState
 from ringwise.state.fleet import HOSTS
 from ringwise.state.reservations import Reservation
+from ringwise.state.volume_table import VolumeTable
 from ringwise.topology.chips import chip_names, chips_of
 
 
@@ -27,6 +28,7 @@ def inconsistencies(
         *_usage(state, book, usage),
         *_holdings(state, book, usage),
         *_kept(usage),
+        *_volumes(state),
     ]
 
 
@@ -176,3 +178,20 @@ def _kept(usage: ResourceUsage) -> list[str]:
         for name in sorted({*counted, *kept})
         if counted.get(name, {}) != kept.get(name, {})
     ]
+
+
+def _volumes(state: ClusterState) -> list[str]:
+    """Which pods use claims, and what those get; no volume is given twice."""
+    table, counted = state.volumes, VolumeTable()
+    found = []
+    for placement in state.pods.values():
+        if placement.node >= 0 and placement.pod.claims:
+            for claim, volume in placement.volumes:
+                if volume and counted.taken.get(volume, claim) != claim:
+                    found.append(f"volume {volume} is given to {counted.taken[volume]} and to {claim}")
+            counted.hold(placement.pod, placement.node, placement.volumes)
+        if placement.reserved and not placement.assumed:
+            found.append(f"{placement.pod.key} is reserved and has no node")
+    right = (counted.users, counted.on_node, counted.chosen, counted.taken)
+    kept = (table.users, table.on_node, table.chosen, table.taken)
+    return found if right == kept else [*found, "the pods that use claims, or what those get, are wrong"]

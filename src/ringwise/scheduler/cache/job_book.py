@@ -449,6 +449,7 @@ class JobBook:
             job.prospective_of = orders
         members = job.in_order
         job.has_refusable_pods = any(map(_is_refusable, members))
+        job.has_claims = any(pod.claims for pod in members)
         job.ordered_chip_pods, job.ordered_other_pods = _ordered_pods(vcjob)
         first = members[0] if members else None
         # Labels and annotations are those of a pod with chips: a launcher without chips may lack them.
@@ -468,6 +469,8 @@ class JobBook:
             self._read_min_available(job)
             if group.problem:
                 job.defects = (MALFORMED_JOB(problem=group.problem),)
+            elif group.sub_groups and members and not job.sub_groups:
+                job.defects = (MALFORMED_JOB(problem=_TOO_MANY_STEPS),)
         elif first is not None:
             job.name = first.group or first.name
             job.queue = queue_without_group(job.annotations)
@@ -591,6 +594,10 @@ class JobBook:
         return max(defaults, key=lambda known: (known.value, known.name), default=None)
 
 
+_TOO_MANY_STEPS = (
+    "spec.subGroupPolicy of its PodGroup costs too much to apply to its pods: name fewer labels and values, "
+    "or one label with one value in each labelSelector"
+)
 _SYSTEM_PRIORITIES = {SYSTEM_CLUSTER_CRITICAL: 2_000_000_000, SYSTEM_NODE_CRITICAL: 2_000_001_000}
 
 

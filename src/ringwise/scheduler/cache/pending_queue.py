@@ -55,6 +55,9 @@ class PendingQueue:
         ):
             # Whatever the reason: where other pods are, and which of them count, decides where these may be.
             cured_by |= {Trigger.POD_PLACED, Trigger.NAMESPACE_CHANGED}
+        if job.has_claims:
+            # Where volumes are, and which of them are free.
+            cured_by |= {Trigger.VOLUME_CHANGED}
         self._parked[job.key] = cured_by
         for trigger in cured_by:
             self._by_trigger[trigger][job.key] = None

@@ -14,7 +14,7 @@ from ringwise.durations import time_text
 from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
-from ringwise.messages.events import Event, EvictFailed, PreemptionsRead, QueueSeen
+from ringwise.messages.events import Event, EvictFailed, QueueSeen, ReschedulingRead
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
@@ -87,12 +87,12 @@ class Preemptions(Component):
             ie.PodBound: self._bound,
             ie.JobSeen: self._job_seen,
             EvictFailed: self._evict_failed,
-            PreemptionsRead: self._read,
+            ReschedulingRead: self._read,
             QueueSeen: self._queue_seen,
         }
 
     def known(self) -> Iterable[Event]:
-        return (PreemptionsRead(self.document()),) if self.jobs else ()
+        return (ReschedulingRead(preemptions=self.document(), takes_over=False),) if self.jobs else ()
 
     # -- evictions ---------------------------------------------------------------------------------
 
@@ -208,10 +208,10 @@ class Preemptions(Component):
                 break
         return f"{frame[:-2]}{','.join(reversed(lines))}]}}"
 
-    def _read(self, event: PreemptionsRead, now: int) -> None:
+    def _read(self, event: ReschedulingRead, now: int) -> None:
         """What the leader before wrote. What cannot be read is as if it were not there."""
         try:
-            found = json.loads(event.document)
+            found = json.loads(event.preemptions) if event.preemptions else {}
         except (ValueError, RecursionError):
             return
         if not isinstance(found, dict) or found.get("version") != VERSION:
@@ -221,7 +221,7 @@ class Preemptions(Component):
             job = self._book.jobs.get(key)
             if job is not None:
                 job.preempted = self.jobs[key].at
-        self._written = event.document
+        self._written = event.preemptions
         self._forget(now)
 
 

@@ -37,10 +37,12 @@ from ringwise.scheduler.cache.run_times import RunTimes
 from ringwise.scheduler.cache.sessions import ActiveConfiguration, SessionFactory
 from ringwise.scheduler.component import Components
 from ringwise.scheduler.core.admission_limits import AdmissionLimits
+from ringwise.scheduler.core.allocated_domains import AllocatedDomains
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
 from ringwise.scheduler.core.event_handlers import EventHandlers
+from ringwise.scheduler.core.hyper_node_events import HyperNodeEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
 from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
@@ -54,6 +56,8 @@ from ringwise.scheduler.core.run_time_limits import RunTimeLimits
 from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.core.volume_events import VolumeEvents
+from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.defragment.movable import not_movable
 from ringwise.scheduler.defragment.moves import Moves
@@ -191,6 +195,20 @@ class Scheduler:
             configuration=self._configuration,
             registry=registry,
         )
+        pods = PodEvents(
+            state,
+            self._book,
+            usage,
+            self._reservations,
+            self._pending,
+            self._triggers,
+            self._assumed,
+            notify,
+        )
+        self._volumes = VolumeWaits(
+            state, self._book, self._pending, topology.volume_nodes, pods.undo_binding, notify
+        )
+        self._volumes.on_bound = self._sent
         self._events = EventHandlers(
             state,
             self._book,
@@ -199,16 +217,8 @@ class Scheduler:
             (
                 NodeEvents(state, self._book, topology, self._triggers, notify),
                 QueueEvents(state, self._book, self._configuration, self._pending, self._triggers, notify),
-                PodEvents(
-                    state,
-                    self._book,
-                    usage,
-                    self._reservations,
-                    self._pending,
-                    self._triggers,
-                    self._assumed,
-                    notify,
-                ),
+                VolumeEvents(state, self._triggers, notify),
+                pods,
             ),
             self._components,
         )
@@ -217,6 +227,8 @@ class Scheduler:
             (
                 ReservationExpiry(self._reservations, self._triggers),
                 NodeReservationExpiry(state, topology, self._triggers, notify),
+                # Before those that look for pods on faulty hardware: what is not bound yet is given back.
+                self._volumes,
                 self._previous,
                 self._shares,
                 self._backoff,
@@ -227,6 +239,7 @@ class Scheduler:
                 self._guard,
                 self._discipline,
                 DrainEvents(state, notify),
+                HyperNodeEvents(state, self._book.jobs, self._configuration, self._triggers),
                 LinkDownNodes(state, self._triggers),
                 self._faults,
                 fault_nodes,
@@ -239,6 +252,7 @@ class Scheduler:
                 StartEstimates(self._book, starts, self._reporter.job_changed, self._rows_changed),
                 gangs,
                 TorSharePublisher(state, self._book.jobs, topology, self._configuration),
+                AllocatedDomains(state, self._book.jobs, self._configuration),
                 self._rescheduling,
                 self._accounting,
             )
@@ -311,6 +325,7 @@ class Scheduler:
             self._limit_waits.wake()
             if self._limit_waits.lends:
                 commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+            commands += self._volumes.commands()
             commands += self._contained(self._reporter.name, self._reporter.publish, now)
             return [*commands, *self._containment.commands()]
         self._contained("admissions", self._limits.end_admissions, now)
@@ -318,6 +333,8 @@ class Scheduler:
             # A cycle may lift reservations; then other jobs are tried once more.
             commands += self._contained("cycle", self._cycle, now)
             self._wake()
+        # Not for who gave way to others in a later action or cycle.
+        commands += self._volumes.commands()
         for part in self._components.publishing:
             commands += self._contained(part.name, part.publish, now)
         told = self._contained(self._accounting.name, partial(self._accounting.tell, commands), now)
@@ -390,7 +407,7 @@ class Scheduler:
         session.on_progress = self.on_progress
         session.budget = StepBudget(self._steps, now)
         session.budget.on_progress = self.on_progress
-        session.announce = lambda allocations: self._bind_all(allocations, binds)
+        session.announce = lambda allocations: self._bind_all(session, allocations, binds, wait=reserve)
         for name in self._configuration.current.actions:
             action = self._registry.actions.get(name)
             if action is not None:
@@ -401,21 +418,25 @@ class Scheduler:
         self._steps.forget_idle(now)
         if lifted or any(self._came_free(reservation) for reservation in reserved_before):
             self._triggers.add(Trigger.CHIPS_FREED)
-        if binds:
+        if session.bound:
             self._triggers.add(Trigger.POD_PLACED)
         self._backoff.note_retries(pending, session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
-        commands: list[Command] = [*binds]
         evictions: list[Command] = []
         for gone in session.evicted:
             cause = EvictionCause.of_action(gone.why)
             by = "" if gone.beneficiary is None else gone.beneficiary.key
+            record = self._state.pods[gone.pod.uid]
+            if record.reserved or record.node < 0:
+                # It is not bound yet: what it has is given back, and nothing has to end for that.
+                self._volumes.make_room(gone.pod.uid, by, now)
+                continue
             if by:
                 self._notify(ie.PodEvicted(gone.pod.uid, cause, by), now)
             evictions.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by))
         # A pod is warned before it is evicted.
-        commands += [*self._preemptions.warnings(), *evictions]
+        commands: list[Command] = [*binds, *self._preemptions.warnings(), *evictions]
         for job in pending:
             try:
                 self._settle(job, now)
@@ -470,6 +491,8 @@ class Scheduler:
             if not job.pods:
                 # It was admitted and its pods are being created: its wait for capacity goes on.
                 job.waiting_since = since
+            elif self._volumes.waits(job.key):
+                job.waiting_since = now if since is None else since
         self._notify(ie.JobSettled(job), now)
 
     def _pop_pending(self) -> list[Job]:
@@ -507,8 +530,8 @@ class Scheduler:
         if reason is not None:
             # Once this is corrected, it does not have to wait for the backoff as well.
             self._backoff.corrected(job.key)
-        elif pending and self._backoff.holds_back(job.key):
-            # The reason stays that its binding failed, or that it was too costly.
+        elif pending and (self._backoff.holds_back(job.key) or self._volumes.holds_back(job.key)):
+            # The reason stays that its binding failed, that it was too costly, or that a claim got no volume.
             reason = job.reason
         elif self._limits.holds_back(job.key):
             # The reason stays that its pods were never created.
@@ -534,22 +557,43 @@ class Scheduler:
             job.reason = too_few_pods(job, len(job.pods) - gated)
             self._reporter.job_changed(job)
 
-    def _bind_all(self, allocations: Iterable[Allocation], binds: list[Bind]) -> None:
+    def _bind_all(
+        self, session: Session, allocations: Sequence[Allocation], binds: list[Bind], *, wait: bool
+    ) -> None:
         """Final allocations become bindings at once; in a long cycle they are sent before its end."""
-        binds += [self._bind(allocation) for allocation in allocations]
+        bound = [self._bind(allocation) for allocation in allocations]
+        rules = session.claim_rules
+        if rules is not None and self._awaits_claims(allocations):
+            job = allocations[0].job
+            self._volumes.hold(job, allocations, bound, rules.bind_timeout, self._history.now)
+            if wait:
+                return
+            self._volumes.settle_at_once(job.key)
+        for allocation, bind in zip(allocations, bound, strict=True):
+            self._sent(allocation.job, bind)
+        binds += bound
         if self.early_bindings is not None:
             self.early_bindings(binds)
+
+    def _awaits_claims(self, allocations: Sequence[Allocation]) -> bool:
+        """Whether these pods of a job are bound later: one has a claim without a volume, or waits already."""
+        if not allocations or not allocations[0].job.has_claims:
+            return False
+        return self._volumes.waits(allocations[0].job.key) or any(one.volumes for one in allocations)
 
     def _bind(self, allocation: Allocation) -> Bind:
         """D1: the binding carries chips, `predicate-time` and rank in one write."""
         pod, node = allocation.pod, self._state.names[allocation.node]
         annotations = binding_annotations(self._state, allocation, self._history.now + self._bindings)
         self._bindings += 1
-        self._history.bindings += 1
         rank = int(annotations[RANK_INDEX]) if pod.rank is None and RANK_INDEX in annotations else pod.rank
         self._assumed.bind(allocation.job, pod, pod.with_chips(allocation.chips, annotations, rank))
-        if allocation.job.started is None:
-            allocation.job.started = self._history.now
-        self._notify(ie.PodBound(allocation.job, node, allocation.chips), self._history.now)
         stray = tuple(key for key in pod.stray if key not in annotations)
         return Bind(pod.uid, pod.namespace, pod.name, node, allocation.chips, annotations, stray)
+
+    def _sent(self, job: Job, bind: Bind) -> None:
+        """The binding of a pod is on its way."""
+        self._history.bindings += 1
+        if job.started is None:
+            job.started = self._history.now
+        self._notify(ie.PodBound(job, bind.node, bind.chips), self._history.now)

@@ -86,6 +86,7 @@ class NodeEvents:
 
     def _isolations_seen(self, event: ev.IsolationsSeen, now: int) -> None:
         self._state.put_isolations(event.isolations)
+        self._notify(event, now)
         self._cluster_changed(Trigger.HEALTH_CHANGED, now)
 
     def _cluster_changed(self, trigger: Trigger, now: int) -> None:

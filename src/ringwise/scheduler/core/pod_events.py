@@ -180,13 +180,17 @@ class PodEvents:
             return
         number, chips = placement.node, placement.chips
         node = self._state.names[number]
-        self._usage.remove_pod(job.key, job.queue, placement.pod.cls)
-        self._state.release(event.uid)
+        self.undo_binding(job, event.uid)
         self._reservations.binding_failed(job.key, number, chips, placement.pod.cls, now)
-        self._assumed.bind_failed(job, event.uid)
-        self._placement_ended(job)
         self._notify(ie.BindingFailed(job, placement.pod, node, event.why), now)
         self._pending.activate(job.key)
+
+    def undo_binding(self, job: Job, uid: str) -> None:
+        """The pod waits for a node again; what it had is free."""
+        self._usage.remove_pod(job.key, job.queue, self._state.pods[uid].pod.cls)
+        self._state.release(uid)
+        self._assumed.bind_failed(job, uid)
+        self._placement_ended(job)
 
     def _evict_failed(self, event: ev.EvictFailed, now: int) -> None:
         """The pod stays; a later cycle may evict it again."""

@@ -22,6 +22,7 @@ from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, 
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.queue_discipline import job_ahead
+from ringwise.framework.reasons import gave_nodes_back
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
 from ringwise.reasons import Stage, Trigger
@@ -49,6 +50,7 @@ INVENTORY = frozenset(
         Trigger.TOPOLOGY_CHANGED,
         Trigger.CONFIGURATION_CHANGED,
         Trigger.QUEUE_CHANGED,
+        Trigger.VOLUME_CHANGED,
     }
 )
 
@@ -194,6 +196,8 @@ class StarvationGuard(Component):
             return False
         if waits_for_limit(job.reason) or job.key in session.limits.may_burst:
             return False
+        if gave_nodes_back(job.reason):
+            return False
         return job.reason is None or job.reason.kind.stage is not Stage.VALIDATE
 
     def _lift_unneeded(self, session: Session) -> bool:
@@ -213,7 +217,7 @@ class StarvationGuard(Component):
             return False
         if not pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
             return False
-        if job_ahead(session, job) is not None or waits_for_limit(job.reason):
+        if job_ahead(session, job) is not None or waits_for_limit(job.reason) or gave_nodes_back(job.reason):
             return False
         return not self._missed(session, job, reservation)
 
@@ -300,14 +304,17 @@ class StarvationGuard(Component):
         for job in session.jobs.values():
             # None: no pod of it has a node. One that stays settles it, and most jobs have only such pods.
             ends: bool | None = None
+            started = job.created if job.started is None else job.started
             for uid, pod in job.pods.items():
                 if placements[uid].node >= 0:
+                    if placements[uid].reserved and job.started is None:
+                        # It waits for its claims, and begins now at the soonest.
+                        started = session.now
                     ends = pod.deleting
                     if not ends:
                         break
             if ends is None:
                 continue
-            started = job.started if job.started is not None else job.created
             if ends:
                 runs.append(RunningJob(job, session.now, started))
             elif job.expected is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState, PodRecord
 
@@ -17,4 +19,4 @@ class SavedPod:
         found = state.pods.get(uid)
         if found is None:
             return None
-        return cls(PodRecord(found.pod, found.node, found.chips, found.assumed, found.doubtful))
+        return cls(replace(found))

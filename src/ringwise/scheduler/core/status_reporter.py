@@ -157,7 +157,8 @@ class StatusReporter(Component):
         reservation = self._reservations.of(job.key)
         nominated = reservation.nominated if reservation is not None else {}
         for uid, pod in job.pods.items():
-            pending = self._state.pods[uid].node < 0 and pod.phase == "Pending" and not pod.deleting
+            record = self._state.pods[uid]
+            pending = (record.node < 0 or record.reserved) and pod.phase == "Pending" and not pod.deleting
             # A gated pod has the API server's own condition, which says so.
             if not pending or pod.gated or not self._book.is_ours(pod):
                 self._pods.pop(uid, None)

@@ -130,6 +130,11 @@ class Moves(Component):
             ie.JobSeen: lambda event, now: self._attach(event.job),
         }
 
+    def known(self) -> Iterable[ev.Event]:
+        if not self.plans and not self.ended:
+            return ()
+        return (ev.ReschedulingRead(moves=self.document(), takes_over=False),)
+
     def _ask(self, plan: MovePlan) -> None:
         self._asked[plan.id] = plan
         while len(self._asked) > MAX_PLANS:

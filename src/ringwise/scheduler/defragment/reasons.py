@@ -103,6 +103,14 @@ MOVE_IS_WORSE = ReasonKind(
     CAPACITY,
 )
 
+MOVE_IS_HIGHER = ReasonKind(
+    "move-is-higher",
+    Stage.GANG,
+    "{job} is not moved: the lowest HyperNode with all its pods would be on tier {after} instead of {before}",
+    (),
+    CAPACITY,
+)
+
 # -- jobs for which there is no plan
 
 STARTS_WITHOUT_MOVES = ReasonKind(

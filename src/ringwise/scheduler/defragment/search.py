@@ -18,6 +18,7 @@ from itertools import chain, count
 
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.extension_points import first_reason
+from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.gangs.gang_placement import (
     missing_pods,
     node_filters,
@@ -27,6 +28,7 @@ from ringwise.framework.gangs.gang_placement import (
     too_few_pods,
 )
 from ringwise.framework.job import Job
+from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.node_selection import NodeSelection
 from ringwise.framework.queue_discipline import shape_of
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
@@ -39,6 +41,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import MAX_PLANS_DOCUMENT, most_bytes
 from ringwise.scheduler.defragment.movable import DisruptionBudget, Permit, anyone, name_of
 from ringwise.scheduler.defragment.reasons import (
+    MOVE_IS_HIGHER,
     MOVE_IS_WORSE,
     MOVES_UNDER_WAY,
     NO_MOVES_HELP,
@@ -52,6 +55,7 @@ from ringwise.scheduler.explain.what_if import WhatIf
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.loads import load_of
 from ringwise.state.model import Pod
+from ringwise.state.node_labels import node_set
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.wellknown import ACCELERATOR_TYPE
 
@@ -259,13 +263,11 @@ class _Item:
     pod: Pod
     unit: Unit | None
 
-    @property
-    def as_a_whole(self) -> bool:
-        return _placed_as_a_whole(self.job) and bool(self.pod.cls.chips)
 
-
-def _placed_as_a_whole(job: Job) -> bool:
+def _placed_as_a_whole(session: Session, job: Job) -> bool:
     policy = job.policy
+    if obeys_topology(session, job):
+        return True
     return policy is not None and (policy.switch_class is not None or policy.block_nodes is not None)
 
 
@@ -414,7 +416,7 @@ class _Search:
         """A plan of cheap moves; why there is none. Units that find no place stay, and it is tried again."""
         staying: set[int] = set()
         why: Reason | None = None
-        whole = _placed_as_a_whole(self._job)
+        whole = _placed_as_a_whole(self._session, self._job)
         for _ in range(_ROUNDS if whole else 1):
             known = len(staying)
             starts: Iterable[Callable[[_Trial], list[_Item]]] = [_Trial.of_pods] * _ATTEMPTS
@@ -480,7 +482,7 @@ class _Search:
             yield partial(_clear, joined)
 
     def _regions(self, selection: NodeSelection, missing: int) -> list[list[int]]:
-        """The nodes of each switch, SuperPoD and rack, and all; those that lack the fewest chips first."""
+        """The nodes of each switch, SuperPoD, rack or HyperNode; those that lack the fewest chips first."""
         policy, regions = selection.policy, dict[object, list[tuple[int, int, int]]]()
         if policy is None:
             return []
@@ -497,11 +499,17 @@ class _Search:
         return [[node for _, _, node in row] for row in rows]
 
     def _regions_of(self, node: int) -> Iterator[object]:
-        """The switch, or the SuperPoD and the rack of a node, by what the job is placed by."""
+        """The switch, SuperPoD and rack, or the HyperNodes of a node, by what the job is placed by."""
         view, policy = self._view, self._job.policy
         if policy is None:
             return
-        if policy.switch_class is not None:
+        if obeys_topology(self._session, self._job):
+            forest = view.hyper_forest()
+            leaf = forest.leaf_of(node)
+            if leaf is not None:
+                yield from (("HyperNode", one.name) for one in (leaf, *forest.ancestors(leaf.name)))
+            yield ("all nodes",)
+        elif policy.switch_class is not None:
             resolved = view.switches()
             if resolved is not None:
                 switch = resolved.switch_of.get(view.cluster.names[node])
@@ -519,7 +527,7 @@ class _Search:
     # -- places ----------------------------------------------------------------------------------------
 
     def check_places(self, units: Sequence[Unit], targets: Mapping[str, Allocation]) -> None:
-        """No job gets a worse place: more switches, SuperPoDs or racks than before."""
+        """No job gets a worse place: more switches, SuperPoDs or racks, or a higher tier, than before."""
         old = {uid: place[0] for unit in units for uid, place in unit.old.items()}
         for unit in {unit.job.key: unit for unit in units}.values():
             worse = self._worse(unit.job, old, targets)
@@ -540,7 +548,18 @@ class _Search:
             was, becomes = ({place_of(node) for node in nodes} - {None} for nodes in (before, after))
             if len(becomes) > len(was):
                 return MOVE_IS_WORSE(job=name_of(job), what=what, before=len(was), after=len(becomes))
-        return None
+        if self._view.configuration.plugin(PLUGIN) is None:
+            return None
+        lower, higher = (self._tier(nodes) for nodes in (before, after))
+        if higher <= lower:
+            return None
+        return MOVE_IS_HIGHER(job=name_of(job), before=lower, after=higher)
+
+    def _tier(self, nodes: Iterable[int]) -> int:
+        """Of the lowest HyperNode that has all these nodes; where there is none, one above the highest."""
+        forest = self._view.hyper_forest()
+        domain = forest.holding(node_set(nodes))
+        return max(forest.by_tier, default=0) + 1 if domain is None else domain.tier
 
     def _domains(self) -> Iterator[tuple[str, Callable[[int], object]]]:
         view = self._view
@@ -594,7 +613,7 @@ class _Search:
         selection = session.node_selection(job, pod)
         if mask_of(target.chips) & ~max(0, selection.usable(target.node)):
             return False
-        if _placed_as_a_whole(job) and pod.cls.chips:
+        if _placed_as_a_whole(session, job) and pod.cls.chips:
             # Its nodes were chosen together.
             return True
         filters = node_filters(session, job, pod)
@@ -683,7 +702,7 @@ class _Search:
             if any(self.readmitted(session, unit.job) is not None for unit in units):
                 return None
             items = _items_of(units)
-            if not _placed_as_a_whole(self._job):
+            if not _placed_as_a_whole(self._session, self._job):
                 # With the pods of the job among them, as its room is kept for it before others choose.
                 pods = pending_pods(session, self._job)[: missing_pods(session, self._job)]
                 own = [_Item(self._job, pod, None) for pod in pods if pod.cls.chips]
@@ -735,7 +754,7 @@ class _Search:
     def _places_of(self, item: _Item) -> Iterator[list[Allocation]]:
         session, job = self._session, item.job
         pod = job.pods[item.pod.uid]
-        if item.as_a_whole:
+        if pod.cls.chips and _placed_as_a_whole(session, job):
             statement = session.statement()
             try:
                 placed = place_gang(session, job, statement) is None
@@ -806,7 +825,7 @@ class _Search:
     @property
     def steps_to_place(self) -> int:
         """Of one attempt to place the waiting job: as a whole it reads every node."""
-        nodes = self._session.state.node_count if _placed_as_a_whole(self._job) else 0
+        nodes = self._session.state.node_count if _placed_as_a_whole(self._session, self._job) else 0
         return len(self._job.pods) + (10 + nodes // 2 if nodes else 0)
 
     def rule_allows(self, selection: NodeSelection, node: int, usable: int) -> bool:
@@ -967,9 +986,10 @@ class _Trial:
         search, session, job = self._search, self._session, item.job
         search.spend(1)
         pod = job.pods[item.pod.uid]
+        as_a_whole = bool(pod.cls.chips) and _placed_as_a_whole(session, job)
         statement = session.statement()
         try:
-            if item.as_a_whole:
+            if as_a_whole:
                 reason = place_gang(session, job, statement)
                 done = reason is None
             else:
@@ -981,7 +1001,7 @@ class _Trial:
         if done:
             self._place(allocations, item.unit)
             return ()
-        if not pod.cls.chips or item.as_a_whole:
+        if not pod.cls.chips or as_a_whole:
             raise _DoesNotFit(reason, item.unit)
         return self._make_room(item, pod, reason)
 

@@ -31,7 +31,12 @@ def chip_cures(search: CureSearch) -> Iterator[Cure]:
     policy = search.job.policy
     if policy is None:
         return
-    near = [miss for miss in search.misses if miss.chips and miss.missing]
+    own = _own_chips(search)
+    near = [
+        miss
+        for miss in search.misses
+        if miss.chips and miss.missing and not miss.chips & own.get(miss.number, 0)
+    ]
     single = 0
     for miss in near[:5]:
         text = f"if {_chips_text(policy.board.ring_word, [miss])} were free"
@@ -49,6 +54,16 @@ def chip_cures(search: CureSearch) -> Iterator[Cure]:
             text = f"if {_chips_text(policy.board.ring_word, [region[n] for n in taken])} were free"
             yield search.cure("chips", text, together(parts, taken))
             return
+
+
+def _own_chips(search: CureSearch) -> dict[int, int]:
+    """By node: what pods of the job itself have and keep: it does not get on by losing that."""
+    found: dict[int, int] = {}
+    for uid, pod in search.job.pods.items():
+        placement = search.view.cluster.pods[uid]
+        if placement.node >= 0 and not pod.deleting:
+            found[placement.node] = found.get(placement.node, 0) | placement.chips
+    return found
 
 
 def _freed(search: CureSearch, miss: NearMiss) -> Suppose:

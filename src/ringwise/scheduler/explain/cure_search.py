@@ -25,8 +25,8 @@ STARTS = float("inf")
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    #: board, size, min-available, label, annotation, selector, queue, released, chips, cooldown, moves,
-    #: job-ended, node, wait
+    #: board, size, min-available, label, annotation, selector, queue, released, chips, cooldown, bundles,
+    #: moves, job-ended, node, claim, wait
     kind: str
     text: str
     #: How many jobs are ahead in the queue, where those would take the capacity first.

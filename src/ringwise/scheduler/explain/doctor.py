@@ -10,6 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
+from ringwise.framework.network_topology import (
+    PLUGIN,
+    TOPOLOGY_IGNORED,
+    asks_for_topology,
+    ignores_topology,
+    unlimited_topologies,
+)
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.framework.users import user_of
 from ringwise.grammar import agrees, counted
@@ -23,6 +30,7 @@ from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
 from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.view import SchedulerView
+from ringwise.state.hyper_nodes import ProblemKind
 from ringwise.topology.nearest import nearest
 from ringwise.topology.policy import PolicyFacts, select_board
 from ringwise.wellknown import (
@@ -101,10 +109,12 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _switches,
         _superpods,
         _racks,
+        _hyper_nodes,
         _queues,
         _limits,
         _jobs,
         _priority_classes,
+        _topologies,
         fault_findings,
         _configuration,
         _incidents,
@@ -132,6 +142,28 @@ def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
                 why,
                 "name a class that the namespace may use, see docs/scheduling.md",
             )
+
+
+def _topologies(view: SchedulerView) -> Iterator[Finding]:
+    """M2."""
+    for job in view.jobs.values():
+        if ignores_topology(job, view.configuration):
+            yield Finding(
+                WARNING,
+                "topology-ignored",
+                _where(job),
+                TOPOLOGY_IGNORED,
+                f"add the line `- name: {PLUGIN}` to the plugins of a tier in volcano-scheduler.conf",
+            )
+        elif asks_for_topology(job):
+            for why in unlimited_topologies(job, view.hyper_forest()):
+                yield Finding(
+                    NOTE,
+                    "topology-unlimited",
+                    _where(job),
+                    why,
+                    "name a tier that `ringwise get hypernodes` lists, or remove it",
+                )
 
 
 def _configuration(view: SchedulerView) -> Iterator[Finding]:
@@ -308,6 +340,33 @@ def _switches(view: SchedulerView) -> Iterator[Finding]:
             "under no leaf switch, so switch-aware jobs are never placed there",
             "add the InternalIP to basic-tor-node-cm",
         )
+
+
+_HYPER_NODE_CURES = {
+    ProblemKind.CIRCLE: "remove one of the members that make the circle",
+    ProblemKind.TWO_PARENTS: "let one HyperNode alone have this member",
+    ProblemKind.MISSING_MEMBER: "create it, or remove the member",
+    ProblemKind.MEMBER_SELECTOR: "name each HyperNode with exactMatch",
+    ProblemKind.TIER_ORDER: "give the members lower tiers than the HyperNode that has them",
+    ProblemKind.OVERLAP: "let each node be a member of one HyperNode of a tier",
+    ProblemKind.EXPRESSION: "correct the expression: the syntax is that of Go (RE2)",
+    ProblemKind.EMPTY_SELECTOR: "write labels into it, or remove the member",
+    ProblemKind.TIER_NAME: "give each tier of a tree a name of its own",
+    ProblemKind.MISSING_NODE: "they count as soon as they exist; else remove the members",
+    ProblemKind.NO_NODES: "it counts as soon as nodes match",
+}
+
+
+def _hyper_nodes(view: SchedulerView) -> Iterator[Finding]:
+    for name, problems in view.hyper_forest().problems.items():
+        for problem in problems:
+            yield Finding(
+                NOTE if problem.mild else WARNING,
+                f"hypernode-{problem.kind}",
+                f"HyperNode {name}",
+                problem.sentence,
+                _HYPER_NODE_CURES[problem.kind],
+            )
 
 
 def _superpods(view: SchedulerView) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from ringwise.framework.affinity.placed_pods import needed_pods
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.racks.levels import Level
-from ringwise.scheduler.faults.fault_job import Deletion, FaultJob
+from ringwise.scheduler.faults.fault_job import Deletion, FaultJob, part_name
 from ringwise.scheduler.faults.policy import FaultPolicy, Mode, ProcessRecovery, read_fault_policy
 from ringwise.scheduler.faults.previous_placements import WHY
 from ringwise.scheduler.faults.states import State
@@ -181,7 +181,7 @@ def _clock(
                 "nothing healthy is restarted for them"
             )
         return
-    level, waited = clock.level.name.lower(), f"{round(clock.seconds(now), 1):g} s"
+    level, waited = part_name(job, clock.level), f"{round(clock.seconds(now), 1):g} s"
     stands = view.clocks.stands(job, now)
     if stands is not None:
         yield f"rescheduling: {level} level, {waited} counted; the clock stands {stands}"
@@ -189,7 +189,7 @@ def _clock(
     end = clock.stays
     if clock.next_after is not None and not (handled is not None and handled.external):
         left = max(0.0, round(clock.next_after - clock.seconds(now), 1))
-        end = f"{clock.next_level.name.lower()} level begins in {left:g} s"
+        end = f"{part_name(job, clock.next_level)} level begins in {left:g} s"
     elif clock.level is Level.JOB:
         end = "the whole job was restarted" if handled is not None else clock.stays
     elif policy.process_recovery is ProcessRecovery.ON and not policy.only_pods:

@@ -46,7 +46,7 @@ from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import LivePlan
-from ringwise.scheduler.explain.what_if import NO_JOB
+from ringwise.scheduler.explain.what_if import NO_JOB, waits_for_one_more
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.chips import chips_of, mask_of
 
@@ -205,8 +205,10 @@ def all_runs(view: SchedulerView, now: int, began: Collection[str] = ()) -> list
         if all(pod.deleting for pod in placed) and job.key not in began:
             found.append(JobRun(job, uids, now, now + view.settings.grace_over_time * _SECOND, False))
             continue
-        # For a job that another scheduler placed: when it was created.
-        started = now if job.key in began else job.created if job.started is None else job.started
+        # For a job that another scheduler placed: when it was created. Who waits for claims begins now.
+        started = job.created if job.started is None else job.started
+        if job.key in began or (job.started is None and any(placements[pod.uid].reserved for pod in placed)):
+            started = now
         if job.key in began:
             longest = view.longest_run_time(job)
         else:
@@ -634,7 +636,8 @@ class _Play:
             reason = self._what_if.own_obstacle(session, job)
             if reason is not None:
                 return placed, reason
-            reason = self._add(job, placed, beyond_gang=False)
+            # A job whose gang is complete waits for the next of its pods.
+            reason = self._add(job, placed, beyond_gang=waits_for_one_more(session, job))
             if reason is not None:
                 return placed, reason
             while pending_pods(session, job) and self._add(job, placed, beyond_gang=True) is None:

@@ -8,14 +8,16 @@ from functools import partial
 
 from ringwise.durations import duration_text
 from ringwise.framework.limits import waits_for_limit
+from ringwise.framework.network_topology import PLUGIN
 from ringwise.framework.reasons import QUEUE_SHARE_KEPT
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.placement.switches.classes import NORMAL_SCHEMA, asks_for_switches
 from ringwise.plugins.predicates.reasons import SELECTOR_MISMATCH
-from ringwise.reasons import Reason
+from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.explain.boards_present import board_of_job, boards_present
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose, joined
 from ringwise.scheduler.explain.what_if import JobChange
+from ringwise.state.model import NetworkTopology, SubGroupPolicy
 from ringwise.state.reasons import NODE_DRAINS, NODE_RESERVED
 from ringwise.topology.board import Board
 from ringwise.topology.policy import POLICY_ONLY
@@ -33,6 +35,8 @@ from ringwise.wellknown import (
 #: Reasons of nodes that are kept from jobs from some time on.
 _WITHHELD = frozenset({NODE_DRAINS.code, NODE_RESERVED.code})
 _MINUTE = 60_000_000_000
+#: Tiers above the present one that are tried.
+_TIERS = 3
 #: Expected durations that are tried.
 _DURATIONS = 3
 
@@ -115,6 +119,97 @@ def label_cures(search: CureSearch) -> Iterator[Cure]:
     for key in (SP_BLOCK, RA_BLOCK, UB_MEMORY):
         if key in job.annotations:
             yield from _edit(search, "annotation", key, None)
+
+
+def topology_cures(search: CureSearch) -> Iterator[Cure]:
+    """The lowest tier of HyperNodes that would do; where none does, soft mode (M2)."""
+    job, forest = search.job, search.view.hyper_forest()
+    topology = job.group.topology if job.group is not None else None
+    if topology is None or topology.soft or search.view.configuration.plugin(PLUGIN) is None:
+        return
+    limits = [forest.highest_tier(topology, top.name) for top in forest.tops]
+    now = max((limit for limit in limits if limit is not None), default=topology.highest_tier)
+    if now is None:
+        return
+    present = topology.highest_tier_name or topology.highest_tier
+    higher = [tier for tier in forest.by_tier if tier > now][:_TIERS]
+    yield from _first(
+        search.attempt(
+            "topology",
+            f"with networkTopology.highestTierAllowed {tier} instead of {present}",
+            _change(search, JobChange(topology=NetworkTopology(highest_tier=tier))),
+        )
+        for tier in higher
+    )
+    soft = _change(search, JobChange(topology=NetworkTopology(soft=True)))
+    yield from search.attempt("topology", "with networkTopology.mode soft", soft)
+
+
+def sub_group_cures(search: CureSearch) -> Iterator[Cure]:
+    """Fewer sub-groups that must run, or a higher tier for each; where no tier does, soft mode."""
+    group = search.job.group
+    if group is None or not group.sub_groups:
+        return
+    yield from _fewer_sub_groups(search, group.sub_groups)
+    hard = [policy for policy in group.sub_groups if policy.topology and not policy.topology.soft]
+    if not hard or search.view.configuration.plugin(PLUGIN) is None:
+        return
+
+    def near(topology: NetworkTopology) -> Suppose:
+        return _change(
+            search,
+            JobChange(
+                sub_groups=tuple(
+                    replace(policy, topology=topology) if policy in hard else policy
+                    for policy in group.sub_groups
+                )
+            ),
+        )
+
+    now = max((policy.topology.highest_tier or 0 for policy in hard if policy.topology), default=0)
+    where = "of its partitions or sub-groups"
+    yield from _first(
+        search.attempt(
+            "topology",
+            f"with highestTierAllowed {tier} in the networkTopology {where}",
+            near(NetworkTopology(highest_tier=tier)),
+        )
+        for tier in [tier for tier in search.view.hyper_forest().by_tier if tier > now][:_TIERS]
+    )
+    soft = f"with mode soft in the networkTopology {where}"
+    yield from search.attempt("topology", soft, near(NetworkTopology(soft=True)))
+
+
+def _fewer_sub_groups(search: CureSearch, policies: tuple[SubGroupPolicy, ...]) -> Iterator[Cure]:
+    """The largest smaller number of sub-groups with which it starts, found by bisection."""
+    job = search.job
+    needed = sum(policy.min_groups * policy.size for policy in policies)
+    others = max(0, job.min_available - needed)
+
+    def fewer(most: int) -> JobChange:
+        cut = tuple(replace(policy, min_groups=min(policy.min_groups, most)) for policy in policies)
+        left = sum(policy.min_groups * policy.size for policy in cut) + others
+        # With none that must run, minAvailable alone counts.
+        return JobChange(
+            min_available=min(job.min_available, left) if most else job.min_available, sub_groups=cut
+        )
+
+    low, high = 0, max(policy.min_groups for policy in policies)
+    now = high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if search.holds(_change(search, fewer(middle))):
+            low = middle
+        else:
+            high = middle
+    refused = now and job.reason is not None and job.reason.kind.stage is Stage.VALIDATE
+    # With none that must run a job starts which has pods for none; one that waits would start without them.
+    if low or (refused and search.holds(_change(search, fewer(0)))):
+        change = fewer(low)
+        text = f"with minPartitions (minSubGroups) {low} instead of {now}"
+        if change.min_available != job.min_available:
+            text += f", and minAvailable {change.min_available} instead of {job.min_available}"
+        yield search.cure("min-available", text, _change(search, change))
 
 
 def duration_cures(search: CureSearch) -> Iterator[Cure]:

@@ -16,7 +16,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.framework.configuration import ENQUEUE
 from ringwise.framework.holdings import NAMESPACE, USER, Scope, namespace_of
 from ringwise.framework.job import Job
-from ringwise.framework.limits import RECLAIM, LimitTable, at_run_time_end, scope_of, setting_of
+from ringwise.framework.limits import LimitTable, at_run_time_end, scope_of, setting_of, takes_back
 from ringwise.framework.reasons import (
     CHIP_LIMIT_REACHED,
     RUNNING_LIMIT_REACHED,
@@ -179,7 +179,7 @@ def limit_notes(view: SchedulerView) -> Iterator[LimitNote]:
             "(user-annotation: guarded)",
             "install admission and set user-annotation: guarded, or remove the annotations",
         )
-    if table.has_bursts() and RECLAIM not in actions:
+    if table.has_bursts() and not takes_back(actions):
         yield LimitNote(
             "bursts",
             "nothing is lent: the action reclaim, which would take it back, is not configured",

@@ -3,31 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from ringwise.actions import preempt, reclaim
+from ringwise.actions import gangpreempt, gangreclaim, preempt, reclaim
 from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
-from ringwise.framework.evictions.eviction import (
-    AllowedVictims,
-    EvictionPlan,
-    JobPod,
-    losers,
-    losers_text,
-    plan_for,
-)
+from ringwise.framework.evictions.bundles import ALLOW_WHOLE
+from ringwise.framework.evictions.eviction import losers, losers_text, plan_for
+from ringwise.framework.evictions.reclaiming import reclaim_choices
+from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
 from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
 from ringwise.framework.job import Job
+from ringwise.framework.network_topology import asks_for_topology, ignores_topology
 from ringwise.framework.session import Session
 from ringwise.grammar import counted
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch
 from ringwise.scheduler.view import SchedulerView
 
-_CANDIDATES: Mapping[str, Callable[[Session, Job], Iterator[tuple[list[JobPod], AllowedVictims]]]] = {
-    preempt.NAME: preempt.candidates_for,
-    reclaim.NAME: reclaim.candidates_for,
+_CHOICES: Mapping[str, Callable[[Session, Job], Iterator[VictimChoice]]] = {
+    preempt.NAME: preempt.choices_for,
+    reclaim.NAME: reclaim_choices,
+    gangpreempt.NAME: gangpreempt.choices_for,
+    gangreclaim.NAME: gangreclaim.choices_for,
 }
-_PROTECTIONS = {preempt.NAME: PREEMPT_PROTECTION, reclaim.NAME: RECLAIM_PROTECTION}
+_PROTECTIONS = {
+    preempt.NAME: PREEMPT_PROTECTION,
+    reclaim.NAME: RECLAIM_PROTECTION,
+    gangpreempt.NAME: PREEMPT_PROTECTION,
+    gangreclaim.NAME: RECLAIM_PROTECTION,
+}
+
+
+def evicts_nobody(view: SchedulerView, job: Job) -> Iterator[str]:
+    """Why nobody is evicted for a job that waits: its volumes, or its network topology."""
+    if job.evicts_nobody and any(action in _CHOICES for action in view.configuration.actions):
+        yield "no pod is evicted for it until one of its claims changes: its volumes were not there in time"
+    if job.reason is not None and _left_to_gangpreempt(view, job):
+        yield (
+            f"{preempt.NAME} evicts nobody for a job with a network topology: "
+            f"add {gangpreempt.NAME} to the actions"
+        )
+
+
+def _left_to_gangpreempt(view: SchedulerView, job: Job) -> bool:
+    """Whether preempt leaves it to gangpreempt, which is not configured."""
+    actions = view.configuration.actions
+    obeyed = asks_for_topology(job) and not ignores_topology(job, view.configuration)
+    return obeyed and preempt.NAME in actions and gangpreempt.NAME not in actions
 
 
 def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, now: int) -> Iterator[str]:
@@ -49,7 +72,7 @@ def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, no
 def cooldown_cures(search: CureSearch) -> Iterator[Cure]:
     """When the pods are protected no more that it may evict then: tried at that very time."""
     view, job, now = search.view, search.job, search.now
-    actions = [name for name in view.configuration.actions if name in _CANDIDATES]
+    actions = [name for name in view.configuration.actions if name in _CHOICES]
     # Each search reads all pods.
     steps = len(view.cluster.pods) // 10 + len(job.in_order)
     for action in actions:
@@ -73,16 +96,41 @@ def cooldown_cures(search: CureSearch) -> Iterator[Cure]:
             return
 
 
-def _dry_run(session: Session, job: Job, action: str, *, protected: bool) -> EvictionPlan | None:
+def bundle_cures(search: CureSearch) -> Iterator[Cure]:
+    """Whom a gang-aware action would evict if it ran, or might end whole jobs: tried with that."""
+    view, job = search.view, search.job
+    actions = view.configuration.actions
+    supposed = [
+        (action, f"if {action} evicted whole jobs ({ALLOW_WHOLE.name}: true)")
+        for action in (gangpreempt.NAME, gangreclaim.NAME)
+        if action in actions and not view.configuration.action_value(action, ALLOW_WHOLE)
+    ]
+    if _left_to_gangpreempt(view, job):
+        supposed.append((gangpreempt.NAME, f"if {gangpreempt.NAME} were one of the actions"))
+    for action, text in supposed:
+        if not search.spend(len(view.cluster.pods) // 10 + len(job.in_order)):
+            continue
+        session = view.what_if.open_session(search.now, [job])
+        plan = _dry_run(session, job, action, protected=True, whole=True)
+        if plan is not None and plan.victims:
+            yield Cure("bundles", f"{text}: {' and '.join(losers_text(losers(session, plan)))}")
+            return
+
+
+def _dry_run(
+    session: Session, job: Job, action: str, *, protected: bool, whole: bool = False
+) -> EvictionPlan | None:
     """Which pods the action would evict for the job. The state is the same before and after."""
     session.ignores_protection = not protected
     inqueue, reason = job.inqueue, job.reason
     try:
-        if job.queue not in session.queues or session.job_valid(job) is not None:
+        if job.evicts_nobody or job.queue not in session.queues or session.job_valid(job) is not None:
             return None
         with session.reservations.open_to(job.key):
-            for candidates, allowed in _CANDIDATES[action](session, job):
-                plan = plan_for(session, job, candidates, allowed)
+            for choice in _CHOICES[action](session, job):
+                if whole and choice.bundles is not None:
+                    choice = replace(choice, bundles=replace(choice.bundles, allow_whole=True))
+                plan = plan_for(session, job, choice)
                 if plan is not None:
                     return plan
         return None

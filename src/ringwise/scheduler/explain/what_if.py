@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gangs.gang_placement import node_filters, place_gang
+from ringwise.framework.gangs.gang_placement import missing_pods, node_filters, pending_pods, place_gang
 from ringwise.framework.job import Job, job_unchanged, jobs_unchanged
 from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
@@ -26,12 +26,25 @@ from ringwise.scheduler.cache.expected_starts import ExpectedStarts
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.sessions import SessionFactory
 from ringwise.state.cluster import ClusterState, PodRecord
-from ringwise.state.model import Isolations, Node, NodeReservations, Pod, PodClass, Queue
+from ringwise.state.model import (
+    Isolations,
+    NetworkTopology,
+    Node,
+    NodeReservations,
+    Pod,
+    PodClass,
+    Queue,
+    SubGroupPolicy,
+)
 from ringwise.state.owned_annotations import owned_in
+from ringwise.state.volume_table import keys_of
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
 
 #: Owner of the pods of other schedulers, which belong to no job; their chips can become free all the same.
 NO_JOB = Job("", "", "", queue="")
 
+#: A volume that is only supposed: no name of an object has a blank.
+_ANYWHERE = PersistentVolume("a supposed volume")
 _NODE_FACTS = (
     "listed", "unhealthy", "recovering", "network", "reported", "allocatable", "faulty", "assumed"
 )  # fmt: skip
@@ -53,6 +66,18 @@ class JobChange:
     queue: str | None = None
     #: How long it is expected to run, in nanoseconds.
     expected: int | None = None
+    topology: NetworkTopology | None = None
+    sub_groups: tuple[SubGroupPolicy, ...] | None = None
+
+
+def waits_for_one_more(session: Session, job: Job) -> bool:
+    """Whether its gang is complete and pods beyond it wait."""
+    return not missing_pods(session, job) and bool(pending_pods(session, job))
+
+
+def place_next(session: Session, job: Job, statement: Statement) -> Reason | None:
+    """Place what the job waits for: its gang, or where that is complete one more pod."""
+    return place_gang(session, job, statement, beyond_gang=waits_for_one_more(session, job))
 
 
 class WhatIf:
@@ -134,7 +159,7 @@ class WhatIf:
     def _serve(self, session: Session, job: Job) -> tuple[Statement, Reason | None]:
         with session.reservations.open_to(job.key):
             statement = session.statement()
-            reason = self.obstacle(session, job) or place_gang(session, job, statement)
+            reason = self.obstacle(session, job) or place_next(session, job, statement)
         if reason is not None and statement.allocations:
             statement.discard()
             statement = session.statement()
@@ -315,6 +340,8 @@ class WhatIf:
                     min_resources={},
                     labels=_edited(job.group.labels, change.labels),
                     annotations=_edited(job.group.annotations, change.annotations),
+                    topology=change.topology or job.group.topology,
+                    sub_groups=change.sub_groups or job.group.sub_groups,
                 )
             job.pods = {
                 uid: _changed_pod(pod, change) if placements[uid].node < 0 else pod
@@ -432,6 +459,35 @@ class WhatIf:
         finally:
             for amounts, change in changes:
                 add(amounts, {resource: -change})
+
+    @contextmanager
+    def claims_bound(self, pods: Iterable[Pod], others: bool = False) -> Iterator[None]:
+        """Inside, those claims of the pods that have no volume, or with `others` all of them, have one that
+        every node can use.
+        """
+        table = self._state.volumes
+        wanted: dict[str, str] = {}
+        for pod in pods:
+            own = [f"{pod.namespace}/{name}" for name in pod.ephemeral_claims]
+            wanted |= {key: pod.uid if key in own else "" for key in keys_of(pod)}
+        before = {key: table.claims.get(key) for key in wanted}
+        table.volumes[_ANYWHERE.name] = _ANYWHERE
+        for key, known in before.items():
+            usable = known is not None and known.bound and known.volume in table.volumes
+            if known is None or others or not usable or known.deleting:
+                namespace, _, name = key.partition("/")
+                table.claims[key] = PersistentVolumeClaim(
+                    namespace, name, volume=_ANYWHERE.name, bound=True, owner=wanted[key]
+                )
+        try:
+            yield
+        finally:
+            del table.volumes[_ANYWHERE.name]
+            for key, known in before.items():
+                if known is None:
+                    del table.claims[key]
+                else:
+                    table.claims[key] = known
 
     def shares_given_up(self) -> AbstractContextManager[None]:
         """Inside, nothing is kept for jobs that are being rescheduled (F6)."""

@@ -7,12 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from ringwise.framework.evictions.lost_work import claim_problems
-from ringwise.framework.gangs.gang_placement import pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import pending_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
+from ringwise.framework.network_topology import (
+    TOPOLOGY_IGNORED,
+    asks_for_topology,
+    ignores_topology,
+    unlimited_topologies,
+)
 from ringwise.framework.queue_discipline import job_ahead
-from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, WAITS_BEHIND
+from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED, WAITS_BEHIND
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
@@ -21,6 +27,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
+from ringwise.scheduler.explain.claim_cures import claim_cures, volume_cures, waits_for_claim
 from ringwise.scheduler.explain.cluster_cures import (
     chip_cures,
     ended_job_cures,
@@ -41,10 +48,18 @@ from ringwise.scheduler.explain.job_cures import (
     queue_cures,
     selector_cures,
     size_cures,
+    sub_group_cures,
+    topology_cures,
 )
 from ringwise.scheduler.explain.limit_waits import limit_cures, limit_users, run_time_left
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
-from ringwise.scheduler.explain.preemption import cooldown_cures, preemption_of
+from ringwise.scheduler.explain.preemption import (
+    bundle_cures,
+    cooldown_cures,
+    evicts_nobody,
+    preemption_of,
+)
+from ringwise.scheduler.explain.what_if import place_next
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
@@ -135,13 +150,23 @@ def explain(
     answer = _explain(view, job, now, disruption_budgets)
     answer.notes = (
         *job.refused_classes.values(),
+        *_topology_notes(view, job),
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
         *run_time_left(view, job, now),
         *preemption_of(view, job, answer.start, now),
+        *evicts_nobody(view, job),
         *claim_problems(job, view.queues.get(job.queue), now),
     )
     return answer
+
+
+def _topology_notes(view: SchedulerView, job: Job) -> Iterator[str]:
+    """M2."""
+    if ignores_topology(job, view.configuration):
+        yield TOPOLOGY_IGNORED
+    elif asks_for_topology(job):
+        yield from unlimited_topologies(job, view.hyper_forest())
 
 
 def _name_of(view: SchedulerView, key: str) -> str:
@@ -175,6 +200,11 @@ def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: Budget
         return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
     if job.reason is not None and _all_gated(view, job):
         return Explanation(job, "pending", job.reason.message, job.reason, start=_GATED)
+    if job.reason is not None and _awaits_volumes(job):
+        where = _locations(view, job)
+        return Explanation(
+            job, "pending", job.reason.message, job.reason, start=_AWAITS_VOLUMES, locations=where
+        )
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
@@ -190,6 +220,11 @@ def _all_gated(view: SchedulerView, job: Job) -> bool:
     """Whether none of its pods can be placed before gates are removed: no node could change that."""
     gated = job.reason is not None and job.reason.code == PODS_GATED.code
     return gated and not view.has_pending_pods(job)
+
+
+def _awaits_volumes(job: Job) -> bool:
+    """Whether it has its nodes already, and only the volumes of its claims are missing."""
+    return job.reason is not None and job.reason.code == VOLUMES_AWAITED.code
 
 
 def _refused(job: Job) -> bool:
@@ -237,7 +272,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int) -> PresentRe
             if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
                 found.of[job.key] = job.reason.with_only(())
                 continue
-            if _all_gated(view, job):
+            if _all_gated(view, job) or _awaits_volumes(job):
                 found.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
@@ -255,7 +290,7 @@ def _reason_only(view: SchedulerView, session: Session, job: Job) -> Reason | No
         if reason is None:
             statement = session.statement()
             try:
-                reason = place_gang(session, job, statement)
+                reason = place_next(session, job, statement)
             finally:
                 statement.discard()
     if reason is None or is_evicting(view, job):
@@ -339,12 +374,15 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool, budget: S
 
 
 _GATED = unknown_start("its pods are gated")
+_AWAITS_VOLUMES = unknown_start("the volumes of its claims are being bound")
 
 
 def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
     """When the job starts, as `explain` says it; None where it does not wait, or is refused."""
     if job.reason is not None and _all_gated(view, job):
         return _GATED
+    if _awaits_volumes(job):
+        return _AWAITS_VOLUMES
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         if _refused(job) or not view.has_pending_pods(job):
             return None
@@ -388,11 +426,15 @@ def find_cures(
         limited = [*limit_cures(search, reason)]
         limited += [cure for of in (size_cures, minimum_cures, queue_cures) for cure in of(search)]
         return limited, search.cut_short
+    if reason is not None and waits_for_claim(reason):
+        return list(claim_cures(search, reason)), search.cut_short
     kinds = (
         board_cures,
         size_cures,
         minimum_cures,
         label_cures,
+        topology_cures,
+        sub_group_cures,
         duration_cures,
         selector_cures,
         queue_cures,
@@ -400,12 +442,13 @@ def find_cures(
         reservation_cures,
         chip_cures,
         cooldown_cures,
+        bundle_cures,
         move_cures,
         ended_job_cures,
         node_cures,
     )
     found = [cure for cures_of in kinds for cure in cures_of(search)]
-    found = found or list(wait_cures(search))
+    found = found or [*volume_cures(search)] or [*wait_cures(search)]
     return found, search.cut_short
 
 
@@ -431,7 +474,7 @@ def _try_to_place(
     statement = session.statement()
     try:
         with session.reservations.open_to(job.key):
-            reason = place_gang(session, job, statement)
+            reason = place_next(session, job, statement)
             pod = _hardest(session, job)
             if statement.refused is not None:
                 # The pods that got nodes after it would be in the verdicts, and are not in the reason.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import field
+from dataclasses import field, replace
 
+from ringwise.framework.affinity.placed_pods import lacks_sub_groups, needed_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.placement.racks.levels import Level
@@ -14,10 +15,11 @@ from ringwise.scheduler.faults.policy import FaultPolicy, Mode, SubHealth
 from ringwise.scheduler.faults.scope import LostParts, Position, is_in_scope
 from ringwise.scheduler.faults.states import Happened, State, next_state
 from ringwise.scheduler.faults.successors import owner_id, owner_of_pod
+from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.topology.numbers import INT32, whole_number
-from ringwise.wellknown import LOGICAL_RACK, POD_STATUS, REPLICA_TYPE, SUPER_POD_RANK
+from ringwise.wellknown import LOGICAL_RACK, POD_STATUS, REPLICA_TYPE, SP_BLOCK, SUPER_POD_RANK
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,9 @@ class FaultJob:
         self.held_back = ""
         return bool(unsent)
 
-    def late_hardware(self, job: Job, fault_of: Callable[[Pod], PodFault | None]) -> list[FaultyPod]:
+    def late_hardware(
+        self, job: Job, fault_of: Callable[[Pod], PodFault | None], forest: Forest | None
+    ) -> list[FaultyPod]:
         """Pods that go already, and whose hardware is broken as is known only now."""
         where: dict[str, Position] = {}
         late: list[FaultyPod] = []
@@ -116,7 +120,7 @@ class FaultJob:
                 continue
             fault = fault_of(pod)
             if fault is not None and fault.type in HARDWARE:
-                where = where or positions(job)
+                where = where or positions(job, forest)
                 late.append(FaultyPod(uid, pod.name, pod.node, where[uid], fault))
                 deletion.unreachable |= fault.unreachable
                 self.hardware_broke = True
@@ -175,13 +179,23 @@ class FaultJob:
         going = self.faulty.keys() | self.deletions.keys() | job.backups.keys()
         return sum(is_placed(pod) for uid, pod in job.pods.items() if uid not in going)
 
-    def plan_deletions(self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool]) -> bool:
+    def breaks(self, job: Job, is_placed: Callable[[Pod], bool]) -> bool:
+        """Whether the job has less than it needs without the pods that go."""
+
+        def stays(pod: Pod) -> bool:
+            return pod.uid not in self.faulty and pod.uid not in self.deletions and is_placed(pod)
+
+        return self.staying(job, is_placed) < needed_pods(job) or lacks_sub_groups(job, stays)
+
+    def plan_deletions(
+        self, job: Job, level: Level, now: int, is_ours: Callable[[Pod], bool], forest: Forest | None
+    ) -> bool:
         """The faulty pods, and the healthy ones that are restarted with them; False if there are none."""
         affected = tuple(self.affected)
         added = False
         if not self.deletions:
             self.deleting_since = now
-        for uid, place in positions(job).items():
+        for uid, place in positions(job, forest).items():
             pod = job.pods[uid]
             faulty = self.faulty.get(uid)
             if uid in self.deletions or pod.node is None or not is_ours(pod):
@@ -205,14 +219,14 @@ class FaultJob:
         found = {pod.fault.type for pod in self.faulty.values()}
         return next((one for one in FaultType if one in found), FaultType.POD)
 
-    def why(self, uid: str, level: Level) -> str:
-        """Why this pod is deleted, with all of its level."""
+    def why(self, uid: str, part: str) -> str:
+        """Why this pod is deleted, with the part of the job that restarts."""
         own = self.faulty.get(uid)
         if own is not None:
             return own.fault.why
         names = sorted(pod.name for pod in self.faulty.values())
         because = f"with {names[0]}" if names else "because its lost pods found no nodes"
-        return f"its {level.name.lower()} is restarted {because}"
+        return f"its {part} is restarted {because}"
 
     def by_force(self, policy: FaultPolicy) -> bool:
         """Whether its pods are deleted without a grace period."""
@@ -221,8 +235,8 @@ class FaultJob:
             return policy.sub_health in (SubHealth.FORCE_EXIT, SubHealth.HOT_SWITCH)
         return policy.mode is Mode.FORCE
 
-    def lost(self, job: Job) -> LostParts:
-        return LostParts(tuple(self.affected), tuple(positions(job).values()))
+    def lost(self, job: Job, forest: Forest | None) -> LostParts:
+        return LostParts(tuple(self.affected), tuple(positions(job, forest).values()))
 
     def taken_over(self, pods: Mapping[str, Pod]) -> None:
         """F1: the next leader goes on from a state that has a way out, whatever the document says.
@@ -255,12 +269,17 @@ def broken_hardware(pods: Iterable[FaultyPod]) -> list[BrokenChip]:
     return broken
 
 
-def positions(job: Job) -> dict[str, Position]:
-    """Where each pod of a job is in it, by uid; a pod that terminates and is replaced keeps its place."""
+def positions(job: Job, forest: Forest | None) -> dict[str, Position]:
+    """Where each pod of a job is in it, by uid; a pod that terminates and is replaced keeps its place.
+
+    Without a forest network topologies have no effect (M2).
+    """
     places: dict[str, Position] = {}
+    blocks = {} if forest is None else _sub_group_blocks(job, forest)
     for uid, rank in ranks_of(job).items():
         pod = job.pods[uid]
-        places[uid] = position(pod, rank if pod.rank is None or not pod.deleting else pod.rank)
+        place = position(pod, rank if pod.rank is None or not pod.deleting else pod.rank)
+        places[uid] = replace(place, block=blocks.get(uid, -1)) if blocks else place
     return places
 
 
@@ -271,9 +290,28 @@ def position(pod: Pod, rank: int) -> Position:
     )
 
 
-def lost_parts(job: Job) -> LostParts:
+def _sub_group_blocks(job: Job, forest: Forest) -> dict[str, int]:
+    """By uid: the sub-groups that a network topology keeps together are blocks of the job.
+
+    S12: such a job has no blocks in SuperPoDs.
+    """
+    return {
+        uid: group.block
+        for group in job.sub_groups
+        if group.topology is not None and not group.topology.soft and forest.limits(group.topology)
+        for uid in group.pods
+    }
+
+
+def part_name(job: Job, level: Level) -> str:
+    """What restarts at this level."""
+    is_sub_group = level is Level.BLOCK and job.sub_groups and SP_BLOCK not in job.annotations
+    return "sub-group" if is_sub_group else level.name.lower()
+
+
+def lost_parts(job: Job, forest: Forest | None) -> LostParts:
     """The same for a job that lost pods without a fault: its previous nodes show which."""
-    places, ranks = positions(job), ranks_of(job)
+    places, ranks = positions(job, forest), ranks_of(job)
     workers = {ranks[uid] for uid, pod in job.pods.items() if pod.labels.get(REPLICA_TYPE) == "worker"}
     here = {rank for uid, rank in ranks.items() if job.pods[uid].node is not None}
     affected = tuple(

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from ringwise.framework.affinity.placed_pods import is_placed, needed_pods, placed_pods
+from ringwise.framework.affinity.placed_pods import is_placed, placed_pods
 from ringwise.framework.job import BrokenChip, Job
+from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
 from ringwise.messages.containment import Containment
@@ -36,6 +37,7 @@ from ringwise.scheduler.faults.fault_job import (
     group_owner,
     lost_parts,
     owner_of,
+    part_name,
     positions,
 )
 from ringwise.scheduler.faults.fault_jobs import FaultJobs
@@ -48,6 +50,7 @@ from ringwise.scheduler.faults.states import ENDED, Happened, State, UndefinedTr
 from ringwise.scheduler.faults.successors import owner_id
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import policies_come_first
+from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.wellknown import LOGICAL_RACK
@@ -115,6 +118,7 @@ class FaultHandler(Component):
             ie.PlacementLost: lambda event, now: self._pod_lost(event.job, event.pod, now),
             ie.PodDrained: lambda event, now: self._pod_drained(event.job, event.pod, now),
             ie.PodBound: self._pod_bound,
+            **dict.fromkeys((ie.JobSettled, ie.JobChanged), self._nodes_changed),
             ev.EvictFailed: self._deletion_failed,
             ie.JobSeen: self._job_seen,
             ie.JobGone: lambda event, now: self._forget(event.job.key),
@@ -219,7 +223,7 @@ class FaultHandler(Component):
         handled = self.jobs.get(job.key) or FaultJob(job.key, owner_of(job), now)
         if pod.uid in handled.deletions or pod.uid in handled.faulty:
             return
-        handled.drain(positions(job)[pod.uid])
+        handled.drain(positions(job, self._forest)[pod.uid])
         self.jobs[job.key] = handled
         self._dirty[job.key] = None
         self.changed = True
@@ -423,7 +427,7 @@ class FaultHandler(Component):
                     again = earliest(again, until)
                     continue
             if examined.fault is not None:
-                where = where or positions(job)
+                where = where or positions(job, self._forest)
                 found[uid] = FaultyPod(uid, pod.name, pod.node, where[uid], examined.fault)
         held = self.restarts.wait_for(handled.key, handled.owner, too_soon)
         if held is not None:
@@ -453,7 +457,9 @@ class FaultHandler(Component):
 
     def _find_late_hardware(self, handled: FaultJob, job: Job, policy: FaultPolicy, now: int) -> None:
         """Pods that go already: a report that comes after the crash shows that hardware was the reason."""
-        late = handled.late_hardware(job, lambda pod: self.detector.look(pod, policy, now).fault)
+        late = handled.late_hardware(
+            job, lambda pod: self.detector.look(pod, policy, now).fault, self._forest
+        )
         if not late:
             return
         self._told.append(job_events.fault_found(job, late))
@@ -498,6 +504,11 @@ class FaultHandler(Component):
     def _pod_bound(self, event: ie.PodBound, now: int) -> None:
         if event.job.cooling:
             self._got(event.job, event.node, event.chips)
+
+    def _nodes_changed(self, event: ie.JobSettled | ie.JobChanged, now: int) -> None:
+        """F2: no seconds are counted while it has its nodes and waits for the volumes of its claims."""
+        if event.job.key in self.jobs and event.job.has_claims:
+            self._due.put(event.job.key, now)
 
     def _got(self, job: Job, node: str, chips: Iterable[int]) -> None:
         """A pod of the job has these chips."""
@@ -555,12 +566,13 @@ class FaultHandler(Component):
             external_marks.plan(handled)
             self.changed = True
         else:
-            if handled.staying(job, partial(is_placed, self._state)) < needed_pods(job):
+            if handled.breaks(job, partial(is_placed, self._state)):
                 # F2: at or above minAvailable nothing healthy is deleted.
                 self.clocks.begin(job, now)
                 if not hot_switch:
                     first = policy.first_level
-                    level = scope.effective_level(policy, first, handled.affected, positions(job).values())
+                    present = positions(job, self._forest).values()
+                    level = scope.effective_level(policy, first, handled.affected, present)
                 self.clocks.set_level(job, level)
             self._plan_deletions(handled, job, level, now)
         self._told.append(job_events.rescheduling(job, handled, level, raised=level > first))
@@ -581,7 +593,7 @@ class FaultHandler(Component):
         return commands
 
     def _plan_deletions(self, handled: FaultJob, job: Job, level: Level, now: int) -> bool:
-        added = handled.plan_deletions(job, level, now, self._book.is_ours)
+        added = handled.plan_deletions(job, level, now, self._book.is_ours, self._forest)
         self.changed |= added
         return added
 
@@ -606,7 +618,7 @@ class FaultHandler(Component):
                 if not one.sent and now >= one.not_before:
                     one.sent = self.changed = True
                     if not pod.deleting:
-                        why = handled.why(uid, self._level(job))
+                        why = handled.why(uid, part_name(job, self._level(job)))
                         self._notify(ie.DeletingPod(uid), now)
                         commands.append(self._assumed.evict_together(job, uid, why, EvictionCause.DRAIN))
                 continue
@@ -622,7 +634,7 @@ class FaultHandler(Component):
                 commands.append(external_marks.mark(handled, job, uid))
             else:
                 one.forced = force
-                why = handled.why(uid, self._level(job))
+                why = handled.why(uid, part_name(job, self._level(job)))
                 self._notify(ie.DeletingPod(uid), now)
                 commands.append(self._assumed.delete(job, uid, why, 0 if force else None))
             self.changed = True
@@ -630,6 +642,11 @@ class FaultHandler(Component):
             handled.happened(Happened.PODS_GONE)
             self.changed = True
         return commands
+
+    @property
+    def _forest(self) -> Forest | None:
+        """HyperNodes, where they count (M2)."""
+        return None if self._configuration.current.plugin(PLUGIN) is None else self._state.hyper_forest()
 
     @staticmethod
     def _level(job: Job) -> Level:
@@ -657,7 +674,7 @@ class FaultHandler(Component):
             if handled is None or handled.state is State.BLOCKED or self.clocks.is_complete(job):
                 return []
             self.clocks.begin(job, now)
-        lost = lost_parts(job) if handled is None else handled.lost(job)
+        lost = lost_parts(job, self._forest) if handled is None else handled.lost(job, self._forest)
         if handled is not None and handled.drained and self._first_look(job, now) is not None:
             # F4: rank 0 sets the level of the whole job only where it finds no place.
             lost = lost.without_master

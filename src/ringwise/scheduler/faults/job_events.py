@@ -9,7 +9,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
-from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod
+from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod, part_name
 from ringwise.scheduler.faults.policy import FaultPolicy
 from ringwise.scheduler.faults.restarts import WaitingRestart
 from ringwise.state.model import Pod
@@ -86,12 +86,14 @@ def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = Fa
             job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods"
         )
     why = " (rank 0 is affected)" if raised else ""
-    return RecordJobEvent.about(job, RESCHEDULING, f"{_scope(level, handled)} restarted{why}")
+    return RecordJobEvent.about(job, RESCHEDULING, f"{_scope(job, level, handled)} restarted{why}")
 
 
 def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> RecordJobEvent:
     waited = f"no nodes for the lost pods within {seconds:g} s"
-    return RecordJobEvent.about(job, ESCALATED, f"{waited}: {_scope(level, handled)} restarted", warning=True)
+    return RecordJobEvent.about(
+        job, ESCALATED, f"{waited}: {_scope(job, level, handled)} restarted", warning=True
+    )
 
 
 def blocked(job: Job, handled: FaultJob) -> RecordJobEvent:
@@ -128,14 +130,15 @@ def fault_gone(job: Job) -> RecordJobEvent:
     return RecordJobEvent.about(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
 
 
-def _scope(level: Level, handled: FaultJob) -> str:
+def _scope(job: Job, level: Level, handled: FaultJob) -> str:
     pods = counted(handled.deletions, "pod")
     are = agrees(len(handled.deletions), "is", "are")
     match level:
         case Level.JOB:
             return f"job level: {agrees(len(handled.deletions), '', 'all ')}{pods} {are}"
         case Level.BLOCK:
-            return f"block level: {pods} of the blocks that lost pods {are}"
+            part = part_name(job, level)
+            return f"{part} level: {pods} of the {part}s that lost pods {are}"
         case Level.RACK:
             return f"rack level: {pods} of the logical racks that lost pods {are}"
     return f"pod level: {_names(one.name for one in handled.deletions.values())} {are}"

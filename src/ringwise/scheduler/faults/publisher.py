@@ -85,7 +85,8 @@ class ReschedulingPublisher(Component):
             self._shares.restore(found.shares, now)
         self._moves.restore(event.moves, now)
         self._run_times.restore(event.run_times, now)
-        self._faults.find_lost_pods(now)
+        if event.takes_over:
+            self._faults.find_lost_pods(now)
 
     def changes(self, now: int) -> list[Publish]:
         faults, previous, shares = self._faults, self._previous, self._shares

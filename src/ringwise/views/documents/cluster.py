@@ -283,12 +283,23 @@ class TaskFields(TypedDict):
     replicas: int
 
 
+class SubGroupFields(TypedDict):
+    """The sub-groups of one policy of the job's PodGroup, or of a task with partitions."""
+
+    policy: str
+    sub_groups: int
+    size: Annotated[int, Meta(description="Pods that must run for a sub-group to be complete.")]
+    complete: Annotated[int, Meta(description="Sub-groups that have as many placed pods.")]
+    needed: Annotated[int, Meta(description="How many must be complete for the job to start.")]
+
+
 class JobDocument(JobFields, WithClass):
     """A job with its pods: what `place` says of them, and more."""
 
     schema: Literal["ringwise.io/job/v1"]
     now: Nanoseconds
     tasks: Annotated[list[TaskFields], Meta(description="Of a vcjob; empty for other jobs.")]
+    sub_groups: Annotated[list[SubGroupFields], Meta(description="Empty for most jobs.")]
     retries: int
     message: Annotated[str | None, Meta(description="What the status of a vcjob says.")]
     object: Stored

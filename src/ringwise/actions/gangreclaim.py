@@ -1,0 +1,34 @@
+"""gangreclaim: a gang gets back what other queues use beyond their share, in bundles, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ringwise.framework.evictions.bundles import ARGUMENTS, bundles_of
+from ringwise.framework.evictions.eviction import evict_for, starving_jobs
+from ringwise.framework.evictions.reclaiming import reclaim_choices
+from ringwise.framework.evictions.victim_search import VictimChoice
+from ringwise.framework.job import Job
+from ringwise.framework.registry import ActionSpec
+from ringwise.framework.session import Session
+
+NAME = "gangreclaim"
+
+
+def gangreclaim(session: Session) -> None:
+    for _, job in starving_jobs(session):
+        for choice in choices_for(session, job):
+            if evict_for(session, job, choice, NAME):
+                break
+
+
+def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:
+    return reclaim_choices(session, job, bundles_of(session, NAME))
+
+
+SPEC = ActionSpec(
+    NAME,
+    "takes back for a whole gang, in bundles of pods, what other queues use beyond their share",
+    gangreclaim,
+    arguments=ARGUMENTS,
+)

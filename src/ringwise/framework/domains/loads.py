@@ -1,0 +1,117 @@
+"""What the nodes of each domain have and use together: kept from cycle to cycle, and following what changes.
+
+Nodes are looked at when they changed only: the sums of a domain are never stale, also inside a cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.state.changes import RecentChanges
+from ringwise.state.cluster import ClusterState
+from ringwise.state.hyper_nodes import Domain, Forest
+from ringwise.state.node_labels import members_of
+
+CPU, MEMORY = "cpu", "memory"
+
+
+class DomainLoads:
+    """Used and allocatable amounts, in the order of `names`, by domain."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+        self.forest: Forest | None = None
+        #: By node: what it adds to the sums of its domains, used and allocatable amounts in turn.
+        self._rows: dict[int, tuple[int, ...]] = {}
+        self._sums: dict[str, list[int]] = {}
+        #: By node: the domains that it is in, the lowest first.
+        self._chains: dict[int, tuple[Domain, ...]] = {}
+        self._read = -1
+        #: Names of domains whose sums changed.
+        self.changes: RecentChanges[str] = RecentChanges()
+
+    def follow(self, state: ClusterState, forest: Forest, names: Sequence[str]) -> int:
+        """Be up to date for these domains and resources; returns how many nodes had to be looked at."""
+        changed: Sequence[int] | None = None
+        if forest is self.forest and self.names == tuple(names):
+            if self._read == state.node_changes.end:
+                return 0
+            changed = state.node_changes.since(self._read)
+        self._read = state.node_changes.end
+        if changed is None:
+            self.forest, self.names = forest, tuple(names)
+            self._rows.clear()
+            self._chains.clear()
+            self._sums = {name: [0] * (2 * len(self.names)) for name in forest.domains}
+            self.changes = RecentChanges()
+            changed = members_of(_all_nodes(forest))
+        looked_at = dict.fromkeys(changed)
+        for node in looked_at:
+            self._recount(state, forest, node)
+        return len(looked_at)
+
+    def _recount(self, state: ClusterState, forest: Forest, node: int) -> None:
+        chain = self.chain(forest, node)
+        if not chain:
+            return
+        row = self._row(state, node)
+        before = self._rows.get(node)
+        if row == before:
+            return
+        self._rows[node] = row
+        added = row if before is None else tuple(map(int.__sub__, row, before))
+        for domain in chain:
+            self._sums[domain.name] = list(map(int.__add__, self._sums[domain.name], added))
+            self.changes.add(domain.name)
+
+    def chain(self, forest: Forest, node: int) -> tuple[Domain, ...]:
+        """The domains that a node is in, the lowest first."""
+        found = self._chains.get(node)
+        if found is None:
+            leaf = forest.leaf_of(node)
+            found = () if leaf is None else (leaf, *forest.ancestors(leaf.name))
+            self._chains[node] = found
+        return found
+
+    def _row(self, state: ClusterState, node: int) -> tuple[int, ...]:
+        shape = state.shape_of(node)
+        if shape is None:
+            return (0,) * (2 * len(self.names))
+        row: list[int] = []
+        extended = dict(shape.extended_used)
+        for name in self.names:
+            if name == CPU:
+                row += (shape.cpu_used, shape.node_class.cpu_milli)
+            elif name == MEMORY:
+                row += (shape.memory_used, shape.node_class.memory)
+            elif (fleet := state.fleets.get(name)) is not None:
+                row += (fleet.requested[node], max(0, fleet.allocatable[node]))
+            else:
+                row += (extended.get(name, 0), shape.node_class.extended.get(name, 0))
+        return tuple(row)
+
+    def fill(self, domain: str, asked: Mapping[str, int], weights: Mapping[str, int]) -> float:
+        """How full the domain gets, 0 to 1: the mean over what is asked, by weight; 0 where it overflows."""
+        sums, total, weighed = self._sums[domain], 0.0, 0
+        for position, name in enumerate(self.names):
+            amount, weight = asked.get(name, 0), weights.get(name, 0)
+            if not amount or not weight:
+                continue
+            used, allocatable = sums[2 * position], sums[2 * position + 1]
+            if used + amount > allocatable:
+                return 0.0
+            total += weight * (used + amount) / allocatable
+            weighed += weight
+        return total / weighed if weighed else 0.0
+
+    def holds(self, domain: str, asked: Mapping[str, int]) -> bool:
+        """Whether the domain, if it were empty, would hold this."""
+        sums = self._sums[domain]
+        return all(asked.get(name, 0) <= sums[2 * at + 1] for at, name in enumerate(self.names))
+
+
+def _all_nodes(forest: Forest) -> int:
+    found = 0
+    for top in forest.tops:
+        found |= top.nodes
+    return found

@@ -1,0 +1,617 @@
+"""Searches victims for one job: which running pods must go so that it fits, and no more.
+
+Everything is tried on the live state inside a transaction: the victims' chips count as free, and the job is
+placed by the same rules as always, rings and switches included. The set that works is then reduced, the most
+expensive victims first, to those without which the job does not fit.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import Any
+
+from ringwise.framework.evictions.bundles import Bundles
+from ringwise.framework.evictions.candidates import LeavingPods, QueuePods
+from ringwise.framework.evictions.lost_work import LostWork
+from ringwise.framework.evictions.spare_pods import SparePods, VictimGroup
+from ringwise.framework.extension_points import DomainRequest
+from ringwise.framework.gangs.domain_placement import domains_for, placed_nodes
+from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
+from ringwise.framework.job import Job
+from ringwise.framework.node_selection import NodeSelection
+from ringwise.framework.session import Session
+from ringwise.framework.statement import Allocation, Eviction, chips_by_node
+from ringwise.framework.victim_queues import JobPod, VictimQueue
+from ringwise.records import dataclass
+from ringwise.state.fleet import NO_NETWORK_KEY
+from ringwise.state.hyper_nodes import Domain
+from ringwise.state.model import Pod
+from ringwise.state.node_labels import node_set
+
+#: The number of cheapest nodes that are tried in full for a single pod.
+MAX_NODES_TRIED = 64
+#: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
+MAX_SPARED_SINGLY = 32
+#: To try what is free without a pod, and to put it back, costs as much as to look at so many nodes.
+STEPS_TO_EVICT = 10
+#: So many candidates are read in a step.
+READ_IN_A_STEP = 10
+
+#: The combined answer of the plugins: which candidates the job may evict for this pod.
+AllowedVictims = Callable[[Job, Pod, list[str]], list[str]]
+#: The same beforehand: whether it is none of this queue.
+NoVictims = Callable[[Job, Pod, VictimQueue], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class VictimChoice:
+    """Among whom victims are searched, and how."""
+
+    queues: tuple[QueuePods, ...]
+    allowed: AllowedVictims
+    none_allowed: NoVictims | None = None
+    bundles: Bundles | None = None
+
+
+class _Groups(enum.Enum):
+    """Which victims a pass of a search considers."""
+
+    #: Only pods that their jobs can spare.
+    SPARE = enum.auto()
+    #: And whole jobs, by their order.
+    ALL = enum.auto()
+    #: And whole jobs, behind all that can be spared. What shares allow is given to spare pods first.
+    SPARE_FIRST = enum.auto()
+    #: The same, but each job is asked about by itself: what shares allow of one is not given to another.
+    JOB_BY_JOB = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionPlan:
+    """The pods to evict, and the placement the job gets then."""
+
+    victims: tuple[JobPod, ...]
+    allocations: tuple[Allocation, ...]
+    #: Pods that are being deleted already; what they hold counts as free.
+    leaving: tuple[str, ...] = ()
+
+
+@contextmanager
+def as_if_placed(session: Session, job: Job, pods: Sequence[Pod]) -> Iterator[None]:
+    """Inside, these pods count as used by the job: a gang is judged by all it will use."""
+    for pod in pods:
+        session.usage.add_pod(job.key, job.queue, pod.cls)
+    try:
+        yield
+    finally:
+        for pod in pods:
+            session.usage.remove_pod(job.key, job.queue, pod.cls)
+
+
+class VictimSearch:
+    """Searches victims for one job among the candidates."""
+
+    def __init__(self, session: Session, job: Job, choice: VictimChoice) -> None:
+        self._session = session
+        self._job = job
+        self._choice = choice
+        self._work = session.shared(LostWork)
+        self._spare = session.shared(SparePods)
+        self._spare.refresh()
+        missing = missing_pods(session, job)
+        self._beyond_gang = missing == 0
+        pods = pending_pods(session, job) if job.pods else list(job.in_order)
+        self._pods = pods[: max(1, missing)]
+        queues = self._in_victim_order(self._worth_asking())
+        self._queue_place = {queue.name: place for place, queue in enumerate(queues)}
+        self._candidates = [member for queue in queues for member in queue.in_order]
+        self._read(len(self._candidates))
+        #: The position of each candidate in the victim order.
+        self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
+        #: The domain that must take the job, where one must.
+        self._domain: Domain | None = None
+        #: Whether plugins left out pods that they were asked about last.
+        self._refused = False
+
+    def _worth_asking(self) -> list[QueuePods]:
+        """The queues of which not all plugins of some tier say beforehand that none may be evicted."""
+        nobody, pods = self._choice.none_allowed, self._pods
+        if not pods:
+            return []
+        if nobody is None:
+            return list(self._choice.queues)
+        with as_if_placed(self._session, self._job, pods[:-1]):
+            return [queue for queue in self._choice.queues if not nobody(self._job, pods[-1], queue)]
+
+    def _in_victim_order(self, queues: list[QueuePods]) -> list[QueuePods]:
+        """The reverse of the order in which they are served. A plugin may order them in another way."""
+        known = self._session.queues
+        found = [queue for queue in queues if queue.name in known]
+        if len(found) > 1:
+            found.sort(key=lambda queue: self._session.queue_key(known[queue.name]), reverse=True)
+            taker = known.get(self._job.queue)
+            if taker is not None:
+                found.sort(key=lambda queue: self._session.victim_queue_key(taker, known[queue.name]))
+        return found
+
+    def would_be_admitted(self) -> bool:
+        """Whether the job would be enqueued if all pods it may evict were gone.
+
+        F6: nothing is evicted for what is only kept for others, so it must not be kept out by that alone.
+        """
+        session = self._session
+        if not self._pods:
+            return False
+        kept = session.usage.kept
+        if len(kept):
+            with kept.ignored():
+                if session.job_enqueueable(self._job)[0]:
+                    return False
+        allowed = self._allowed(self._candidates)
+        statement = session.statement()
+        try:
+            self._release_leaving(statement.evict)
+            # Mostly few are enough: it is asked again whenever twice as many are gone.
+            asked_after = 1
+            for count, (owner, pod) in enumerate(allowed):
+                if count == asked_after:
+                    if session.job_enqueueable(self._job)[0]:
+                        return True
+                    asked_after *= 2
+                session.budget.spend(STEPS_TO_EVICT)
+                statement.evict(Eviction(owner, pod, "", self._job))
+            return session.job_enqueueable(self._job)[0]
+        finally:
+            statement.discard()
+
+    def find(self) -> EvictionPlan | None:
+        """The cheapest plan; without victims where pods that are being deleted leave enough.
+
+        F6: every victim is needed also if nothing were kept for jobs that are being rescheduled; and with
+        what is kept for those, the plan must do.
+        """
+        kept = self._session.usage.kept
+        if not len(kept):
+            return self._find()
+        with kept.ignored():
+            plan = self._find()
+        return plan if plan is not None and self._fits_beside_kept(plan) else None
+
+    def _fits_beside_kept(self, plan: EvictionPlan) -> bool:
+        outer = self._session.statement()
+        try:
+            if plan.leaving:
+                self._release_leaving(outer.evict)
+            return self._try((plan.victims,)) is not None
+        finally:
+            outer.discard()
+
+    def _find(self) -> EvictionPlan | None:
+        session = self._session
+        if not self._pods:
+            return None
+        fits_now = self._try(())
+        outer = session.statement()
+        try:
+            self._release_leaving(outer.evict)
+            leaving = tuple(eviction.pod.uid for eviction in outer.evictions)
+            found = self._try(()) if leaving else fits_now
+            if found is not None:
+                return EvictionPlan((), found, leaving if fits_now is None else ())
+            plan = self._with_victims() if self._candidates else None
+            return None if plan is None else EvictionPlan(plan.victims, plan.allocations, leaving)
+        finally:
+            outer.discard()
+
+    def _with_victims(self) -> EvictionPlan | None:
+        bundles = self._choice.bundles
+        group = self._job.group
+        if bundles is None or group is None or group.topology is None:
+            return self._in_passes()
+        placements = self._session.state.pods
+        request = DomainRequest(
+            self._job,
+            self._pods,
+            len(self._pods),
+            group.topology,
+            placed_nodes(self._session.state, self._job),
+            evicting=True,
+            evictable=node_set(placements[pod.uid].node for _, pod in self._candidates),
+        )
+        domains = domains_for(self._session, request)
+        if domains is None:
+            return self._in_passes()
+        left = bundles.max_domains
+        for tier in domains.tiers:
+            tried = list(tier[:left])
+            left -= len(tried)
+            plan = self._cheapest_of(tried)
+            if plan is not None:
+                return plan
+            if not left:
+                break
+        # Soft mode prefers a domain, and does without.
+        return self._in_passes() if group.topology.soft else None
+
+    def _cheapest_of(self, domains: Sequence[Domain]) -> EvictionPlan | None:
+        """The room is made inside one of them: in that whose victims are the cheapest."""
+        best: tuple[Any, EvictionPlan] | None = None
+        for domain in domains:
+            self._domain = domain
+            try:
+                plan = self._in_passes()
+            finally:
+                self._domain = None
+            if plan is not None:
+                price = (self._breaks_gangs(plan.victims), self._price([plan.victims]))
+                if best is None or price < best[0]:
+                    best = (price, plan)
+        return None if best is None else best[1]
+
+    def _breaks_gangs(self, victims: Sequence[JobPod]) -> bool:
+        return len(self._spare.pick(victims)) < len(victims)
+
+    def _in_passes(self) -> EvictionPlan | None:
+        for kind in self._passes():
+            if kind is _Groups.JOB_BY_JOB and not self._refused:
+                # The plugins left nobody out: the pass before has tried all of them.
+                return None
+            plan = self._one_pod(kind) if len(self._pods) == 1 else self._gang(kind)
+            if plan is not None and (kind is not _Groups.JOB_BY_JOB or self._all_allowed(plan.victims)):
+                return plan
+        return None
+
+    def _all_allowed(self, victims: Sequence[JobPod]) -> bool:
+        return len(self._allowed(victims)) == len(victims)
+
+    def _passes(self) -> tuple[_Groups, ...]:
+        bundles = self._choice.bundles
+        if bundles is None:
+            return _Groups.SPARE, _Groups.ALL
+        if bundles.allow_whole:
+            return _Groups.SPARE, _Groups.SPARE_FIRST, _Groups.JOB_BY_JOB
+        return (_Groups.SPARE,)
+
+    def _read(self, pods: int) -> None:
+        """All candidates are read several times: that is little for each, and much for thousands."""
+        self._session.budget.spend(pods // READ_IN_A_STEP)
+
+    # -- candidates ---------------------------------------------------------------------
+
+    def _allowed(self, members: Sequence[JobPod]) -> list[JobPod]:
+        session = self._session
+        self._read(len(members))
+        bundles = nullcontext() if self._choice.bundles is None else session.in_bundles()
+        with bundles, as_if_placed(session, self._job, self._pods[:-1]):
+            uids = self._choice.allowed(self._job, self._pods[-1], [pod.uid for _, pod in members])
+        named = set(uids)
+        self._refused = len(named) < len(members)
+        return [member for member in members if member[1].uid in named]
+
+    def _here(self, members: Sequence[JobPod]) -> Sequence[JobPod]:
+        """Those in the domain that must take the job."""
+        if self._domain is None:
+            return members
+        placements, nodes = self._session.state.pods, self._domain.nodes
+        return [member for member in members if nodes >> placements[member[1].uid].node & 1]
+
+    def _spare_units(self, members: Sequence[JobPod]) -> list[VictimGroup]:
+        """What jobs can spare; where a domain must take the job, that of which a part is there."""
+        if self._domain is None:
+            return self._spare.units(members)
+        here = self._here(members)
+        uids = {pod.uid for _, pod in here}
+        elsewhere = [one for one in members if one[0].sub_groups and one[1].uid not in uids]
+        units = self._spare.units([*here, *elsewhere])
+        return [unit for unit in units if any(pod.uid in uids for _, pod in unit)]
+
+    def _groups(self, members: Sequence[JobPod], kind: _Groups) -> list[VictimGroup]:
+        """No gang is cut below its minimum: only the pods a job can spare are evicted, or all of them."""
+        if kind is _Groups.SPARE:
+            if self._choice.bundles is not None:
+                members = _members(self._spare_units(members))
+            return sorted(self._spare_units(self._allowed(members)), key=self._place_of_group)
+        here = self._here(members)
+        if here is not members:
+            jobs = {job.key for job, _ in here}
+            members = [member for member in members if member[0].key in jobs]
+        if kind is _Groups.SPARE_FIRST:
+            first = _members(self._spare_units(members))
+            uids = {pod.uid for _, pod in first}
+            allowed = self._allowed([*first, *(one for one in members if one[1].uid not in uids)])
+        elif kind is _Groups.JOB_BY_JOB:
+            allowed = [one for there in _by_job(members) for one in self._allowed(there)]
+        else:
+            allowed = self._allowed(members)
+        running = self._spare.running
+        whole = [tuple(there) for there in _by_job(allowed) if len(there) == running(there[0][0])]
+        if kind is _Groups.ALL:
+            ending = {group[0][0].key for group in whole}
+            spare = self._spare_units([one for one in allowed if one[0].key not in ending])
+            # A pod that a job can spare loses less than the whole of another job does.
+            return sorted([*whole, *spare], key=self._place_of_group)
+        spare = self._spare_units(allowed)
+        return [*sorted(spare, key=self._place_of_group), *sorted(whole, key=self._place_of_group)]
+
+    def _place_of_group(self, group: VictimGroup) -> tuple[int, int, bool, int, int]:
+        job = group[0][0]
+        lost = sum(self._work.of(owner, pod) for owner, pod in group)
+        again = self._work.was_preempted_lately(job)
+        return self._queue_place[job.queue], job.priority, again, lost, self._position[group[0][1].uid]
+
+    def _release_leaving(self, evict: Callable[[Eviction], None]) -> None:
+        """What pods that are being deleted hold counts as free: no pod is evicted for it."""
+        session = self._session
+        for job, pod in session.shared(LeavingPods).now():
+            if session.state.pods[pod.uid].node >= 0:
+                session.budget.spend(STEPS_TO_EVICT)
+                evict(Eviction(job, pod, "", self._job))
+
+    # -- trying ---------------------------------------------------------------------------
+
+    def _try(self, groups: Iterable[VictimGroup]) -> tuple[Allocation, ...] | None:
+        """The placement the job gets when these are gone; None where it cannot start then."""
+        session = self._session
+        plan = session.plans.get(self._job.key)
+        statement = session.statement()
+        try:
+            for owner, pod in _members(groups):
+                session.budget.spend(STEPS_TO_EVICT)
+                statement.evict(Eviction(owner, pod, "", self._job))
+            with nullcontext() if self._domain is None else session.restricted(self._domain.nodes):
+                reason = place_gang(session, self._job, statement, beyond_gang=self._beyond_gang)
+            if reason is not None or not session.job_pipelined(self._job):
+                return None
+            return tuple(statement.allocations)
+        finally:
+            statement.discard()
+            session.plans.pop(self._job.key, None)
+            if plan is not None:
+                session.plans[self._job.key] = plan
+
+    def _reduce(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> EvictionPlan:
+        """Spare every group that is not needed, the most expensive first."""
+        for group in reversed(list(groups)):
+            fewer = [other for other in groups if other is not group]
+            again = self._try(fewer)
+            if again is not None:
+                groups, found = fewer, again
+        return EvictionPlan(_members(groups), found)
+
+    # -- one pod: node by node -----------------------------------------------------------
+
+    def _one_pod(self, kind: _Groups) -> EvictionPlan | None:
+        """The node whose victims are cheapest; on a tie the earlier in victim order, then natural order."""
+        best: tuple[Any, EvictionPlan] | None = None
+        for lowest, rank, needed, groups in islice(self._offers(kind), MAX_NODES_TRIED):
+            if best is not None and best[0] <= (lowest, rank):
+                break
+            plan = self._on_node(needed, groups)
+            if plan is not None:
+                price = (self._price([plan.victims]), rank)
+                if best is None or price < best[0]:
+                    best = (price, plan)
+        return None if best is None else best[1]
+
+    def _offers(
+        self, kind: _Groups
+    ) -> Iterator[tuple[tuple[Any, ...], int, list[VictimGroup], list[VictimGroup]]]:
+        """Nodes whose chips suffice without their victims: the price, the place in natural order, and whom.
+
+        The lowest price first. Who is needed on a node is found only when no other can be cheaper: more
+        victims never cost less, so that the cheapest group of a node is the least that it can cost.
+        """
+        session = self._session
+        rank_of = session.state.rank_of
+        selection = session.node_selection(self._job, self._pods[0])
+        by_node = self._groups_by_node(kind)
+        self._read(len(by_node))
+        alone: dict[int, tuple[Any, ...]] = {}
+        heap: list[tuple[tuple[Any, ...], int, bool, int]] = []
+        for node, groups in by_node.items():
+            lowest: tuple[Any, ...] | None = None
+            for group in groups:
+                price = alone.get(id(group))
+                if price is None:
+                    price = alone[id(group)] = self._price((group,))
+                if lowest is None or price < lowest:
+                    lowest = price
+            if lowest is not None:
+                heap.append((lowest, rank_of(node), False, node))
+        heapify(heap)
+        found: dict[int, list[VictimGroup]] = {}
+        while heap:
+            lowest, rank, is_price, node = heappop(heap)
+            groups = by_node[node]
+            if is_price:
+                yield lowest, rank, found[node], groups
+                continue
+            session.budget.spend(len(groups))
+            needed = self._enough_chips(selection, node, groups)
+            if needed is not None:
+                found[node] = needed
+                heappush(heap, (self._price(needed or groups), rank, True, node))
+
+    def _price(self, groups: Sequence[VictimGroup]) -> tuple[Any, ...]:
+        """What it costs to evict these, the smallest first.
+
+        Their highest priority; the last of their queues; of each priority, the highest first, whether a job
+        was evicted lately and the work that is lost; how many; and the last of them in victim order.
+        """
+        if len(groups) == 1 and len(groups[0]) == 1:
+            job, pod = groups[0][0]
+            priority = job.priority
+            again, seconds = self._work.was_preempted_lately(job), self._work.of(job, pod)
+            return (
+                priority,
+                self._queue_place[job.queue],
+                ((priority, again, seconds),),
+                1,
+                self._position[pod.uid],
+            )
+        members = _members(groups)
+        lost: dict[int, tuple[bool, int]] = {}
+        for job, pod in members:
+            again, seconds = lost.get(job.priority, (False, 0))
+            again = again or self._work.was_preempted_lately(job)
+            lost[job.priority] = again, seconds + self._work.of(job, pod)
+        return (
+            max(lost),
+            max(self._queue_place[job.queue] for job, _ in members),
+            tuple((priority, *lost[priority]) for priority in sorted(lost, reverse=True)),
+            len(members),
+            max(self._position[pod.uid] for _, pod in members),
+        )
+
+    def _groups_by_node(self, kind: _Groups) -> dict[int, list[VictimGroup]]:
+        placements = self._session.state.pods
+        if kind is _Groups.SPARE:
+            on_node: dict[int, list[JobPod]] = {}
+            together: list[JobPod] = []
+            for member in self._candidates:
+                if not self._spare.any_of(member[0]):
+                    continue
+                if member[0].sub_groups:
+                    together.append(member)
+                else:
+                    on_node.setdefault(placements[member[1].uid].node, []).append(member)
+            # Each node by itself: which pods a job can spare depends on the order of the candidates.
+            alone = {node: groups for node, there in on_node.items() if (groups := self._groups(there, kind))}
+            return self._on_nodes(self._groups(together, kind), alone) if together else alone
+        return self._on_nodes(self._groups(self._candidates, kind), {})
+
+    def _on_nodes(
+        self, groups: Iterable[VictimGroup], found: dict[int, list[VictimGroup]]
+    ) -> dict[int, list[VictimGroup]]:
+        placements = self._session.state.pods
+        for group in groups:
+            for node in sorted({placements[pod.uid].node for _, pod in self._here(group)}):
+                found.setdefault(node, []).append(group)
+        return found
+
+    def _enough_chips(
+        self, selection: NodeSelection, node: int, groups: list[VictimGroup]
+    ) -> list[VictimGroup] | None:
+        """The groups without which the chips of the node do not fit; None when they never do."""
+        policy = selection.policy
+        if policy is None:
+            return []
+        state = self._session.state
+        fleet = state.fleets[policy.resource]
+        network = fleet.network[node] if policy.withholds_network else 0
+        if fleet.allocatable[node] < 0 or network == NO_NETWORK_KEY:
+            return None
+        bad = fleet.unhealthy[node] | fleet.recovering[node] | fleet.reserved[node] | network
+        # A pod that leaves these makes no room for another.
+        bad |= fleet.isolated[node] | fleet.pre_separated[node]
+        freed = {
+            id(group): _union(
+                state.pods[pod.uid].chips for _, pod in group if state.pods[pod.uid].node == node
+            )
+            for group in groups
+        }
+
+        def fits(kept: Iterable[VictimGroup]) -> bool:
+            free = fleet.free(node) | _union(freed[id(group)] for group in kept) & fleet.listed[node]
+            signature = policy.rule.signature(free & ~bad, fleet.allocatable[node], fleet.faulty[node])
+            return policy.rule.score(signature, selection.chips, policy.multi_pod) is not None
+
+        if not fits(groups):
+            return None
+        needed = list(groups)
+        for group in reversed(groups):
+            fewer = [other for other in needed if other is not group]
+            if fits(fewer):
+                needed = fewer
+        return needed
+
+    def _on_node(self, needed: list[VictimGroup], groups: list[VictimGroup]) -> EvictionPlan | None:
+        if needed:
+            found = self._try(needed)
+            if found is not None:
+                return EvictionPlan(_members(needed), found)
+        found = self._try(groups)
+        return None if found is None else self._reduce(groups, found)
+
+    # -- a gang: the cheapest pods of the cluster ----------------------------------------------
+
+    def _gang(self, kind: _Groups) -> EvictionPlan | None:
+        enough = self._fewest_of_the_cheapest(self._groups(self._candidates, kind))
+        if enough is None:
+            return None
+        groups, found = enough
+        groups, found = self._holding_what_is_needed(groups, found)
+        if len(groups) <= MAX_SPARED_SINGLY:
+            return self._reduce(groups, found)
+        return EvictionPlan(_members(groups), found)
+
+    def _fewest_of_the_cheapest(
+        self, groups: list[VictimGroup]
+    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]] | None:
+        """As few of the cheapest as are enough: the number is doubled, then bisected; None: all are not.
+
+        All of them, which may be thousands, are tried only where half of them are not enough.
+        """
+        low, high = 0, min(1, len(groups))
+        found = self._try(groups[:high]) if groups else None
+        while found is None:
+            if high == len(groups):
+                return None
+            low, high = high, min(2 * high, len(groups))
+            found = self._try(groups[:high])
+        while high - low > 1:
+            middle = (low + high) // 2
+            again = self._try(groups[:middle])
+            if again is None:
+                low = middle
+            else:
+                high, found = middle, again
+        return groups[:high], found
+
+    def _holding_what_is_needed(
+        self, groups: list[VictimGroup], found: tuple[Allocation, ...]
+    ) -> tuple[list[VictimGroup], tuple[Allocation, ...]]:
+        """Without the groups that hold no chip the job would get, or else are on none of its nodes."""
+        while True:
+            for fewer in self._holding_chips(groups, found), self._on_its_nodes(groups, found):
+                again = self._try(fewer) if len(fewer) < len(groups) else None
+                if again is not None:
+                    groups, found = fewer, again
+                    break
+            else:
+                return groups, found
+
+    def _holding_chips(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, taken = self._session.state.pods, chips_by_node(found)
+        return [
+            group
+            for group in groups
+            if any(placements[pod.uid].chips & taken.get(placements[pod.uid].node, 0) for _, pod in group)
+        ]
+
+    def _on_its_nodes(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
+        placements, nodes = self._session.state.pods, {allocation.node for allocation in found}
+        return [group for group in groups if any(placements[pod.uid].node in nodes for _, pod in group)]
+
+
+def _by_job(members: Iterable[JobPod]) -> list[list[JobPod]]:
+    found: dict[str, list[JobPod]] = {}
+    for member in members:
+        found.setdefault(member[0].key, []).append(member)
+    return list(found.values())
+
+
+def _members(groups: Iterable[VictimGroup]) -> tuple[JobPod, ...]:
+    """Each pod once: it may be one that its job can spare, and go with all of them."""
+    return tuple({pod.uid: (job, pod) for group in groups for job, pod in group}.values())
+
+
+def _union(masks: Iterable[int]) -> int:
+    total = 0
+    for mask in masks:
+        total |= mask
+    return total

@@ -1,0 +1,155 @@
+"""On which nodes volumes can be used, and which volumes a claim could take, as sets of nodes.
+
+What a selector means is compiled once, and again only when labels of nodes change; the volumes that fit equal
+claims are found once, and again only when another volume can be taken, or one less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from ringwise.framework.budget import StepBudget
+from ringwise.framework.node_sets import nodes_of
+from ringwise.framework.selectors import all_hold
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import NodeTerm, Requirement
+from ringwise.state.node_labels import members_of
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
+from ringwise.wellknown import OLD_REGION, OLD_ZONE, REGION, ZONE
+
+#: Labels that say where a node or a volume is, and how nodes may spell them, too.
+_PLACES = {ZONE: ZONE, REGION: REGION, OLD_ZONE: ZONE, OLD_REGION: REGION}
+#: Between several values of such a label of a volume.
+_SEPARATOR = "__"
+#: A volume that so few nodes can use is found by node.
+_FEW = 16
+
+#: Class, bytes, access modes, selector and whether it is a block device.
+_Wanted = tuple[str, int, tuple[str, ...], tuple[Requirement, ...] | None, bool]
+
+
+class FittingVolumes(NamedTuple):
+    """The volumes that equal claims could take, smallest first."""
+
+    #: All nodes that can use one of them.
+    nodes: int
+    #: Bytes and name: of those that few nodes can use, by node.
+    local: dict[int, list[tuple[int, str]]]
+    #: Of all others, with their nodes.
+    wide: list[tuple[int, str, int]]
+
+
+class VolumeNodes:
+    def __init__(self) -> None:
+        self._labels_version = -1
+        self._of_terms: dict[tuple[NodeTerm, ...], int] = {}
+        self._of_places: dict[tuple[tuple[str, str], ...], int] = {}
+        self._fitting: dict[_Wanted, FittingVolumes] = {}
+        self._free_version = -1
+
+    def of_terms(self, state: ClusterState, terms: tuple[NodeTerm, ...]) -> int:
+        """The nodes that one of these selects; without any all."""
+        if not terms:
+            return state.labels.known
+        self._refresh(state)
+        found = self._of_terms.get(terms)
+        if found is None:
+            found = 0
+            for term in terms:
+                found |= nodes_of(state, term)
+            self._of_terms[terms] = found
+        return found
+
+    def of_places(self, state: ClusterState, volume: PersistentVolume) -> int:
+        """The nodes in the zone and region of a volume: those that say where they are must be there."""
+        places = tuple((key, volume.labels[key]) for key in _PLACES if key in volume.labels)
+        if not places:
+            return state.labels.known
+        self._refresh(state)
+        found = self._of_places.get(places)
+        if found is None:
+            found = self._of_places[places] = _in_places(state, places)
+        return found
+
+    def fitting(
+        self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget
+    ) -> FittingVolumes:
+        """The free volumes that the claim could take, whichever are given to others in this cycle."""
+        self._refresh(state)
+        wanted = claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block
+        found = self._fitting.get(wanted)
+        if found is None:
+            found = self._fitting[wanted] = self._find(state, claim, budget)
+        return found
+
+    def _find(self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget) -> FittingVolumes:
+        nodes, local, wide = 0, dict[int, list[tuple[int, str]]](), list[tuple[int, str, int]]()
+        for volume in state.volumes.free_volumes(claim.storage_class):
+            budget.spend(1)
+            if not fits(volume, claim):
+                continue
+            usable = self.of_terms(state, volume.node_terms)
+            nodes |= usable
+            if usable.bit_count() <= _FEW:
+                for node in members_of(usable):
+                    local.setdefault(node, []).append((volume.capacity, volume.name))
+            else:
+                wide.append((volume.capacity, volume.name, usable))
+        for volumes in local.values():
+            volumes.sort()
+        wide.sort()
+        return FittingVolumes(nodes, local, wide)
+
+    def _refresh(self, state: ClusterState) -> None:
+        if self._labels_version != state.labels.version:
+            self._labels_version = state.labels.version
+            self._of_terms.clear()
+            self._of_places.clear()
+            self._fitting.clear()
+        if self._free_version != state.volumes.free_version:
+            self._free_version = state.volumes.free_version
+            self._fitting.clear()
+
+
+def smallest(
+    state: ClusterState, volumes: FittingVolumes, node: int, claim: str, excluded: Collection[str]
+) -> str | None:
+    """The smallest of them that the node can use and that is given to no other claim."""
+    taken = state.volumes.taken
+
+    def is_free(name: str) -> bool:
+        return name not in excluded and taken.get(name, claim) == claim
+
+    found = next((one for one in volumes.local.get(node, ()) if is_free(one[1])), None)
+    for capacity, name, nodes in volumes.wide:
+        if found is not None and found <= (capacity, name):
+            break
+        if nodes >> node & 1 and is_free(name):
+            return name
+    return None if found is None else found[1]
+
+
+def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    """Whether a free volume of the claim's class has what the claim asks for."""
+    return (
+        volume.block is claim.block
+        and volume.capacity >= claim.requested
+        and set(claim.access_modes) <= set(volume.access_modes)
+        and (claim.selector is None or all_hold(claim.selector, volume.labels))
+    )
+
+
+def _in_places(state: ClusterState, places: tuple[tuple[str, str], ...]) -> int:
+    labels = state.labels
+    placed = 0
+    for key in _PLACES:
+        placed |= labels.with_label(key)
+    inside = placed
+    for key, value in places:
+        values = value.split(_SEPARATOR)
+        there = labels.with_any(key, values)
+        if (spelled := _PLACES[key]) != key:
+            there |= labels.with_any(spelled, values) & ~labels.with_label(key)
+        inside &= there
+    return inside | (labels.known & ~placed)

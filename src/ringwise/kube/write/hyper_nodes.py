@@ -1,0 +1,93 @@
+"""Writes HyperNodes that are made from labels of nodes. Only those with our label are changed or deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.resources import HYPER_NODES
+from ringwise.log import Logger
+from ringwise.state.model import HyperNode
+from ringwise.wellknown import TOPOLOGY_TYPE
+
+_LOG = Logger()
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+
+
+class _Existing(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+    @property
+    def is_ours(self) -> bool:
+        return TOPOLOGY_TYPE in (self.metadata.labels or {})
+
+
+def hyper_node_spec(hyper_node: HyperNode) -> dict[str, Any]:
+    members = [
+        {
+            "type": "HyperNode" if member.hyper_node else "Node",
+            "selector": {"exactMatch": {"name": member.name}},
+        }
+        for member in hyper_node.members
+    ]
+    return {"tier": hyper_node.tier, "tierName": hyper_node.tier_name, "members": members}
+
+
+class HyperNodeWriter:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._told_missing = False
+
+    async def put(self, wanted: HyperNode) -> None:
+        """Create it, or update it: what others wrote into it and its status stay."""
+        labels, spec = dict(wanted.labels), hyper_node_spec(wanted)
+        found = await self._find(wanted.name)
+        if found is None:
+            meta: dict[str, Any] = {"name": wanted.name, "labels": labels}
+            body = {
+                "apiVersion": HYPER_NODES.version,
+                "kind": HYPER_NODES.kind,
+                "metadata": meta,
+                "spec": spec,
+            }
+            await self._create(body)
+        elif found.is_ours:
+            # With the version that was checked: it cannot become another's in between.
+            meta = {"labels": labels, "resourceVersion": found.metadata.resource_version}
+            await self._client.patch(HYPER_NODES, None, wanted.name, {"metadata": meta, "spec": spec})
+        else:
+            _LOG.warning("HyperNode is not ours and is not changed", object=wanted.name)
+
+    async def delete(self, name: str) -> None:
+        found = await self._find(name)
+        if found is not None and found.is_ours:
+            await self._client.delete(HYPER_NODES, None, name, uid=found.metadata.uid)
+        elif found is not None:
+            _LOG.warning("HyperNode is not ours and is not deleted", object=name)
+
+    async def _find(self, name: str) -> _Existing | None:
+        try:
+            return await self._client.get(HYPER_NODES, None, name, _Existing)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    async def _create(self, body: dict[str, Any]) -> None:
+        try:
+            await self._client.create(HYPER_NODES, None, body)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            # The controller asks again and again, ever more seldom.
+            if not self._told_missing:
+                self._told_missing = True
+                kind = f"{HYPER_NODES.plural}.{HYPER_NODES.group}"
+                _LOG.error("HyperNodes cannot be made: their CRD is not installed", crd=kind)

@@ -1,0 +1,155 @@
+"""HyperNodes, and what jobs and PodGroups ask of them: network topologies, sub-groups. Read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ringwise.manifests.objects.affinity import label_selector
+from ringwise.manifests.objects.metadata import identity
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import MEMBERS, PATTERN, PATTERNS, SUB_GROUP_LABELS, SUB_GROUPS, check
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import (
+    HyperNodeMemberWire,
+    HyperNodeSpecWire,
+    HyperNodeStatusWire,
+    HyperNodeWire,
+    MemberSelectorWire,
+    NetworkTopologyWire,
+    SubGroupPolicyWire,
+)
+from ringwise.state.model import (
+    HyperNode,
+    HyperNodeMember,
+    NetworkTopology,
+    Requirement,
+    SubGroupPolicy,
+)
+
+_MODES = ("hard", "soft")
+_TYPES = ("Node", "HyperNode")
+
+
+def network_topology(wire: NetworkTopologyWire | None, path: str, found: Findings) -> NetworkTopology | None:
+    if wire is None:
+        return None
+    mode = wire.mode or _MODES[0]
+    if mode not in _MODES:
+        found.wrong(f"{path}.mode", f"must be one of {', '.join(_MODES)}, got {shown(mode)}")
+    tier = wire.highest_tier_allowed
+    return NetworkTopology(
+        soft=mode == "soft",
+        highest_tier=None if tier is None else found.count(f"{path}.highestTierAllowed", tier, 0),
+        highest_tier_name=shared(wire.highest_tier_name or ""),
+    )
+
+
+def network_topology_body(topology: NetworkTopology) -> dict[str, Any]:
+    """As `network_topology` reads it."""
+    body: dict[str, Any] = {"mode": _MODES[topology.soft]}
+    if topology.highest_tier is not None:
+        body["highestTierAllowed"] = topology.highest_tier
+    if topology.highest_tier_name:
+        body["highestTierName"] = topology.highest_tier_name
+    return body
+
+
+def sub_group_policies(
+    wires: Sequence[SubGroupPolicyWire] | None, path: str, found: Findings
+) -> tuple[SubGroupPolicy, ...]:
+    if not check(SUB_GROUPS, wires or (), path, found):
+        return ()
+    policies = [_sub_group(wire, f"{path}[{position}]", found) for position, wire in enumerate(wires or ())]
+    labels = {key for policy in policies for key in policy.labels}
+    return tuple(policies) if check(SUB_GROUP_LABELS, labels, path, found) else ()
+
+
+def _sub_group(wire: SubGroupPolicyWire, path: str, found: Findings) -> SubGroupPolicy:
+    selector = wire.label_selector
+    return SubGroupPolicy(
+        name=shared(wire.name or ""),
+        selector=None if selector is None else label_selector(selector, f"{path}.labelSelector", found),
+        match_label_keys=tuple(map(shared, wire.match_label_keys or ())),
+        size=found.count(f"{path}.subGroupSize", wire.sub_group_size, 1, least=1),
+        min_groups=found.count(f"{path}.minSubGroups", wire.min_sub_groups, 0),
+        topology=network_topology(wire.network_topology, f"{path}.networkTopology", found),
+    )
+
+
+def sub_group_body(policy: SubGroupPolicy) -> dict[str, Any]:
+    written: dict[str, Any] = {
+        "name": policy.name,
+        "matchLabelKeys": list(policy.match_label_keys),
+        "subGroupSize": policy.size,
+        "minSubGroups": policy.min_groups,
+    }
+    if policy.selector is not None:
+        written["labelSelector"] = _written_selector(policy.selector)
+    if policy.topology is not None:
+        written["networkTopology"] = network_topology_body(policy.topology)
+    return written
+
+
+def _written_selector(requirements: Iterable[Requirement]) -> dict[str, Any]:
+    labels: dict[str, str] = {}
+    expressions: list[dict[str, Any]] = []
+    for one in requirements:
+        if one.operator == "In" and len(one.values) == 1 and one.key not in labels:
+            labels[one.key] = one.values[0]
+        else:
+            expressions.append({"key": one.key, "operator": one.operator, "values": list(one.values)})
+    return {"matchLabels": labels, "matchExpressions": expressions}
+
+
+def hyper_node_from_wire(wire: HyperNodeWire, found: Findings) -> HyperNode:
+    who = identity(wire.metadata, "HyperNode", found, namespaced=False)
+    spec = wire.spec or HyperNodeSpecWire()
+    members: Iterable[HyperNodeMemberWire] = spec.members or ()
+    expressions = [one for one in members if one.selector is not None and one.selector.regex_match]
+    if not check(MEMBERS, spec.members or (), "spec.members", found) or not check(
+        PATTERNS, expressions, "spec.members", found
+    ):
+        members = ()
+    return HyperNode(
+        name=who.name,
+        tier=found.count("spec.tier", spec.tier, 0),
+        members=tuple(
+            _member(member, f"spec.members[{position}]", found) for position, member in enumerate(members)
+        ),
+        tier_name=shared(spec.tier_name or ""),
+        labels=who.labels,
+        node_count=(wire.status or HyperNodeStatusWire()).node_count or 0,
+        origin=found.origin,
+    )
+
+
+def _member(wire: HyperNodeMemberWire, path: str, found: Findings) -> HyperNodeMember:
+    if wire.type not in _TYPES:
+        found.wrong(f"{path}.type", f"must be one of {', '.join(_TYPES)}, got {shown(wire.type)}")
+    selector, path = wire.selector or MemberSelectorWire(), f"{path}.selector"
+    kinds = {
+        "exactMatch": selector.exact_match,
+        "regexMatch": selector.regex_match,
+        "labelMatch": selector.label_match,
+    }
+    given = [kind for kind, one in kinds.items() if one]
+    if not given:
+        found.wrong(path, "member selector must have one of exactMatch, regexMatch, or labelMatch, has none")
+    elif len(given) > 1:
+        found.wrong(path, f"cannot specify more than one selector type, has {' and '.join(given)}")
+    name = selector.exact_match.name if selector.exact_match else None
+    pattern = selector.regex_match.pattern if selector.regex_match else None
+    if selector.exact_match and not name:
+        found.wrong(f"{path}.exactMatch.name", "member exactMatch name is required")
+    if selector.regex_match and not pattern:
+        found.wrong(f"{path}.regexMatch.pattern", "member regexMatch pattern is required")
+    # Whether it is an expression is told of the HyperNode, which is ignored by itself.
+    check(PATTERN, pattern or "", f"{path}.regexMatch.pattern", found)
+    labels = selector.label_match
+    return HyperNodeMember(
+        hyper_node=wire.type == _TYPES[1],
+        name=shared(name or ""),
+        pattern=pattern or "",
+        selector=None if labels is None else label_selector(labels, f"{path}.labelMatch", found),
+    )

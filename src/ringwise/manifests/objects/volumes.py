@@ -1,0 +1,315 @@
+"""Claims of persistent volumes, the volumes, their classes, and what nodes can attach; the claims of pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from ringwise.manifests.objects.affinity import label_selector, node_term
+from ringwise.manifests.objects.metadata import identity, reference
+from ringwise.manifests.objects.resources import amount
+from ringwise.manifests.text.checking import keyed
+from ringwise.manifests.text.errors import Findings, shown
+from ringwise.manifests.text.limits import (
+    ACCESS_MODES,
+    DRIVERS,
+    NAME,
+    POD_CLAIMS,
+    VOLUME_TERMS,
+    VOLUME_VALUES,
+    check,
+    pod_claims,
+)
+from ringwise.manifests.text.strings import shared
+from ringwise.manifests.text.wire import (
+    ClaimReferenceWire,
+    ClaimSpecWire,
+    ClaimTemplateWire,
+    ClaimWire,
+    CsiNodeSpecWire,
+    CsiNodeWire,
+    ExpressionWire,
+    LabelSelectorWire,
+    MetaWire,
+    NodeSelectorTermWire,
+    PersistentVolumeSpecWire,
+    PersistentVolumeWire,
+    PhaseStatusWire,
+    PodSpecWire,
+    PodVolumeWire,
+    Quantities,
+    ResourcesWire,
+    StorageClassWire,
+    Texts,
+    TopologyTermWire,
+)
+from ringwise.state.model import NodeTerm, Requirement
+from ringwise.state.volumes import (
+    NO_PROVISIONER,
+    ClaimReference,
+    ClaimTemplates,
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    ephemeral_claim,
+)
+from ringwise.wellknown import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, PODS, SELECTED_NODE, STORAGE_CLASS
+
+_MODES = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
+_FILESYSTEM, _BLOCK = "Filesystem", "Block"
+_IMMEDIATE, _WAITS = "Immediate", "WaitForFirstConsumer"
+_STORAGE = "storage"
+_DELETE = "Delete"
+
+
+def claim_from_wire(wire: ClaimWire, found: Findings) -> PersistentVolumeClaim:
+    who = identity(wire.metadata, "PersistentVolumeClaim", found)
+    spec = wire.spec or ClaimSpecWire()
+    annotations = _annotations(wire.metadata)
+    volume = reference(spec.volume_name, "spec.volumeName", found)
+    owner = who.owner
+    return replace(
+        _claim(spec, annotations, "spec", found),
+        namespace=who.namespace,
+        name=who.name,
+        uid=who.uid,
+        volume=volume,
+        bound=bool(volume) and BIND_COMPLETED in annotations,
+        phase=shared((wire.status or PhaseStatusWire()).phase or "Pending"),
+        selected_node=reference(
+            annotations.get(SELECTED_NODE), keyed("metadata.annotations", SELECTED_NODE), found
+        ),
+        deleting=who.deleting,
+        owner=owner.uid if owner is not None and owner.kind == PODS.kind else "",
+        origin=found.origin,
+    )
+
+
+def claim_template(wire: ClaimTemplateWire | None, path: str, found: Findings) -> PersistentVolumeClaim:
+    """A claim without namespace and name: each pod gets one."""
+    wire = wire or ClaimTemplateWire()
+    return _claim(wire.spec or ClaimSpecWire(), _annotations(wire.metadata), f"{path}.spec", found)
+
+
+def claim_of_spec(spec: ClaimSpecWire, path: str, found: Findings) -> PersistentVolumeClaim:
+    """The same for a spec alone: the job gets one."""
+    return _claim(spec, {}, path, found)
+
+
+def _claim(spec: ClaimSpecWire, annotations: Texts, path: str, found: Findings) -> PersistentVolumeClaim:
+    named = annotations.get(STORAGE_CLASS) or spec.storage_class_name
+    requests = (spec.resources or ResourcesWire()).requests
+    return PersistentVolumeClaim(
+        "",
+        "",
+        storage_class=reference(named, f"{path}.storageClassName", found),
+        access_modes=_access_modes(spec.access_modes, f"{path}.accessModes", found),
+        requested=_size(requests, f"{path}.resources.requests", found),
+        selector=_selector(spec.selector, f"{path}.selector", found),
+        block=_is_block(spec.volume_mode, f"{path}.volumeMode", found),
+        takes_default_class=named is None,
+    )
+
+
+def volume_from_wire(wire: PersistentVolumeWire, found: Findings) -> PersistentVolume:
+    who = identity(wire.metadata, "PersistentVolume", found, namespaced=False)
+    spec = wire.spec or PersistentVolumeSpecWire()
+    named = _annotations(wire.metadata).get(STORAGE_CLASS) or spec.storage_class_name
+    driver, handle = _attached(spec)
+    return PersistentVolume(
+        who.name,
+        capacity=_size(spec.capacity, "spec.capacity", found),
+        storage_class=reference(named, "spec.storageClassName", found),
+        access_modes=_access_modes(spec.access_modes, "spec.accessModes", found),
+        node_terms=_node_terms(spec, found),
+        labels=who.labels,
+        claim=_claim_reference(spec.claim_ref, found),
+        phase=shared((wire.status or PhaseStatusWire()).phase or "Available"),
+        block=_is_block(spec.volume_mode, "spec.volumeMode", found),
+        driver=driver,
+        handle=handle,
+        deleted_with_claim=spec.persistent_volume_reclaim_policy == _DELETE,
+        deleting=who.deleting,
+        origin=found.origin,
+    )
+
+
+def _claim_reference(wire: ClaimReferenceWire | None, found: Findings) -> ClaimReference | None:
+    if wire is None:
+        return None
+    return ClaimReference(
+        reference(wire.namespace, "spec.claimRef.namespace", found),
+        reference(wire.name, "spec.claimRef.name", found),
+        wire.uid or "",
+    )
+
+
+def _node_terms(spec: PersistentVolumeSpecWire, found: Findings) -> tuple[NodeTerm, ...]:
+    required = spec.node_affinity.required if spec.node_affinity is not None else None
+    if required is None:
+        return ()
+    path = "spec.nodeAffinity.required.nodeSelectorTerms"
+    terms = required.node_selector_terms or ()
+    if not terms:
+        found.wrong(path, "must have at least one term")
+    expressions = (
+        one for term in terms for one in (*(term.match_expressions or ()), *(term.match_fields or ()))
+    )
+    sizes = sum(1 + len(one.values or ()) for one in expressions)
+    if not check(VOLUME_TERMS, terms, path, found) or not check(VOLUME_VALUES, sizes, path, found):
+        return ()
+    return tuple(node_term(term, f"{path}[{position}]", found) for position, term in enumerate(terms))
+
+
+def _attached(spec: PersistentVolumeSpecWire) -> tuple[str, str]:
+    """CSI driver and name of what is attached to the node of a pod; of older kinds, as CSI calls them."""
+    if spec.csi is not None:
+        return shared(spec.csi.driver or ""), spec.csi.volume_handle or ""
+    disks = (
+        (spec.aws_elastic_block_store, "ebs.csi.aws.com"),
+        (spec.azure_disk, "disk.csi.azure.com"),
+        (spec.cinder, "cinder.csi.openstack.org"),
+        (spec.gce_persistent_disk, "pd.csi.storage.gke.io"),
+        (spec.vsphere_volume, "csi.vsphere.vmware.com"),
+    )
+    for disk, driver in disks:
+        if disk is not None:
+            return driver, disk.volume_id or disk.pd_name or disk.disk_uri or disk.volume_path or ""
+    return "", ""
+
+
+def storage_class_from_wire(wire: StorageClassWire, found: Findings) -> StorageClass:
+    who = identity(wire.metadata, "StorageClass", found, namespaced=False)
+    mode = wire.volume_binding_mode or _IMMEDIATE
+    if mode not in (_IMMEDIATE, _WAITS):
+        found.wrong("volumeBindingMode", f"must be {_IMMEDIATE} or {_WAITS}, got {shown(mode)}")
+    if not wire.provisioner:
+        found.wrong("provisioner", "is missing")
+    return StorageClass(
+        who.name,
+        provisioner=reference(wire.provisioner, "provisioner", found, NO_PROVISIONER),
+        waits_for_pod=mode == _WAITS,
+        allowed_topologies=_topologies(wire.allowed_topologies or (), "allowedTopologies", found),
+        default=_annotations(wire.metadata).get(DEFAULT_STORAGE_CLASS) == "true",
+        origin=found.origin,
+    )
+
+
+def _topologies(wires: Sequence[TopologyTermWire], path: str, found: Findings) -> tuple[NodeTerm, ...]:
+    sizes = sum(1 + len(one.values or ()) for term in wires for one in term.match_label_expressions or ())
+    if not check(VOLUME_TERMS, wires, path, found) or not check(VOLUME_VALUES, sizes, path, found):
+        return ()
+    terms = []
+    for position, wire in enumerate(wires):
+        asked = [ExpressionWire(one.key, "In", one.values) for one in wire.match_label_expressions or ()]
+        # A term without expressions selects nothing.
+        terms.append(node_term(NodeSelectorTermWire(asked), f"{path}[{position}]", found))
+    return tuple(terms)
+
+
+def csi_node_from_wire(wire: CsiNodeWire, found: Findings) -> CsiNode:
+    who = identity(wire.metadata, "CSINode", found, namespaced=False)
+    drivers = (wire.spec or CsiNodeSpecWire()).drivers or ()
+    if not check(DRIVERS, sum(1 + len(one.topology_keys or ()) for one in drivers), "spec.drivers", found):
+        drivers = ()
+    limits: dict[str, int] = {}
+    for position, driver in enumerate(drivers):
+        count = driver.allocatable.count if driver.allocatable is not None else None
+        if count is not None:
+            path = f"spec.drivers[{position}].allocatable.count"
+            limits[shared(driver.name)] = found.count(path, count, 0)
+    return CsiNode(
+        who.name,
+        limits,
+        {shared(one.name): tuple(map(shared, one.topology_keys or ())) for one in drivers},
+        found.origin,
+    )
+
+
+# -- of pods
+
+
+def named_claims(spec: PodSpecWire, path: str, found: Findings) -> tuple[str, ...]:
+    """The claims that the volumes of a pod name."""
+    names: dict[str, None] = {}
+    for position, volume in _volumes(spec):
+        source = volume.persistent_volume_claim
+        if source is None:
+            continue
+        if source.claim_name:
+            # Longer than any name: kept so that the pod waits for what cannot be there.
+            names[shared(source.claim_name[: NAME.most + 1])] = None
+        elif not spec.node_name:
+            found.wrong(f"{path}.volumes[{position}].persistentVolumeClaim.claimName", "is missing")
+    return tuple(names)
+
+
+def ephemeral_claims(spec: PodSpecWire, pod: str) -> tuple[str, ...]:
+    """The claims that are made for the generic ephemeral volumes of a pod of this name."""
+    return tuple(
+        ephemeral_claim(pod, volume.name) for _, volume in _volumes(spec) if volume.ephemeral is not None
+    )
+
+
+def ephemeral_volumes(spec: PodSpecWire, path: str, found: Findings) -> ClaimTemplates:
+    """The generic ephemeral volumes of a pod."""
+    return tuple(
+        (
+            shared(volume.name),
+            claim_template(
+                volume.ephemeral.volume_claim_template,
+                f"{path}.volumes[{position}].ephemeral.volumeClaimTemplate",
+                found,
+            ),
+        )
+        for position, volume in _volumes(spec)
+        if volume.ephemeral is not None
+    )
+
+
+def _volumes(spec: PodSpecWire) -> Iterable[tuple[int, PodVolumeWire]]:
+    # Too many are reported with what else is too large.
+    return () if pod_claims(spec) > POD_CLAIMS.most else enumerate(spec.volumes or ())
+
+
+# -- parts
+
+
+def _annotations(meta: MetaWire | None) -> Texts:
+    return (meta.annotations if meta is not None else None) or {}
+
+
+def _access_modes(given: Sequence[str] | None, path: str, found: Findings) -> tuple[str, ...]:
+    if not check(ACCESS_MODES, given or (), path, found):
+        return ()
+    for position, mode in enumerate(given or ()):
+        if mode not in _MODES:
+            found.wrong(f"{path}[{position}]", f"must be one of {', '.join(_MODES)}, got {shown(mode)}")
+    # Most objects have the same few.
+    return _kept(tuple(given or ()))
+
+
+@lru_cache(256)
+def _kept(modes: tuple[str, ...]) -> tuple[str, ...]:
+    return modes
+
+
+def _size(amounts: Quantities | None, path: str, found: Findings) -> int:
+    given = (amounts or {}).get(_STORAGE)
+    return 0 if given is None else amount(_STORAGE, given, path, found)
+
+
+def _selector(wire: LabelSelectorWire | None, path: str, found: Findings) -> tuple[Requirement, ...] | None:
+    if wire is None:
+        return None
+    expressions = wire.match_expressions or ()
+    sizes = len(wire.match_labels or ()) + sum(1 + len(one.values or ()) for one in expressions)
+    return label_selector(wire, path, found) if check(VOLUME_VALUES, sizes, path, found) else ()
+
+
+def _is_block(mode: str | None, path: str, found: Findings) -> bool:
+    if mode and mode not in (_FILESYSTEM, _BLOCK):
+        found.wrong(path, f"must be {_FILESYSTEM} or {_BLOCK}, got {shown(mode)}")
+    return mode == _BLOCK

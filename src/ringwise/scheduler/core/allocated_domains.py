@@ -1,0 +1,77 @@
+"""Writes to PodGroups in which HyperNode their pods are, where they have a network topology (M2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ringwise.framework.gangs.domain_placement import placed_nodes
+from ringwise.framework.job import Job
+from ringwise.framework.network_topology import PLUGIN, asks_for_topology
+from ringwise.messages.commands import AnnotateGroup
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.cluster import ClusterState
+from ringwise.state.hyper_nodes import Forest
+from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
+
+
+class AllocatedDomains(Component):
+    """Follows from where pods are: nothing is remembered but what was written, so that it is written once."""
+
+    name = "HyperNodes of jobs"
+
+    def __init__(
+        self, state: ClusterState, jobs: Mapping[str, Job], configuration: ActiveConfiguration
+    ) -> None:
+        self._state = state
+        self._jobs = jobs
+        self._configuration = configuration
+        #: Jobs with a topology, by key, with what was written last.
+        self._written: dict[str, str] = {}
+        self._changed: dict[str, None] = {}
+        self._forest: Forest | None = None
+
+    def hears(self) -> Handlers:
+        return {
+            **dict.fromkeys((ie.JobSeen, ie.JobChanged, ie.PodBound, ie.BindingFailed), self._job_changed),
+            ie.JobGone: self._job_gone,
+        }
+
+    def _job_changed(
+        self, event: ie.JobSeen | ie.JobChanged | ie.PodBound | ie.BindingFailed, now: int
+    ) -> None:
+        job = event.job
+        if asks_for_topology(job):
+            self._written.setdefault(job.key, "")
+            self._changed[job.key] = None
+
+    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+        self._written.pop(event.job.key, None)
+        self._changed.pop(event.job.key, None)
+
+    def publish(self, now: int) -> Sequence[AnnotateGroup]:
+        if not self._written or self._configuration.current.plugin(PLUGIN) is None:
+            return ()
+        forest = self._state.hyper_forest()
+        if forest is not self._forest:
+            self._forest = forest
+            self._changed.update(dict.fromkeys(self._written))
+        commands = []
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            job = self._jobs.get(key)
+            name = self._holding(job, forest) if job is not None else ""
+            if job is None or job.group is None or not name:
+                continue
+            known = self._written[key] or job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
+            self._written[key] = name
+            if name != known:
+                commands.append(AnnotateGroup(key, {JOB_ALLOCATED_HYPER_NODE: name}))
+        return commands
+
+    def _holding(self, job: Job, forest: Forest) -> str:
+        """The lowest HyperNode that holds all its pods; empty where there is none."""
+        placed = placed_nodes(self._state, job)
+        domain = forest.holding(placed) if placed else None
+        return "" if domain is None else domain.name

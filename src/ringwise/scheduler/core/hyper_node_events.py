@@ -1,0 +1,122 @@
+"""HyperNodes are kept, and what is wrong with them is told; so is a topology that nothing obeys (M2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ringwise.framework.job import Job
+from ringwise.framework.network_topology import TOPOLOGY_IGNORED, ignores_topology
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, RecordJobEvent, SetHyperNodeStatus
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.cluster import ClusterState
+from ringwise.state.hyper_nodes import Forest, Problem
+
+#: Problems of one HyperNode that are told of it; `ringwise doctor` lists all.
+_TOLD = 5
+
+
+class HyperNodeEvents(Component):
+    name = "HyperNodes"
+
+    def __init__(
+        self,
+        state: ClusterState,
+        jobs: Mapping[str, Job],
+        configuration: ActiveConfiguration,
+        triggers: set[Trigger],
+    ) -> None:
+        self._state = state
+        self._jobs = jobs
+        self._configuration = configuration
+        self._triggers = triggers
+        #: The trees about which everything was told, and what was told last of each HyperNode.
+        self._told_of: Forest | None = None
+        self._told: dict[str, SetHyperNodeStatus] = {}
+        #: Jobs that may have to be told that nothing obeys their topology, and those that were.
+        self._to_warn: dict[str, None] = {}
+        self._warned: dict[str, None] = {}
+
+    def hears(self) -> Handlers:
+        return {
+            ev.HyperNodeSeen: self._seen,
+            ev.HyperNodeGone: self._gone,
+            ev.ConfigurationSeen: self._configuration_seen,
+            ie.JobSeen: self._job_seen,
+            ie.JobGone: self._job_gone,
+        }
+
+    def known(self) -> Iterator[ev.Event]:
+        return map(ev.HyperNodeSeen, self._state.hyper_nodes)
+
+    def _seen(self, event: ev.HyperNodeSeen, now: int) -> None:
+        if self._state.hyper_nodes.put(event.hyper_node):
+            self._triggers.add(Trigger.HYPER_NODES_CHANGED)
+
+    def _gone(self, event: ev.HyperNodeGone, now: int) -> None:
+        self._told.pop(event.name, None)
+        if self._state.hyper_nodes.drop(event.name):
+            self._triggers.add(Trigger.HYPER_NODES_CHANGED)
+
+    # -- topologies of jobs -------------------------------------------------------------------
+
+    def _job_seen(self, event: ie.JobSeen, now: int) -> None:
+        job = event.job
+        if job.key not in self._warned and ignores_topology(job, self._configuration.current):
+            self._to_warn[job.key] = None
+
+    def _job_gone(self, event: ie.JobGone, now: int) -> None:
+        self._to_warn.pop(event.job.key, None)
+        self._warned.pop(event.job.key, None)
+
+    def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
+        for key, job in self._jobs.items():
+            if key not in self._warned and ignores_topology(job, self._configuration.current):
+                self._to_warn[key] = None
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def publish(self, now: int) -> Sequence[Command]:
+        return [*self._warnings(), *self._statuses()]
+
+    def _warnings(self) -> Iterator[Command]:
+        if not self._to_warn:
+            return
+        keys, self._to_warn = self._to_warn, {}
+        for key in keys:
+            job = self._jobs.get(key)
+            if job is not None and ignores_topology(job, self._configuration.current):
+                self._warned[key] = None
+                yield RecordJobEvent.about(job, "NetworkTopologyIgnored", TOPOLOGY_IGNORED, warning=True)
+
+    def _statuses(self) -> Iterator[Command]:
+        """Only what differs from what was told last: another writer of the status is not fought."""
+        forest = self._state.hyper_forest()
+        if forest is self._told_of:
+            return
+        self._told_of = forest
+        for one in self._state.hyper_nodes:
+            domain = forest.domains.get(one.name)
+            nodes = None if domain is None else domain.nodes.bit_count()
+            status = _status(one.name, nodes, forest.problems.get(one.name, ()))
+            if self._told.get(one.name) != status:
+                self._told[one.name] = status
+                yield status
+
+
+def _status(name: str, nodes: int | None, problems: Sequence[Problem]) -> SetHyperNodeStatus:
+    if not problems:
+        return SetHyperNodeStatus(name, nodes)
+    sentences = [problem.sentence for problem in problems[:_TOLD]]
+    if len(problems) > _TOLD:
+        sentences.append(f"and {len(problems) - _TOLD:,} more")
+    return SetHyperNodeStatus(
+        name,
+        nodes,
+        all(problem.mild for problem in problems),
+        "".join(word.capitalize() for word in problems[0].kind.value.split("-")),
+        "; ".join(sentences),
+    )

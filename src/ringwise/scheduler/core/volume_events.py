@@ -1,0 +1,91 @@
+"""What events about claims, volumes, their classes and CSINodes change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ringwise.messages import events as ev
+from ringwise.reasons import Trigger
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.component import Handlers, Notify
+from ringwise.state.cluster import ClusterState
+from ringwise.state.volumes import ClaimReference, PersistentVolume
+
+
+class VolumeEvents:
+    def __init__(self, state: ClusterState, triggers: set[Trigger], notify: Notify) -> None:
+        self._table = state.volumes
+        self._triggers = triggers
+        self._notify = notify
+
+    def handlers(self) -> Handlers:
+        return {
+            ev.StorageClassSeen: self._class_seen,
+            ev.StorageClassGone: self._class_gone,
+            ev.CsiNodeSeen: self._csi_node_seen,
+            ev.CsiNodeGone: self._csi_node_gone,
+            ev.VolumeSeen: self._volume_seen,
+            ev.VolumeGone: self._volume_gone,
+            ev.ClaimSeen: self._claim_seen,
+            ev.ClaimGone: self._claim_gone,
+        }
+
+    def known(self) -> Iterator[ev.Event]:
+        yield from map(ev.StorageClassSeen, self._table.classes.values())
+        yield from map(ev.CsiNodeSeen, self._table.csi_nodes.values())
+        for volume in self._table.volumes.values():
+            claim = self._table.claims.get(self._table.taken.get(volume.name, ""))
+            if claim is not None and volume.claim is None:
+                # It is given away, and nobody else may have it.
+                reference = ClaimReference(claim.namespace, claim.name, claim.uid)
+                yield ev.VolumeSeen(replace(volume, claim=reference))
+            else:
+                yield ev.VolumeSeen(volume)
+        yield from map(ev.ClaimSeen, self._table.claims.values())
+
+    def _class_seen(self, event: ev.StorageClassSeen, now: int) -> None:
+        if self._table.put_class(event.storage_class):
+            self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _class_gone(self, event: ev.StorageClassGone, now: int) -> None:
+        self._table.drop_class(event.name)
+        self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _csi_node_seen(self, event: ev.CsiNodeSeen, now: int) -> None:
+        if self._table.put_csi_node(event.csi_node):
+            self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _csi_node_gone(self, event: ev.CsiNodeGone, now: int) -> None:
+        self._table.drop_csi_node(event.name)
+        self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _volume_seen(self, event: ev.VolumeSeen, now: int) -> None:
+        before = self._table.volumes.get(event.volume.name)
+        if self._table.put_volume(event.volume):
+            if event.volume.is_free:
+                # One less helps nobody, and one that a claim has concerns only the pods of that claim.
+                self._triggers.add(Trigger.VOLUME_CHANGED)
+            self._volume_changed(before, event.volume, now)
+
+    def _volume_gone(self, event: ev.VolumeGone, now: int) -> None:
+        before = self._table.volumes.get(event.name)
+        self._table.drop_volume(event.name)
+        self._volume_changed(before, None, now)
+
+    def _volume_changed(
+        self, before: PersistentVolume | None, after: PersistentVolume | None, now: int
+    ) -> None:
+        known = [volume for volume in (before, after) if volume is not None]
+        claims = [volume.claim.key for volume in known if volume.claim is not None]
+        claims += [self._table.taken[volume.name] for volume in known if volume.name in self._table.taken]
+        for key in dict.fromkeys(claims):
+            self._notify(ie.ClaimChanged(key), now)
+
+    def _claim_seen(self, event: ev.ClaimSeen, now: int) -> None:
+        if self._table.put_claim(event.claim):
+            self._notify(ie.ClaimChanged(event.claim.key), now)
+
+    def _claim_gone(self, event: ev.ClaimGone, now: int) -> None:
+        self._table.drop_claim(event.key)
+        self._notify(ie.ClaimChanged(event.key), now)

@@ -1,0 +1,167 @@
+"""Claims, volumes and classes as they were seen last, which pods use the claims, and what is given to them.
+
+A claim of a class that waits for a pod has no volume when its pod is placed. What it gets is decided with the
+node: a volume that exists, or one that is made for that node. Until the volume controller has bound it, the
+choice stands here, so that no volume is given twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from ringwise.state.model import Pod
+from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+
+T = TypeVar("T")
+
+
+class ClaimChoice(NamedTuple):
+    """What a claim without a volume gets for a pod that has a node."""
+
+    #: Key of the claim.
+    claim: str
+    #: The volume that it is given; empty: one is made for the node.
+    volume: str = ""
+
+
+class VolumeTable:
+    def __init__(self) -> None:
+        self.claims: dict[str, PersistentVolumeClaim] = {}
+        self.volumes: dict[str, PersistentVolume] = {}
+        self.classes: dict[str, StorageClass] = {}
+        self.csi_nodes: dict[str, CsiNode] = {}
+        #: Volumes that a claim may take, by class; and those that name a claim, by its key.
+        self._free: dict[str, dict[str, None]] = {}
+        self._of_claim: dict[str, dict[str, None]] = {}
+        #: Grows when another volume can be taken, or one less.
+        self.free_version = 0
+        #: Nodes that can attach only so many volumes of a driver.
+        self.limited = 0
+        #: Placed pods and their nodes, by claim; and how many pods of a node use a claim.
+        self.users: dict[str, dict[str, int]] = {}
+        self.on_node: dict[int, dict[str, int]] = {}
+        #: By claim and pod: the node and what was chosen there. And the claims that volumes were chosen for.
+        self.chosen: dict[str, dict[str, tuple[int, str]]] = {}
+        self.taken: dict[str, str] = {}
+        #: By claim: names of nodes for which the provisioner made no volume, and until when they are avoided.
+        self.refused: dict[str, dict[str, int]] = {}
+
+    # -- objects ------------------------------------------------------------------------------------
+
+    def put_claim(self, claim: PersistentVolumeClaim) -> bool:
+        """Returns whether it changed."""
+        known = self.claims.get(claim.key)
+        self.claims[claim.key] = claim
+        if claim.bound or (known is not None and known.uid != claim.uid):
+            self.refused.pop(claim.key, None)
+        return known != claim
+
+    def drop_claim(self, key: str) -> None:
+        self.claims.pop(key, None)
+        self.refused.pop(key, None)
+
+    def put_volume(self, volume: PersistentVolume) -> bool:
+        known = self.volumes.get(volume.name)
+        if known == volume:
+            return False
+        self._forget(known)
+        self.volumes[volume.name] = volume
+        if volume.claim is not None:
+            self._of_claim.setdefault(volume.claim.key, {})[volume.name] = None
+        elif volume.is_free:
+            self._free.setdefault(volume.storage_class, {})[volume.name] = None
+            self.free_version += 1
+        return True
+
+    def drop_volume(self, name: str) -> None:
+        self._forget(self.volumes.pop(name, None))
+
+    def _forget(self, volume: PersistentVolume | None) -> None:
+        if volume is None:
+            return
+        if volume.claim is not None:
+            _discard(self._of_claim, volume.claim.key, volume.name)
+        elif volume.is_free:
+            _discard(self._free, volume.storage_class, volume.name)
+            self.free_version += 1
+
+    def put_class(self, storage_class: StorageClass) -> bool:
+        known = self.classes.get(storage_class.name)
+        self.classes[storage_class.name] = storage_class
+        return known != storage_class
+
+    def drop_class(self, name: str) -> None:
+        self.classes.pop(name, None)
+
+    def put_csi_node(self, node: CsiNode) -> bool:
+        known = self.csi_nodes.get(node.name)
+        if known == node:
+            return False
+        self.drop_csi_node(node.name)
+        self.csi_nodes[node.name] = node
+        self.limited += bool(node.limits)
+        return True
+
+    def drop_csi_node(self, name: str) -> None:
+        known = self.csi_nodes.pop(name, None)
+        self.limited -= known is not None and bool(known.limits)
+
+    def free_volumes(self, storage_class: str) -> Iterator[PersistentVolume]:
+        """Volumes of the class that no claim has; some may be given to one already (`taken`)."""
+        return (self.volumes[name] for name in self._free.get(storage_class, ()))
+
+    def kept_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """The volume that names this claim, should there be several the first by name."""
+        names = [
+            name
+            for name in self._of_claim.get(claim.key, ())
+            if (reference := self.volumes[name].claim) is not None and reference.uid in ("", claim.uid)
+        ]
+        return self.volumes[min(names)] if names else None
+
+    # -- use ----------------------------------------------------------------------------------------
+
+    def hold(self, pod: Pod, node: int, choices: Iterable[ClaimChoice]) -> None:
+        """The pod has a node."""
+        on_node = self.on_node.setdefault(node, {})
+        for key in keys_of(pod):
+            self.users.setdefault(key, {})[pod.uid] = node
+            on_node[key] = on_node.get(key, 0) + 1
+        for claim, volume in choices:
+            self.chosen.setdefault(claim, {})[pod.uid] = node, volume
+            if volume:
+                self.taken[volume] = claim
+
+    def unhold(self, pod: Pod, node: int, choices: Iterable[ClaimChoice]) -> None:
+        on_node = self.on_node[node]
+        for key in keys_of(pod):
+            _discard(self.users, key, pod.uid)
+            on_node[key] -= 1
+            if not on_node[key]:
+                del on_node[key]
+        if not on_node:
+            del self.on_node[node]
+        for claim, volume in choices:
+            _discard(self.chosen, claim, pod.uid)
+            if volume and claim not in self.chosen:
+                self.taken.pop(volume, None)
+
+    def forget_uses(self) -> None:
+        """Before all pods are counted again."""
+        tables: tuple[dict[Any, Any], ...] = (self.users, self.on_node, self.chosen, self.taken)
+        for table in tables:
+            table.clear()
+
+
+def keys_of(pod: Pod) -> dict[str, None]:
+    """Its claims; one that several of its volumes name is one."""
+    return {f"{pod.namespace}/{name}": None for name in pod.claims}
+
+
+def _discard(table: dict[str, dict[str, T]], key: str, member: str) -> None:
+    members = table.get(key)
+    if members is not None:
+        members.pop(member, None)
+        if not members:
+            del table[key]

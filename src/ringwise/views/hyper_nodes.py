@@ -1,0 +1,35 @@
+"""HyperNodes as documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from ringwise.scheduler.view import SchedulerView
+from ringwise.state.hyper_nodes import Forest
+from ringwise.state.model import HyperNode
+from ringwise.topology.natural import natural_key
+from ringwise.views.documents.hyper_nodes import HyperNodeFields
+
+
+def hyper_node_documents(view: SchedulerView, some: Iterable[HyperNode]) -> Iterator[HyperNodeFields]:
+    """Tree by tree, each HyperNode before those below it."""
+    forest = view.hyper_forest()
+    trees = chain.from_iterable((top, *forest.domains_below(top.name)) for top in forest.tops)
+    place = {domain.name: number for number, domain in enumerate(trees)}
+    wanted = sorted(some, key=lambda one: (place.get(one.name, len(place)), natural_key(one.name)))
+    return (_fields(forest, one) for one in wanted)
+
+
+def _fields(forest: Forest, one: HyperNode) -> HyperNodeFields:
+    domain, problems = forest.domains.get(one.name), forest.problems.get(one.name, ())
+    partial = any(not problem.mild for problem in problems)
+    return {
+        "name": one.name,
+        "tier": one.tier,
+        "tier_name": one.tier_name or None,
+        "parent": None if domain is None else domain.parent or None,
+        "nodes": 0 if domain is None else domain.nodes.bit_count(),
+        "state": "ignored" if domain is None else "partial" if partial else "valid",
+        "problems": [{"kind": problem.kind.value, "text": problem.text} for problem in problems],
+    }

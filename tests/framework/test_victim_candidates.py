@@ -1,0 +1,124 @@
+"""Candidates for eviction: what is known of them beforehand, and which of them a job can spare."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ringwise.framework.evictions.candidates import by_queue
+from ringwise.framework.evictions.spare_pods import SparePods
+from ringwise.state.model import SubGroupPolicy
+from tests.builders import Lab, cluster
+from tests.examples import examples
+
+JOBS = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(1, 3), st.integers(1, 3), st.sampled_from((0, 4))),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=examples(25), deadline=None)
+@given(JOBS, st.integers(0, 6), st.integers(0, 6), st.integers(1, 3), st.booleans())
+def test_a_plugin_that_names_none_beforehand_names_none(
+    jobs: list[tuple[int, int, int, int]], deserved: int, guarantee: int, asked: int, chips: bool
+) -> None:
+    """All plugins that can tell it beforehand, for jobs of any priority and size."""
+    lab = cluster().node("n1", cpu=40, chips=64)
+    least = {"cpu": min(guarantee, deserved)}
+    lab.queue("q", deserved={"cpu": deserved}, guarantee=least).queue("taker", deserved={"cpu": 20})
+    for number, (priority, pods, cpu, held) in enumerate(jobs):
+        lab.job(
+            f"j{number}",
+            priority=priority,
+            pods=pods,
+            min_available=1,
+            queue="q",
+            cpu=cpu,
+            chips=held,
+            on="n1",
+        )
+    lab.job("own", priority=1, queue="q", cpu=asked, chips=4 * chips)
+    lab.job("other", priority=1, queue="taker", cpu=asked, chips=4 * chips)
+    for plugin in ("priority", "drf", "proportion", "capacity"):
+        session = lab.session(plugin)
+        members = [(job, pod) for job in lab.jobs.values() for pod in job.pods.values() if pod.node]
+        [victims] = by_queue(session, members).values()
+        uids = [pod.uid for _, pod in members]
+        for taker, none, allowed in (
+            (lab["own"], session.none_preemptable, session.preemptable),
+            (lab["other"], session.none_reclaimable, session.reclaimable),
+        ):
+            [pod] = taker.pods.values()
+            if none(taker, pod, victims):
+                assert allowed(taker, pod, uids) == []
+
+
+def spare(lab: Lab, *names: str) -> list[list[str]]:
+    job = lab["job"]
+    found = SparePods(lab.session("gang")).units([(job, job.pods[name]) for name in names])
+    return [[pod.uid for _, pod in unit] for unit in found]
+
+
+@pytest.mark.parametrize(
+    ("least", "tasks", "expected"),
+    [
+        (4, {}, []),
+        (3, {}, ["job-a-0"]),
+        (2, {}, ["job-a-0", "job-b-0"]),
+        # The only pod of a is needed.
+        (2, {"a": 1}, ["job-b-0", "job-b-1"]),
+        (2, {"a": 1, "b": 1}, ["job-b-0", "job-b-1"]),
+        # The minimums of tasks count only where that of the job covers them.
+        (2, {"a": 1, "b": 3}, ["job-a-0", "job-b-0"]),
+    ],
+)
+def test_what_a_job_can_spare(least: int, tasks: dict[str, int], expected: list[str]) -> None:
+    lab = cluster().node("n1", cpu=40)
+    lab.job("job", tasks={"a": 1, "b": 3}, min_available=least, min_per_task=tasks, cpu=1, on="n1")
+    assert spare(lab, "job-a-0", "job-b-0", "job-b-1", "job-b-2") == [[name] for name in expected]
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "least", "expected"),
+    [
+        # Two sub-groups of two, one of which must run.
+        (2, 1, 2, [["job-0", "job-2"]]),
+        (2, 2, 2, []),
+        (2, 0, 0, [["job-0", "job-2"], ["job-1", "job-3"]]),
+        # The job itself needs more.
+        (2, 1, 3, []),
+        # Each sub-group has a pod more than it needs.
+        (1, 2, 2, [["job-0"], ["job-1"]]),
+        (1, 1, 1, [["job-0"], ["job-1"], ["job-2"]]),
+        # No sub-group is complete: nothing keeps their pods but the minimum of the job.
+        (3, 0, 1, [["job-0"], ["job-1"], ["job-2"]]),
+    ],
+)
+def test_a_sub_group_goes_with_all_its_pods(
+    size: int, groups: int, least: int, expected: list[list[str]]
+) -> None:
+    lab = cluster().node("n1", cpu=40)
+    lab.job("job", pods=4, min_available=least, cpu=1, on="n1")
+    policy = SubGroupPolicy("part", match_label_keys=("part",), size=size, min_groups=groups)
+    job = lab["job"]
+    assert job.group is not None
+    job.group = replace(job.group, sub_groups=(policy,))
+    for number in range(4):
+        lab.change(f"job-{number}", labels={"part": str(number % 2)})
+    assert spare(lab, *(f"job-{number}" for number in range(4))) == expected
+
+
+def test_a_sub_group_of_which_not_all_may_go_stays() -> None:
+    lab = cluster().node("n1", cpu=40, chips=8)
+    lab.job("job", pods=4, min_available=2, cpu=1, on="n1")
+    job = lab["job"]
+    assert job.group is not None
+    policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, min_groups=1)
+    job.group = replace(job.group, sub_groups=(policy,))
+    for number in range(4):
+        lab.change(f"job-{number}", labels={"part": str(number // 2)})
+    assert spare(lab, "job-0", "job-2", "job-3") == [["job-2", "job-3"]]

@@ -1,0 +1,440 @@
+"""Jobs with a network topology in the scheduler: waiting, reservations, faults, moves (M2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.framework.network_topology import PLUGIN
+from ringwise.messages import events as ev
+from ringwise.messages.commands import AnnotateGroup, Bind, Evict
+from ringwise.messages.move_plan import MovePlan
+from ringwise.scheduler.defaults import BUILT_IN, default_tiers
+from ringwise.scheduler.defragment.search import NoPlan, find_plan
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.why import explain
+from ringwise.state.model import (
+    HyperNode,
+    HyperNodeMember,
+    NetworkTopology,
+    Owner,
+    Requirement,
+    SubGroupPolicy,
+)
+from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
+from tests.fingerprint import whole_state
+from tests.scheduler.rig import Rig, gangs_may_end
+from tests.scheduler.volume_rig import VolumeRig, on_node
+
+HARD_1, HARD_2 = NetworkTopology(highest_tier=1), NetworkTopology(highest_tier=2)
+SOFT = NetworkTopology(soft=True)
+SERVICE = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
+
+
+def tiers(base: Sequence[Tier] | None = None) -> tuple[Tier, ...]:
+    option: PluginOption = BUILT_IN.plugins[PLUGIN].option()
+    return (*(base or default_tiers()), Tier((option,)))
+
+
+def leaf(name: str, *nodes: str) -> HyperNode:
+    return HyperNode(name, 1, tuple(HyperNodeMember(name=node) for node in nodes))
+
+
+def above(name: str, tier: int, *members: str) -> HyperNode:
+    return HyperNode(name, tier, tuple(HyperNodeMember(True, member) for member in members))
+
+
+def rig_of(nodes: int = 4, **more: Any) -> Rig:
+    """Leaves s1, s2, ... of two nodes, under one HyperNode of tier 2."""
+    rig = Rig(nodes, **{"tiers": tiers(), **more})
+    leaves = [
+        leaf(f"s{number}", f"n{2 * number - 1}", f"n{2 * number}") for number in range(1, nodes // 2 + 1)
+    ]
+    rig.tell(*(ev.HyperNodeSeen(one) for one in (*leaves, above("top", 2, *(one.name for one in leaves)))))
+    return rig
+
+
+def nodes_of(rig: Rig, job: str) -> list[str]:
+    """Of its pods in the order of their names; `-` for one that waits."""
+    return [pod.node or "-" for name, pod in sorted(rig.pods.items()) if pod.group == job]
+
+
+def annotated(rig: Rig) -> list[tuple[str, str]]:
+    return [
+        (command.key.partition("/")[2], command.annotations[JOB_ALLOCATED_HYPER_NODE])
+        for _, _, commands in rig.history
+        for command in commands
+        if isinstance(command, AnnotateGroup)
+    ]
+
+
+# -- the annotation ------------------------------------------------------------------------------
+
+
+def test_the_hyper_node_of_a_job_is_written_once_and_again_when_it_changes() -> None:
+    rig = rig_of()
+    rig.submit("train", pods=2, chips=8, topology=HARD_2)
+    rig.submit("plain", pods=2, chips=8)
+    rig.run()
+    assert annotated(rig) == [("train", "s1")]
+    # The write comes back; nothing else follows.
+    group = rig.groups["default/train"]
+    rig.tell(ev.PodGroupSeen(replace(group, annotations={JOB_ALLOCATED_HYPER_NODE: "s1"})))
+    rig.run()
+    assert annotated(rig) == [("train", "s1")]
+    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1")))
+    rig.run()
+    # n2 is in no HyperNode now.
+    assert annotated(rig) == [("train", "s1")]
+    rig.tell(ev.HyperNodeSeen(leaf("s3", "n2")), ev.HyperNodeSeen(above("top", 2, "s1", "s2", "s3")))
+    rig.run()
+    assert annotated(rig) == [("train", "s1"), ("train", "top")]
+
+
+def test_after_a_restart_what_is_written_already_is_not_written_again() -> None:
+    rig = rig_of()
+    rig.submit("train", pods=2, chips=8, topology=SOFT, annotations={JOB_ALLOCATED_HYPER_NODE: "s1"})
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n2"]
+    assert annotated(rig) == []
+
+
+def test_without_the_plugin_nothing_is_written() -> None:
+    rig = rig_of(tiers=default_tiers())
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    assert annotated(rig) == []
+
+
+# -- waiting ----------------------------------------------------------------------------------------
+
+
+def test_a_waiting_job_starts_when_its_domain_has_room_or_a_domain_comes() -> None:
+    rig = rig_of()
+    rig.submit("a", chips=8, expected="1h")
+    rig.run()
+    rig.submit("b", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "b") == ["n3", "n4"]
+    rig.submit("late", pods=1, min_available=1, chips=8, topology=HARD_1)
+    rig.submit("later", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "late") == ["n2"]
+    assert nodes_of(rig, "later") == ["-", "-"]
+    rig.node("n5")
+    rig.node("n6")
+    rig.run()
+    # The new nodes are in no HyperNode.
+    assert nodes_of(rig, "later") == ["-", "-"]
+    rig.tell(ev.HyperNodeSeen(leaf("s3", "n5", "n6")))
+    rig.run()
+    assert nodes_of(rig, "later") == ["n5", "n6"]
+
+
+def test_why_tells_what_came_nearest() -> None:
+    rig = rig_of()
+    rig.submit("a", chips=8)
+    rig.submit("train", pods=3, chips=8, topology=HARD_1)
+    rig.run()
+    view = rig.machine.view
+    job = view.jobs["default/train"]
+    reason = explain(view, job, rig.now).reason
+    assert reason is not None
+    assert reason.message == (
+        "no HyperNode up to tier 1 would hold 3 pods of the job together, were it empty: the largest is s1 "
+        "with 2 nodes"
+    )
+    assert reason.cures[:3] == (
+        "with minAvailable 2 instead of 3",
+        "with networkTopology.highestTierAllowed 2 instead of 1",
+        "with networkTopology.mode soft",
+    )
+
+
+def test_what_pods_of_the_job_itself_have_is_no_cure() -> None:
+    """Its domain is given, and only its own pods run there."""
+    rig = rig_of()
+    rig.submit("train", pods=3, chips=8, min_available=2, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n2", "-"]
+    view = rig.machine.view
+    reason = explain(view, view.jobs["default/train"], rig.now).reason
+    assert reason is not None
+    assert reason.cures == (
+        "with networkTopology.highestTierAllowed 2 instead of 1",
+        "with networkTopology.mode soft",
+    )
+
+
+def test_a_topology_that_restricts_nothing_is_told() -> None:
+    rig = rig_of()
+    typo = NetworkTopology(highest_tier_name="laef")
+    rig.submit("typo", chips=8, topology=typo)
+    rig.submit("none", chips=8, topology=NetworkTopology())
+    rig.submit("good", chips=8, topology=HARD_1)
+    rig.submit("parts", chips=8, topology=SOFT)
+    rig.groups["default/parts"].sub_groups = (SubGroupPolicy("work", topology=typo),)
+    rig.run()
+    view = rig.machine.view
+    told = {
+        "typo": "its networkTopology restricts nothing: no HyperNode has the tier name laef",
+        "none": "its networkTopology restricts nothing: mode hard has neither highestTierAllowed nor "
+        "highestTierName",
+        "parts": "the networkTopology of its sub-groups work restricts nothing: no HyperNode has the tier "
+        "name laef",
+    }
+    found = {one.where: one.what for one in diagnose(view).findings if one.code == "topology-unlimited"}
+    assert found == {f"job default/{name}": text for name, text in told.items()}
+    for name in ("typo", "none", "parts", "good"):
+        notes = explain(view, view.jobs[f"default/{name}"], rig.now).notes
+        assert [one for one in notes if "restricts nothing" in one] == ([told[name]] if name in told else [])
+
+
+def test_a_question_about_a_topology_leaves_no_trace() -> None:
+    rig = rig_of()
+    rig.submit("a", chips=8)
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.submit("late", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    view = rig.machine.view
+    first = explain(view, view.jobs["default/late"], rig.now).reason
+    before = whole_state(rig.machine)
+    assert explain(view, view.jobs["default/late"], rig.now).reason == first
+    assert whole_state(rig.machine) == before
+
+
+def test_what_is_reserved_for_a_job_that_waited_long_is_in_one_domain() -> None:
+    rig = rig_of(reservation_after=600, actions=("enqueue", "allocate", "backfill"))
+    # n1 and n3 come free first, and are under different switches.
+    for name, expected in (("a", "1h"), ("b", "4h"), ("c", "2h"), ("d", "3h")):
+        rig.submit(name, chips=8, expected=expected)
+        rig.run()
+    assert [nodes_of(rig, name)[0] for name in "abcd"] == ["n1", "n2", "n3", "n4"]
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    rig.step(600)
+    view = rig.machine.view
+    kept = view.reservation_of("default/train")
+    assert kept is not None
+    assert sorted(view.cluster.names[node] for node in kept.chips) == ["n3", "n4"]
+    rig.end("a")
+    rig.end("c")
+    rig.run()
+    assert nodes_of(rig, "train") == ["-", "-"]
+    rig.end("d")
+    rig.run()
+    assert nodes_of(rig, "train") == ["n3", "n4"]
+
+
+@pytest.mark.parametrize(("name", "told"), [("laef", True), ("leaf", False)])
+def test_a_tier_name_that_no_hyper_node_has_is_told(name: str, told: bool) -> None:
+    """It limits nothing, as in Volcano; nobody would notice the mistake otherwise."""
+    rig = rig_of()
+    rig.tell(ev.HyperNodeSeen(replace(leaf("s1", "n1", "n2"), tier_name="leaf")))
+    rig.submit("train", pods=2, chips=8, topology=NetworkTopology(highest_tier_name=name))
+    rig.run()
+    why = "no HyperNode has the tier name laef (did you mean 'leaf'?)"
+    text = f"its networkTopology restricts nothing: {why}"
+    view = rig.machine.view
+    assert (text in explain(view, view.jobs["default/train"], rig.now).notes) is told
+    found = [one.what for one in diagnose(view).findings if one.code == "topology-unlimited"]
+    assert found == ([text] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("action", "allowed"), [("preempt", [set()]), ("gangpreempt", [{"n1", "n2"}, {"n3", "n4"}])]
+)
+def test_pods_are_evicted_in_one_domain_only(action: str, allowed: list[set[str]]) -> None:
+    """`preempt` evicts nobody for a job with a topology: it does not know of domains."""
+    rig = rig_of(tiers=tiers(gangs_may_end()), actions=("enqueue", "allocate", action))
+    rig.priority("high", 100)
+    for name in "abcd":
+        rig.submit(name, chips=8, preemptable=True)
+        rig.run()
+    rig.submit("train", pods=2, chips=8, priority="high", topology=HARD_1)
+    victims = [command.pod for command in rig.step() if isinstance(command, Evict)]
+    nodes = {rig.pods[name].node for name in victims}
+    assert nodes in allowed, victims
+
+
+def test_without_the_plugin_no_cure_is_told_that_jobs_without_a_topology_do_not_have() -> None:
+    """M2: preempt serves the job as any other."""
+    told = []
+    for topology in (None, HARD_1):
+        rig = rig_of(2, tiers=default_tiers(), actions=("enqueue", "allocate", "preempt"))
+        rig.priority("high", 100)
+        rig.submit("low", pods=2, chips=8, preemptable=True)
+        rig.run()
+        rig.submit("train", chips=8, priority="high", topology=topology)
+        rig.run()
+        view = rig.machine.view
+        told.append(explain(view, view.jobs["default/train"], rig.now).reason)
+    assert told[0] is not None
+    assert told[0] == told[1]
+
+
+# -- sub-groups that differ ----------------------------------------------------------------------------
+
+
+def role(*values: str) -> tuple[Requirement, ...]:
+    return (Requirement("role", "In", values),)
+
+
+@pytest.mark.parametrize(
+    "policies",
+    [
+        (SubGroupPolicy("one", role("one"), size=1), SubGroupPolicy("two", role("two"), (), 2, 0, HARD_1)),
+        (
+            SubGroupPolicy("one", role("one"), (), 1, 1, HARD_1),
+            SubGroupPolicy("two", role("two"), (), 2, 1, HARD_1),
+        ),
+        (SubGroupPolicy("both", None, ("role",), 1, 2, HARD_1),),
+    ],
+)
+def test_a_sub_group_that_could_be_elsewhere_takes_no_place_that_another_needs(
+    policies: tuple[SubGroupPolicy, ...],
+) -> None:
+    rig = Rig(3, tiers=tiers())
+    for name in ("n4", "n5", "n6"):
+        rig.node(name, unschedulable=True)
+    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2")), ev.HyperNodeSeen(leaf("s2", "n3", "n4", "n5", "n6")))
+    rig.submit("train", pods=3, chips=8)
+    group = rig.groups["default/train"] = replace(rig.groups["default/train"], sub_groups=policies)
+    rig.tell(ev.PodGroupSeen(group))
+    for number, value in enumerate(("one", "two", "two")):
+        rig.change(f"train-{number}", labels={"role": value})
+    rig.run()
+    assert nodes_of(rig, "train") == ["n3", "n1", "n2"]
+
+
+def test_a_sub_group_whose_volumes_are_elsewhere_is_tried_though_another_found_no_place() -> None:
+    rig = VolumeRig(4, tiers=tiers())
+    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2")), ev.HyperNodeSeen(leaf("s2", "n3", "n4")))
+    rig.submit("other", chips=8)
+    rig.run()
+    assert nodes_of(rig, "other") == ["n1"]
+    rig.submit("train", pods=4, chips=8, min_available=2, claims=["data-{}"])
+    policy = SubGroupPolicy("work", None, ("part",), 2, 1, HARD_1)
+    group = rig.groups["default/train"] = replace(rig.groups["default/train"], sub_groups=(policy,))
+    rig.tell(ev.PodGroupSeen(group))
+    for number in range(4):
+        rig.claim(f"data-{number}")
+        rig.provision(f"data-{number}", node_terms=on_node(f"n{number + 1}"))
+        rig.change(f"train-{number}", labels={"part": str(number // 2)})
+    rig.run()
+    assert nodes_of(rig, "train") == ["-", "-", "n3", "n4"]
+
+
+# -- faults -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spare", [False, True])
+def test_a_pod_that_a_fault_takes_stays_in_the_domain(spare: bool) -> None:
+    """Without a spare node in its HyperNode the job waits, though another one is idle."""
+    rig = Rig(6, tiers=tiers())
+    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2", *(("n3",) if spare else ()))))
+    rig.tell(ev.HyperNodeSeen(leaf("s2", "n4", "n5", "n6")))
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n2"]
+    rig.sick("n2", 1)
+    rig.gone("train-1")
+    rig.run()
+    rig.pods["train-1"] = replace(rig.pods["train-0"], name="train-1")
+    rig.replacement("train-1")
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n3" if spare else "-"]
+    rig.sick("n2", 0)
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n3" if spare else "n2"]
+
+
+def test_a_job_that_a_fault_restarts_returns_to_the_domain_of_its_healthy_nodes() -> None:
+    """S9, F4: though another HyperNode of the tier is fuller, and so would be taken by a new job."""
+    rig = Rig(7, tiers=tiers())
+    rig.tell(ev.HyperNodeSeen(leaf("s1", "n1", "n2", "n3")))
+    rig.tell(ev.HyperNodeSeen(leaf("s2", "n4", "n5", "n6", "n7")))
+    rig.submit("train", pods=2, chips=8, topology=HARD_1, labels={"fault-scheduling": "grace"})
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n2"]
+    rig.submit("other", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "other") == ["n4", "n5"]
+    rig.sick("n2", 1)
+    rig.run()
+    rig.step(600)
+    for name in ("train-0", "train-1"):
+        if name in rig.pods:
+            rig.gone(name)
+    rig.step()
+    for name in ("train-0", "train-1"):
+        rig.pods[name] = replace(rig.pods["other-0"], name=name, group="train", labels={})
+        rig.replacement(name)
+    rig.run()
+    assert nodes_of(rig, "train") == ["n1", "n3"]
+
+
+# -- moves ------------------------------------------------------------------------------------------
+
+
+def test_moves_clear_a_domain_for_a_waiting_job() -> None:
+    rig = rig_of()
+    for name, node in (("a", "n1"), ("b", "n3")):
+        rig.submit(name, chips=4, owner=SERVICE)
+        rig.change(f"{name}-0", node=node, phase="Running", holds=(0, 1, 2, 3))
+    rig.run()
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    view = rig.machine.view
+    plan = find_plan(view, view.jobs["default/train"], rig.now)
+    assert isinstance(plan, MovePlan)
+    assert len(plan.moves) == 1
+    assert {one.node for one in plan.room} in ({"n1", "n2"}, {"n3", "n4"})
+
+
+@pytest.mark.parametrize("topology", [None, HARD_1])
+def test_without_the_plugin_moves_are_planned_as_for_any_other_job(topology: NetworkTopology | None) -> None:
+    """M2: the same pods go to the same places, whatever the HyperNodes are."""
+    rig = rig_of(tiers=default_tiers())
+    for name, node in (("a", "n1"), ("b", "n2"), ("c", "n3"), ("d", "n4")):
+        rig.submit(name, chips=4 if name in "ac" else 2, owner=SERVICE)
+        rig.change(f"{name}-0", node=node, phase="Running", holds=(0, 1, 2, 3) if name in "ac" else (0, 1))
+    rig.run()
+    rig.submit("train", pods=2, chips=8, topology=topology)
+    rig.run()
+    view = rig.machine.view
+    plan = find_plan(view, view.jobs["default/train"], rig.now)
+    assert isinstance(plan, MovePlan)
+    assert sorted(one.node for one in plan.room) == ["n2", "n4"]
+
+
+def test_no_job_is_moved_to_a_higher_tier() -> None:
+    rig = rig_of()
+    rig.submit("pair", pods=2, chips=8, owner=SERVICE)
+    for number in (0, 1):
+        rig.change(f"pair-{number}", node=f"n{number + 1}", phase="Running", holds=tuple(range(8)))
+    rig.submit("x", chips=4)
+    rig.change("x-0", node="n3", phase="Running", holds=(0, 1, 2, 3))
+    rig.run()
+    rig.submit("train", chips=8, topology=HARD_1)
+    rig.run()
+    assert nodes_of(rig, "train") == ["n4"]
+    rig.submit("wide", chips=8)
+    rig.run()
+    view = rig.machine.view
+    found = find_plan(view, view.jobs["default/wide"], rig.now)
+    assert isinstance(found, NoPlan)
+    assert nodes_of(rig, "pair") == ["n1", "n2"]
+
+
+def test_decisions_are_the_same_in_a_copy() -> None:
+    rig = rig_of()
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    first = [(one.pod, one.node) for one in rig.step() if isinstance(one, Bind)]
+    again = rig_of()
+    again.submit("train", pods=2, chips=8, topology=HARD_1)
+    assert [(one.pod, one.node) for one in again.step() if isinstance(one, Bind)] == first

@@ -1,0 +1,35 @@
+"""Policies of a PodGroup that cost too much to apply: the job is refused with what to do, and others run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ringwise.messages import events as ev
+from ringwise.state.model import Requirement, SubGroupPolicy
+from tests.scheduler.rig import Rig
+
+
+def test_policies_that_cost_too_much_refuse_their_job_only() -> None:
+    rig = Rig(2)
+    rig.submit("costly", pods=150, chips=8)
+    rig.submit("other", pods=1, chips=8)
+    policies = tuple(
+        SubGroupPolicy(f"s{number}", (Requirement("missing", "Exists"), Requirement("number", "Exists")))
+        for number in range(1_000)
+    )
+    group = replace(rig.groups["default/costly"], sub_groups=policies)
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    for number in range(150):
+        rig.change(f"costly-{number}", labels={"number": str(number)})
+    rig.run()
+    assert len(rig.nodes_of("other")) == 1
+    assert rig.nodes_of("costly") == []
+    reason = rig.machine.view.jobs["default/costly"].reason
+    assert reason is not None
+    assert reason.code == "malformed-job"
+    assert "spec.subGroupPolicy of its PodGroup costs too much" in reason.message
+    # It is repaired.
+    rig.tell(ev.PodGroupSeen(replace(group, sub_groups=(), min_member=1)))
+    rig.run()
+    assert len(rig.nodes_of("costly")) == 1

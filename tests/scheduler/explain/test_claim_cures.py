@@ -1,0 +1,83 @@
+"""Jobs that their claims keep from every node: what is told, what would help, and that nothing is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ringwise.messages import events as ev
+from ringwise.scheduler.explain.why import Explanation, explain, find_job
+from ringwise.state.model import NodeTerm, Requirement
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from tests.fingerprint import state_of
+from tests.scheduler.clusters import NOW, node, pod, told
+
+LOCAL = ev.StorageClassSeen(StorageClass("local", waits_for_pod=True))
+NOW_CLASS = ev.StorageClassSeen(StorageClass("now", "disk.example.com"))
+
+
+def claim(storage_class: str = "", **fields: Any) -> ev.ClaimSeen:
+    return ev.ClaimSeen(PersistentVolumeClaim("default", "data", "uid", storage_class, **fields))
+
+
+def why(*events: ev.Event, chips: int = 8, **fields: Any) -> Explanation:
+    fields.setdefault("claims", ("data",))
+    view = told(node("node-1"), *events, pod("new", chips, **fields))
+    table = state_of(view).volumes
+    before = dict(table.claims), dict(table.volumes), list(table.claims)
+    answer = explain(view, find_job(view, "new"), NOW)
+    assert (dict(table.claims), dict(table.volumes), list(table.claims)) == before
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("code", "events"),
+    [
+        ("claim-missing", []),
+        ("storage-class-missing", [claim("gone")]),
+        ("claim-not-bound", [NOW_CLASS, claim("now")]),
+        ("no-volume", [LOCAL, claim("local")]),
+        ("claim-deleted", [claim(deleting=True)]),
+        ("claim-lost", [claim(volume="gone", bound=True)]),
+    ],
+)
+def test_what_is_wrong_with_a_claim_is_what_would_help(code: str, events: list[ev.Event]) -> None:
+    answer = why(*events)
+    assert answer.reason is not None
+    assert answer.reason.code == code
+    assert "default/data" in answer.sentence
+    assert answer.cures
+    assert {cure.kind for cure in answer.cures} == {"claim"}
+
+
+def test_a_claim_of_an_ephemeral_volume_is_supposed_to_be_the_pods_own() -> None:
+    answer = why(claims=("new-scratch",), ephemeral_claims=("new-scratch",))
+    assert answer.reason is not None
+    assert answer.reason.code == "ephemeral-claim-awaited"
+    assert [cure.kind for cure in answer.cures] == ["claim"]
+
+
+def test_a_claim_is_no_cure_where_no_chips_are_free_either() -> None:
+    answer = why(pod("old", 4, on="node-1", holds=range(4)))
+    assert answer.reason is not None
+    assert answer.reason.code == "claim-missing"
+    assert not answer.cures
+
+
+def test_a_claim_for_one_pod_is_free_when_its_pod_has_ended() -> None:
+    alone = claim(access_modes=("ReadWriteOncePod",), volume="disk", bound=True)
+    user = pod("old", 1, on="node-1", holds=[0], claims=("data",))
+    answer = why(ev.VolumeSeen(PersistentVolume("disk")), alone, user, chips=1)
+    assert answer.reason is not None
+    assert answer.reason.code == "claim-in-use"
+    assert "default/old" in answer.sentence
+    assert [cure.kind for cure in answer.cures] == ["job-ended"]
+
+
+def test_where_a_volume_keeps_it_from_every_node_another_volume_would_help() -> None:
+    elsewhere = PersistentVolume(
+        "disk", node_terms=(NodeTerm(fields=(Requirement("metadata.name", "In", ("away",)),)),)
+    )
+    answer = why(ev.VolumeSeen(elsewhere), claim(volume="disk", bound=True))
+    assert [cure.text for cure in answer.cures] == ["if default/data had a volume that every node can use"]
