@@ -603,7 +603,7 @@ class PreviousPlacements(Component):
                 self._reserve(kept, placed)
 
     def _loses_pods(self, job: Job) -> bool:
-        """Whether it is suspended now: pods that are still there are not back, their deletion was not seen yet."""
+        """Whether it is suspended now: a pod that is still there is not back, its deletion comes."""
         return any(map(self._is_given_back, job.pods.values()))
 
     def _is_assumed(self, job: Job) -> bool:
