@@ -64,10 +64,12 @@ class ReadyPods:
 
     def complete(self, job: Job) -> bool:
         """Every task and the job as a whole have their minimum; best-effort pods count while they wait."""
+        if len(job.pods) < job.min_available:
+            return False
         if len(job.pods) == 1 and not job.min_per_task:
             # Thousands of jobs have one pod only: counting it is cheaper than keeping its count.
-            started, best_effort = self._count(job)
-            return started + best_effort >= job.min_available
+            (pod,) = job.pods.values()
+            return job.min_available <= 0 or self._counts_as_ready(pod)
         counts = self._of(job)
         return counts.started + counts.best_effort >= job.min_available and not counts.tasks_short
 
@@ -121,13 +123,11 @@ class ReadyPods:
 
     def _count_tasks(self, job: Job, counts: _Counts) -> None:
         counts.by_task = {task: [0, needed] for task, needed in job.min_per_task.items()}
-        placements = self._session.state.pods
         for uid, pod in job.pods.items():
             row = counts.by_task.get(pod.task)
             if row is None or uid in job.backups:
                 continue
-            has_node = placements[uid].node >= 0 and not pod.deleting
-            if has_node or pod.phase == "Succeeded" or self._waits_for_nothing(pod):
+            if self._counts_as_ready(pod):
                 row[0] += 1
         counts.tasks_short = sum(1 for have, needed in counts.by_task.values() if have < needed)
 
@@ -138,15 +138,14 @@ class ReadyPods:
             if group.policy is not None:
                 row = [0, group.size, group.position]
                 counts.group_of.update(dict.fromkeys(group.pods, row))
-        placements = self._session.state.pods
         for uid, pod in job.pods.items():
-            if uid in job.backups:
-                continue
-            has_node = placements[uid].node >= 0 and not pod.deleting
-            if has_node or pod.phase == "Succeeded" or self._waits_for_nothing(pod):
+            if uid not in job.backups and self._counts_as_ready(pod):
                 counts.count(uid, 1)
 
-    def _waits_for_nothing(self, pod: Pod) -> bool:
+    def _counts_as_ready(self, pod: Pod) -> bool:
+        """It has a node, has succeeded, or waits and requests nothing."""
+        if pod.phase == "Succeeded" or (self._session.state.pods[pod.uid].node >= 0 and not pod.deleting):
+            return True
         return pod.cls.best_effort and self._session.is_pending(pod)
 
     def _placed(self, job: Job, pod: Pod, node: int) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import nullcontext
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from operator import attrgetter
 
 from ringwise.framework.budget import TooCostly
@@ -180,7 +180,11 @@ class StarvationGuard(Component):
             if job is not None and job.queue not in served and self._is_eligible(session, job):
                 queues.setdefault(job.queue, []).append(job)
         for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
-            for job in sorted(queues[name], key=session.job_key):
+            # Thousands may have waited long, and one of the first is taken: the others need no order.
+            waiting = [(session.job_key(job), job) for job in queues[name]]
+            heapify(waiting)
+            while waiting:
+                job = heappop(waiting)[1]
                 if self._may_reserve_for(session, job):
                     break
                 self._too_large[job.key] = session.now + self._limit
