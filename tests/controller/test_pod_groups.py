@@ -171,6 +171,15 @@ def test_a_pod_without_an_owner_gets_a_group_only_after_it_has_waited() -> None:
     assert (told.uid, told.annotations) == ("slow", {GROUP_NAME: "podgroup-slow"})
 
 
+def test_a_pod_without_an_owner_that_asks_for_a_topology_gets_its_group_at_once() -> None:
+    """Only the PodGroup can say it, so the pod waits for that."""
+    lab = Lab()
+    lab.put(pod_of("near", None, annotations={"volcano.sh/network-topology-highest-tier": "1"}))
+    (create,) = lab.turn()
+    assert isinstance(create, CreateGroup)
+    assert create.group.topology == NetworkTopology(highest_tier=1)
+
+
 def test_the_next_leader_finishes_the_group_of_a_pod_without_an_owner() -> None:
     """Bound meanwhile or not; a group that the pod names is there again at once."""
     lab = Lab()

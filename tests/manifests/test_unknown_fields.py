@@ -27,6 +27,11 @@ def topology(**more: Any) -> dict[str, Any]:
     return {"networkTopology": {"mode": "hard", **more}}
 
 
+def annotated(made: dict[str, Any], key: str, value: str) -> dict[str, Any]:
+    meta = {**made["metadata"], "annotations": {f"volcano.sh/network-topology-{key}": value}}
+    return {**made, "metadata": meta}
+
+
 def hyper_node(selector: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "apiVersion": "topology.volcano.sh/v1alpha1",
@@ -97,6 +102,16 @@ def test_13_right_manifests_have_no_notes() -> None:
         (
             hyper_node({"exactMatch": {"name": "n1"}}, tiername="leaf"),
             "spec.tiername: unknown field, not read (did you mean 'tierName'?)",
+        ),
+        (
+            annotated(pod("pod", pod_spec(1)), "mode", "hrad"),
+            "metadata.annotations[volcano.sh/network-topology-mode]: must be hard or soft, got 'hrad' "
+            "(did you mean 'hard'?); it counts as hard",
+        ),
+        (
+            annotated(job(), "highest-tier", "1"),
+            "metadata.annotations[volcano.sh/network-topology-highest-tier]: has no effect here: write it to "
+            "spec.networkTopology",
         ),
         (
             pod("My_Pod", pod_spec(1)),

@@ -25,9 +25,9 @@ from ringwise.messages.containment import Containment
 from ringwise.messages.ordinary_groups import (
     group_for,
     group_owner,
-    has_siblings,
     is_as_wanted,
     marked_suspended,
+    needs_group,
     queue_without_group,
 )
 from ringwise.records import dataclass
@@ -192,7 +192,7 @@ class PodGroupController:
             record.waits_since = now if record.waits_since is None else record.waits_since
             if now < record.waits_since + _OWNER_WAIT:
                 return record.waits_since + _OWNER_WAIT
-        elif group is None and latest.group is None and not has_siblings(latest):
+        elif group is None and latest.group is None and not needs_group(latest):
             if latest.node is not None:
                 return None
             record.waits_since = now if record.waits_since is None else record.waits_since

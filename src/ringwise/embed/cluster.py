@@ -231,7 +231,8 @@ class EmbeddedCluster:
             case want.AnnotateGroup():
                 annotated = self.get(PodGroup, command.key)
                 if annotated is not None:
-                    annotations = {**annotated.annotations, **command.annotations}
+                    written = {**annotated.annotations, **command.annotations}
+                    annotations = {key: text for key, text in written.items() if text is not None}
                     self._store(replace(annotated, annotations=annotations))
             case want.Publish():
                 self._publish(ConfigMap(command.namespace, command.name, dict(command.data)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ringwise.framework.configuration import Configuration
 from ringwise.framework.job import Job
@@ -11,12 +12,14 @@ from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import NetworkTopology
+from ringwise.state.topology_annotations import annotation_problems
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import NETWORK_TOPOLOGY_AWARE, SP_BLOCK, TOR_AFFINITY
 
 #: The plugin that places jobs in HyperNodes.
 PLUGIN = NETWORK_TOPOLOGY_AWARE
 TOPOLOGY_IGNORED = f"its networkTopology has no effect: the plugin {PLUGIN} is not configured"
+_BOTH = "has highestTierAllowed and highestTierName: only one is allowed, and highestTierAllowed counts"
 
 
 def asks_for_topology(job: Job) -> bool:
@@ -32,7 +35,45 @@ def ignores_topology(job: Job, configuration: Configuration) -> bool:
     return asks_for_topology(job) and configuration.plugin(PLUGIN) is None
 
 
-def unlimited_topologies(job: Job, forest: Forest) -> Iterator[str]:
+class TopologyNote(NamedTuple):
+    """Something of a job's topologies that its author did not mean, likely."""
+
+    #: As `ringwise doctor` names it.
+    code: str
+    warning: bool
+    text: str
+    cure: str
+
+
+def topology_notes(job: Job, configuration: Configuration, forest: Forest) -> Iterator[TopologyNote]:
+    if ignores_topology(job, configuration):
+        cure = f"add the line `- name: {PLUGIN}` to the plugins of a tier in volcano-scheduler.conf"
+        yield TopologyNote("topology-ignored", True, TOPOLOGY_IGNORED, cure)
+    elif asks_for_topology(job):
+        cure = "name a tier that `ringwise get hypernodes` lists, or remove it"
+        for why in _unlimited_topologies(job, forest):
+            yield TopologyNote("topology-unlimited", False, why, cure)
+    for why in unread_topologies(job):
+        yield TopologyNote("topology-unread", True, why, "correct it where the pods or the PodGroup are made")
+
+
+def unread_topologies(job: Job) -> Iterator[str]:
+    """What is written of a topology and does not count: admission tells it of new objects."""
+    group = job.group
+    if group is None:
+        return
+    if group.ordinary:
+        pod = next(iter(job.pods.values()), None)
+        for key, problem in annotation_problems(pod.annotations if pod is not None else {}):
+            yield f"annotation {key} of its pods {problem}"
+    if group.topology is not None and group.topology.has_both:
+        yield f"its networkTopology {_BOTH}"
+    both = [policy.name for policy in group.sub_groups if policy.topology and policy.topology.has_both]
+    if both:
+        yield f"the networkTopology of its sub-groups {both[0]} {_BOTH}"
+
+
+def _unlimited_topologies(job: Job, forest: Forest) -> Iterator[str]:
     """Which topologies of the job restrict nothing, as in Volcano, and why: likely they were meant to."""
     group = job.group
     if group is None:

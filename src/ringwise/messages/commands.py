@@ -111,7 +111,8 @@ class AnnotateGroup:
     """Write annotations of a PodGroup, by its key. Sent only when they changed."""
 
     key: str
-    annotations: Mapping[str, str] = field(hash=False)
+    #: None: it is removed.
+    annotations: Mapping[str, str | None] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from ringwise.framework.amounts import without_quota_names
 from ringwise.messages.job_expansion import quota_usage
-from ringwise.state.model import DEFAULT_QUEUE, NetworkTopology, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.model import DEFAULT_QUEUE, Owner, Pod, PodGroup, ordinary_group_name
+from ringwise.state.topology_annotations import annotated_topology, asks_by_annotations
 from ringwise.state.workload import PodOwner
 from ringwise.topology.numbers import INT32, whole_number
 from ringwise.wellknown import (
@@ -23,8 +24,6 @@ from ringwise.wellknown import (
     GROUP_SUSPENDED,
     JDB_MAX_UNAVAILABLE,
     JDB_MIN_AVAILABLE,
-    NETWORK_TOPOLOGY_HIGHEST_TIER,
-    NETWORK_TOPOLOGY_MODE,
     PREEMPTABLE,
     QUEUE_NAME,
     RA_BLOCK,
@@ -88,17 +87,7 @@ def group_for(pod: Pod, owner: PodOwner | None) -> PodGroup:
         owner=reference,
         ordinary=True,
         replicas=replicas,
-        topology=_topology(pod.annotations),
-    )
-
-
-def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """Any mode but soft is hard. A tier that is no number counts as none, and then nothing restricts."""
-    if NETWORK_TOPOLOGY_MODE not in annotations and NETWORK_TOPOLOGY_HIGHEST_TIER not in annotations:
-        return None
-    return NetworkTopology(
-        soft=annotations.get(NETWORK_TOPOLOGY_MODE, "").lower() == "soft",
-        highest_tier=whole_number(annotations.get(NETWORK_TOPOLOGY_HIGHEST_TIER, ""), 0, INT32),
+        topology=annotated_topology(pod.annotations),
     )
 
 
@@ -118,8 +107,16 @@ def group_owner(pod: Pod) -> Owner:
 
 
 def has_siblings(pod: Pod) -> bool:
-    """Whether its PodGroup is also that of other pods. A bare pod is a job of one pod with or without one."""
+    """Whether its PodGroup is also that of other pods."""
     return group_owner(pod).uid != pod.uid
+
+
+def needs_group(pod: Pod) -> bool:
+    """Whether its PodGroup says what the pod does not: it is also that of others, or has a network topology.
+
+    Any other bare pod is a job of one pod with or without a PodGroup.
+    """
+    return has_siblings(pod) or asks_by_annotations(pod.annotations)
 
 
 def queue_without_group(annotations: Mapping[str, str]) -> str:

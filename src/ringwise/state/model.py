@@ -544,6 +544,11 @@ class NetworkTopology:
     #: Instead of the number: what the HyperNodes of the tier call it.
     highest_tier_name: str = ""
 
+    @property
+    def has_both(self) -> bool:
+        """Admission refuses it; of one that exists the number counts."""
+        return self.highest_tier is not None and bool(self.highest_tier_name)
+
 
 @dataclass(frozen=True, slots=True)
 class SubGroupPolicy:

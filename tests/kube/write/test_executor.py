@@ -33,7 +33,7 @@ from ringwise.messages.commands import (
     SetJobStatus,
 )
 from ringwise.messages.events import EvictFailed
-from ringwise.state.model import Owner, PodGroup
+from ringwise.state.model import NetworkTopology, Owner, PodGroup
 from tests.kube.harness import (
     CONFIG_MAPS,
     EVENTS,
@@ -209,6 +209,19 @@ def test_a_group_of_ordinary_pods_follows_its_owner() -> None:
     run(test())
 
 
+def test_the_topology_of_a_group_of_ordinary_pods_follows_and_keeps_no_limit_of_before() -> None:
+    """The controller asks for it until it is so: what a merge left over would be asked for without an end."""
+
+    async def test() -> None:
+        async with executing() as one:
+            await one.do(CreateGroup(ordinary_group(1, topology=NetworkTopology(highest_tier=1))))
+            await one.do(CreateGroup(ordinary_group(1, topology=NetworkTopology(soft=True))))
+            found = one.api.get(GROUPS, "default/podgroup-rs")
+            assert found["spec"]["networkTopology"] == {"mode": "soft"}
+
+    run(test())
+
+
 def test_a_group_of_that_name_with_another_owner_is_neither_changed_nor_deleted() -> None:
     async def test() -> None:
         async with executing() as one:
@@ -246,6 +259,8 @@ def test_annotations_of_a_pod_group_are_added_and_one_that_is_gone_needs_none() 
             one.api.put(GROUPS, {"metadata": meta})
             await one.do(AnnotateGroup("default/train", told), AnnotateGroup("default/gone", told))
             assert one.api.get(GROUPS, "default/train")["metadata"]["annotations"] == {"a": "b", **told}
+            await one.do(AnnotateGroup("default/train", dict.fromkeys(told)))
+            assert one.api.get(GROUPS, "default/train")["metadata"]["annotations"] == {"a": "b"}
 
     run(test())
 

@@ -11,7 +11,7 @@ import pytest
 from ringwise.framework.configuration import PluginOption, Tier
 from ringwise.framework.network_topology import PLUGIN
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotateGroup, Bind, Evict
+from ringwise.messages.commands import AnnotateGroup, Bind, Evict, RecordJobEvent
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defaults import BUILT_IN, default_tiers
 from ringwise.scheduler.defragment.search import NoPlan, find_plan
@@ -63,7 +63,7 @@ def nodes_of(rig: Rig, job: str) -> list[str]:
     return [pod.node or "-" for name, pod in sorted(rig.pods.items()) if pod.group == job]
 
 
-def annotated(rig: Rig) -> list[tuple[str, str]]:
+def annotated(rig: Rig) -> list[tuple[str, str | None]]:
     return [
         (command.key.partition("/")[2], command.annotations[JOB_ALLOCATED_HYPER_NODE])
         for _, _, commands in rig.history
@@ -88,11 +88,27 @@ def test_the_hyper_node_of_a_job_is_written_once_and_again_when_it_changes() -> 
     assert annotated(rig) == [("train", "s1")]
     rig.tell(ev.HyperNodeSeen(leaf("s1", "n1")))
     rig.run()
-    # n2 is in no HyperNode now.
-    assert annotated(rig) == [("train", "s1")]
+    # n2 is in no HyperNode now: no HyperNode has both pods.
+    assert annotated(rig) == [("train", "s1"), ("train", None)]
     rig.tell(ev.HyperNodeSeen(leaf("s3", "n2")), ev.HyperNodeSeen(above("top", 2, "s1", "s2", "s3")))
     rig.run()
-    assert annotated(rig) == [("train", "s1"), ("train", "top")]
+    assert annotated(rig) == [("train", "s1"), ("train", None), ("train", "top")]
+
+
+def test_the_hyper_node_of_a_job_stays_while_it_is_restarted_and_goes_when_it_waits() -> None:
+    rig = rig_of()
+    rig.submit("train", pods=2, chips=8, topology=HARD_1)
+    rig.run()
+    pods = [pod for pod in rig.pods.values() if pod.group == "train"]
+    rig.tell(*(ev.PodGone(pod.uid) for pod in pods))
+    rig.run()
+    # Nothing waits, and it may have ended.
+    assert annotated(rig) == [("train", "s1")]
+    rig.submit("other", pods=4, chips=8)
+    rig.run()
+    rig.tell(*(ev.PodSeen(replace(pod, uid=f"{pod.uid}+", node=None, phase="Pending")) for pod in pods))
+    rig.run()
+    assert annotated(rig) == [("train", "s1"), ("train", None)]
 
 
 def test_after_a_restart_what_is_written_already_is_not_written_again() -> None:
@@ -243,6 +259,44 @@ def test_a_tier_name_that_no_hyper_node_has_is_told(name: str, told: bool) -> No
     assert (text in explain(view, view.jobs["default/train"], rig.now).notes) is told
     found = [one.what for one in diagnose(view).findings if one.code == "topology-unlimited"]
     assert found == ([text] if told else [])
+
+
+def test_what_of_a_topology_does_not_count_is_told_once_and_in_every_view() -> None:
+    """Admission tells it of new objects; these came without it."""
+    rig = rig_of()
+    wrong = {"volcano.sh/network-topology-mode": "hrad", "volcano.sh/network-topology-highest-tier": "leaf"}
+    mode = (
+        "annotation volcano.sh/network-topology-mode of its pods must be hard or soft, got 'hrad' (did you "
+        "mean 'hard'?); it counts as hard"
+    )
+    tier = (
+        "annotation volcano.sh/network-topology-highest-tier of its pods must be a whole number from 0 to "
+        "2147483647, got 'leaf'; it counts as none, and hard mode without a tier restricts nothing"
+    )
+    both = (
+        "its networkTopology has highestTierAllowed and highestTierName: only one is allowed, and "
+        "highestTierAllowed counts"
+    )
+    rig.submit("both", chips=8, topology=NetworkTopology(highest_tier=1, highest_tier_name="leaf"))
+    # Of a PodGroup that is not made from them they count for nothing.
+    rig.submit("other", chips=8, annotations=wrong, topology=HARD_1)
+    rig.submit("wrong", chips=8, annotations=wrong, topology=NetworkTopology())
+    rig.groups["default/wrong"].ordinary = True
+    rig.run()
+    rig.tell(*(ev.PodGroupSeen(replace(group)) for group in rig.groups.values()))
+    rig.run()
+    events = [
+        (command.key.partition("/")[2], command.message)
+        for _, _, commands in rig.history
+        for command in commands
+        if isinstance(command, RecordJobEvent) and command.reason == "NetworkTopologyUnread"
+    ]
+    assert events == [("both", both), ("wrong", f"{mode}; {tier}")]
+    view = rig.machine.view
+    found = [one.what for one in diagnose(view).findings if one.code == "topology-unread"]
+    assert found == [both, mode, tier]
+    assert both in explain(view, view.jobs["default/both"], rig.now).notes
+    assert {mode, tier} <= set(explain(view, view.jobs["default/wrong"], rig.now).notes)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,9 @@ def test_pods_without_a_group_wait_only_where_a_controller_creates_it() -> None:
     # A bare pod is a job of one pod, with or without a PodGroup.
     bare = replace(pod_of(9, group=None), owner=None)
     assert list(binds(decided(new_scheduler(awaits_groups=True), ev.PodSeen(bare)))) == ["chat-1-9"]
+    # Unless only that can say what it asks for.
+    near = replace(bare, annotations={"volcano.sh/network-topology-mode": "soft"})
+    assert binds(decided(new_scheduler(awaits_groups=True), ev.PodSeen(near))) == {}
     commands = decided(waiting, alone)
     assert binds(commands) == {}
     assert not [one for one in commands if isinstance(one, SetPodCondition)]

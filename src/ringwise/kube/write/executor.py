@@ -48,7 +48,11 @@ from ringwise.kubeclient.resources import (
 from ringwise.kubeclient.retry import Action, GivenUpError, Retrier
 from ringwise.log import Logger
 from ringwise.manifests.config_maps.rejections import write_rejections
-from ringwise.manifests.objects.network_topology import network_topology_body, sub_group_body
+from ringwise.manifests.objects.network_topology import (
+    TOPOLOGY_FIELDS,
+    network_topology_body,
+    sub_group_body,
+)
 from ringwise.manifests.text.quantities import rfc3339, written
 from ringwise.messages.accounting import AccountCommand
 from ringwise.messages.commands import (
@@ -552,8 +556,6 @@ class Executor:
         except ApiError as error:
             if error.status != 409:
                 raise
-            # What an owner changes later of its topology has no effect, as with Volcano's controller.
-            body["spec"].pop("networkTopology", None)
             await self._update_group(group, body["spec"])
 
     async def _update_group(self, group: PodGroup, spec: dict[str, Any]) -> None:
@@ -562,6 +564,8 @@ class Executor:
         if group.ordinary:
             if owner is not None and found.is_owned_by(owner.uid):
                 # Null removes what is no longer wanted; what others wrote stays.
+                if group.topology is not None:
+                    spec["networkTopology"] = {**dict.fromkeys(TOPOLOGY_FIELDS), **spec["networkTopology"]}
                 more = {
                     "labels": {**dict.fromkeys(BUILT_LABELS), **group.labels},
                     "annotations": {**dict.fromkeys(BUILT_ANNOTATIONS), **group.annotations},
@@ -666,8 +670,9 @@ def _job_of_config_map(command: Publish) -> str:
 
 
 def _is_of_lone_pod(group: PodGroup) -> bool:
-    """Its pod is scheduled with or without it."""
-    return group.ordinary and group.owner is not None and group.owner.kind == PODS.kind
+    """Its pod is scheduled with or without it: it says nothing that the pod does not."""
+    lone = group.owner is not None and group.owner.kind == PODS.kind
+    return group.ordinary and lone and group.topology is None
 
 
 def _step_of(command: Command) -> str:

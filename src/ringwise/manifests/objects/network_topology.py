@@ -45,6 +45,10 @@ def network_topology(wire: NetworkTopologyWire | None, path: str, found: Finding
     )
 
 
+#: Of a network topology as it is written.
+TOPOLOGY_FIELDS = ("mode", "highestTierAllowed", "highestTierName")
+
+
 def network_topology_body(topology: NetworkTopology) -> dict[str, Any]:
     """As `network_topology` reads it."""
     body: dict[str, Any] = {"mode": _MODES[topology.soft]}

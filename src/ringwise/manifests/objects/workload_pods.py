@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ringwise.messages.ordinary_groups import group_for, group_owner, has_siblings
+from ringwise.messages.ordinary_groups import group_for, group_owner, needs_group
 from ringwise.messages.workload_expansion import workload_group, workload_pods
 from ringwise.state.model import Owner, Pod, PodGroup
 from ringwise.state.workload import Workload
@@ -41,10 +41,10 @@ def add_workloads(pods: list[Pod], groups: list[PodGroup], workloads: list[Workl
 
 
 def _add_groups(pods: list[Pod], groups: list[PodGroup], taken: set[str]) -> None:
-    """The PodGroups of pods whose owner is not in the input. A pod without an owner is a job of its own."""
+    """The PodGroups of pods whose owner is not in the input, and of bare pods that need one."""
     made: dict[str, PodGroup] = {}
     for pod in pods:
-        if _awaits_group(pod) and has_siblings(pod) and not group_owner(pod).is_vcjob:
+        if _awaits_group(pod) and needs_group(pod) and not group_owner(pod).is_vcjob:
             group = group_for(pod, None)
             if group.key not in taken:
                 group = made.setdefault(group.key, replace(group, created=pod.created, origin=pod.origin))

@@ -1,5 +1,6 @@
 """What of a manifest has no effect or another one than its author may expect, and names that the API server
-would refuse: unknown fields, arguments of job plugins that are ignored, tasks without `replicas`.
+would refuse: unknown fields, arguments of job plugins that are ignored, tasks without `replicas`, network
+topologies that cannot be read.
 
 Only objects without a uid are looked at: a person wrote them. The API server drops unknown fields of others.
 """
@@ -10,15 +11,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ringwise.manifests.text.checking import keyed
 from ringwise.manifests.text.errors import shown
 from ringwise.manifests.text.limits import PLUGINS
 from ringwise.state.job_plugins import ignored_arguments
+from ringwise.state.topology_annotations import KEYS as TOPOLOGY_KEYS
+from ringwise.state.topology_annotations import annotation_problems
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import KUBERNETES_JOB_API
 
 #: A name as RFC 1123 has it.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _TEMPLATE = ("metadata", "spec")
+_TEMPLATE_PATH = "spec.template"
 _META = (
     *("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers", "uid"),
     *(
@@ -146,9 +151,48 @@ def manifest_notes(origin: str, kind: str, document: Mapping[str, Any]) -> Itera
     for path, key, known in _unknown(kind, document):
         where = f"{path}.{key}" if path else key
         yield f"{origin}{where[:200]}: unknown field, not read{did_you_mean(key, known)}"
-    if kind == "Job" and document.get("apiVersion") != KUBERNETES_JOB_API:
+    for note in _of_topology_annotations(kind, document):
+        yield f"{origin}{note}"
+    if _is_vcjob(kind, document):
         for note in _of_vcjob(_map(document.get("spec"))):
             yield f"{origin}{note}"
+
+
+def _is_vcjob(kind: str, document: Mapping[str, Any]) -> bool:
+    return kind == "Job" and document.get("apiVersion") != KUBERNETES_JOB_API
+
+
+def _of_topology_annotations(kind: str, document: Mapping[str, Any]) -> Iterator[str]:
+    """Of pods whose PodGroup the controller makes they count; elsewhere they would count for nothing."""
+    spec = _map(document.get("spec"))
+    counts = f"{_TEMPLATE_PATH}.metadata.annotations"
+    if kind == "Pod":
+        yield from _annotation_problems(document, "metadata.annotations")
+    elif kind == "PodGroup" or _is_vcjob(kind, document):
+        yield from _without_effect(document, "metadata.annotations", "spec.networkTopology")
+        for place, task in _items(spec, "tasks", "spec"):
+            path = f"{place}.template.metadata.annotations"
+            yield from _without_effect(_map(task).get("template"), path, "spec.networkTopology")
+    elif "template" in _KNOWN[kind]:
+        yield from _without_effect(document, "metadata.annotations", counts)
+        yield from _annotation_problems(spec.get("template"), counts)
+
+
+def _annotation_problems(value: object, path: str) -> Iterator[str]:
+    for key, problem in annotation_problems(_annotations(value)):
+        yield f"{keyed(path, key)}: {problem}"
+
+
+def _without_effect(value: object, path: str, instead: str) -> Iterator[str]:
+    annotations = _annotations(value)
+    for key in TOPOLOGY_KEYS:
+        if key in annotations:
+            yield f"{keyed(path, key)}: has no effect here: write it to {instead}"
+
+
+def _annotations(value: object) -> Mapping[str, str]:
+    found = _map(_map(_map(value).get("metadata")).get("annotations"))
+    return {key: text for key, text in found.items() if key in TOPOLOGY_KEYS and isinstance(text, str)}
 
 
 def _of_vcjob(spec: Mapping[Any, Any]) -> Iterator[str]:
@@ -177,7 +221,7 @@ def _unknown(kind: str, document: Mapping[str, Any]) -> Iterator[tuple[str, str,
     if kind == "Pod":
         yield from _of_containers(spec, "spec")
     if "template" in _KNOWN[kind]:
-        yield from _of_template(spec.get("template"), "spec.template")
+        yield from _of_template(spec.get("template"), _TEMPLATE_PATH)
     if "runPolicy" in _KNOWN[kind]:
         yield from _of_operator_job(spec, kind)
     if "networkTopology" in _KNOWN[kind]:

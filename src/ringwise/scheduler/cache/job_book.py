@@ -19,7 +19,7 @@ from ringwise.framework.reasons import (
 from ringwise.framework.usage import ResourceUsage
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.job_expansion import group_name, pods_of
-from ringwise.messages.ordinary_groups import has_siblings, queue_without_group
+from ringwise.messages.ordinary_groups import needs_group, queue_without_group
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler.cache.priority_rights import PriorityRights
 from ringwise.scheduler.cache.queue_children import QueueChildren
@@ -159,8 +159,8 @@ class JobBook:
         return OTHER_SCHEDULER(scheduler=name, served=served, nearest=close or served[-1]).suggesting(close)
 
     def awaits_group(self, pod: Pod) -> bool:
-        """A controller is about to create its PodGroup, which is also that of other pods."""
-        return pod.group is None and self.awaits_groups and has_siblings(pod)
+        """A controller is about to create its PodGroup, which says what the pod does not."""
+        return pod.group is None and self.awaits_groups and needs_group(pod)
 
     def is_lone(self, job: Job) -> bool:
         """One pod that is a job of its own: there will be no PodGroup, or it changes nothing."""

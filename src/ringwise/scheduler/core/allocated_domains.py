@@ -13,11 +13,16 @@ from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.cluster import ClusterState
 from ringwise.state.hyper_nodes import Forest
+from ringwise.state.model import Pod
 from ringwise.wellknown import JOB_ALLOCATED_HYPER_NODE
 
 
 class AllocatedDomains(Component):
-    """Follows from where pods are: nothing is remembered but what was written, so that it is written once."""
+    """Follows from where pods are: nothing is remembered but what was written, so that it is written once.
+
+    It is removed where no HyperNode has all pods any more, and where pods wait and none has a node. Of a job
+    without pods that may run it stays: its pods are about to be made again, or it has ended there.
+    """
 
     name = "HyperNodes of jobs"
 
@@ -27,8 +32,8 @@ class AllocatedDomains(Component):
         self._state = state
         self._jobs = jobs
         self._configuration = configuration
-        #: Jobs with a topology, by key, with what was written last.
-        self._written: dict[str, str] = {}
+        #: Jobs with a topology, by key, with what was written last; None: nothing since the start.
+        self._written: dict[str, str | None] = {}
         self._changed: dict[str, None] = {}
         self._forest: Forest | None = None
 
@@ -43,7 +48,7 @@ class AllocatedDomains(Component):
     ) -> None:
         job = event.job
         if asks_for_topology(job):
-            self._written.setdefault(job.key, "")
+            self._written.setdefault(job.key, None)
             self._changed[job.key] = None
 
     def _job_gone(self, event: ie.JobGone, now: int) -> None:
@@ -61,13 +66,14 @@ class AllocatedDomains(Component):
         changed, self._changed = self._changed, {}
         for key in changed:
             job = self._jobs.get(key)
-            name = self._holding(job, forest) if job is not None else ""
-            if job is None or job.group is None or not name:
+            if job is None or job.group is None or not any(map(_may_run, job.pods.values())):
                 continue
-            known = self._written[key] or job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
+            name, known = self._holding(job, forest), self._written[key]
+            if known is None:
+                known = job.group.annotations.get(JOB_ALLOCATED_HYPER_NODE, "")
             self._written[key] = name
             if name != known:
-                commands.append(AnnotateGroup(key, {JOB_ALLOCATED_HYPER_NODE: name}))
+                commands.append(AnnotateGroup(key, {JOB_ALLOCATED_HYPER_NODE: name or None}))
         return commands
 
     def _holding(self, job: Job, forest: Forest) -> str:
@@ -75,3 +81,7 @@ class AllocatedDomains(Component):
         placed = placed_nodes(self._state, job)
         domain = forest.holding(placed) if placed else None
         return "" if domain is None else domain.name
+
+
+def _may_run(pod: Pod) -> bool:
+    return pod.live and not pod.deleting

@@ -1,11 +1,16 @@
-"""HyperNodes are kept, and what is wrong with them is told; so is a topology that nothing obeys (M2)."""
+"""HyperNodes are kept, and what is wrong with them is told; so is what of a topology does not count (M2)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from ringwise.framework.job import Job
-from ringwise.framework.network_topology import TOPOLOGY_IGNORED, ignores_topology
+from ringwise.framework.network_topology import (
+    TOPOLOGY_IGNORED,
+    asks_for_topology,
+    ignores_topology,
+    unread_topologies,
+)
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RecordJobEvent, SetHyperNodeStatus
 from ringwise.reasons import Trigger
@@ -36,9 +41,9 @@ class HyperNodeEvents(Component):
         #: The trees about which everything was told, and what was told last of each HyperNode.
         self._told_of: Forest | None = None
         self._told: dict[str, SetHyperNodeStatus] = {}
-        #: Jobs that may have to be told that nothing obeys their topology, and those that were.
+        #: Jobs with a topology of which something may have to be told, and reasons of what was told of each.
         self._to_warn: dict[str, None] = {}
-        self._warned: dict[str, None] = {}
+        self._warned: dict[str, set[str]] = {}
 
     def hears(self) -> Handlers:
         return {
@@ -64,18 +69,15 @@ class HyperNodeEvents(Component):
     # -- topologies of jobs -------------------------------------------------------------------
 
     def _job_seen(self, event: ie.JobSeen, now: int) -> None:
-        job = event.job
-        if job.key not in self._warned and ignores_topology(job, self._configuration.current):
-            self._to_warn[job.key] = None
+        if asks_for_topology(event.job):
+            self._to_warn[event.job.key] = None
 
     def _job_gone(self, event: ie.JobGone, now: int) -> None:
         self._to_warn.pop(event.job.key, None)
         self._warned.pop(event.job.key, None)
 
     def _configuration_seen(self, event: ev.ConfigurationSeen, now: int) -> None:
-        for key, job in self._jobs.items():
-            if key not in self._warned and ignores_topology(job, self._configuration.current):
-                self._to_warn[key] = None
+        self._to_warn.update((key, None) for key, job in self._jobs.items() if asks_for_topology(job))
 
     # -- telling ------------------------------------------------------------------------------
 
@@ -88,9 +90,17 @@ class HyperNodeEvents(Component):
         keys, self._to_warn = self._to_warn, {}
         for key in keys:
             job = self._jobs.get(key)
-            if job is not None and ignores_topology(job, self._configuration.current):
-                self._warned[key] = None
-                yield RecordJobEvent.about(job, "NetworkTopologyIgnored", TOPOLOGY_IGNORED, warning=True)
+            for reason, text in self._warnings_of(job) if job is not None else ():
+                # Once for each reason: a tenant can write other texts as often as he likes.
+                if job is not None and reason not in self._warned.setdefault(key, set()):
+                    self._warned[key].add(reason)
+                    yield RecordJobEvent.about(job, reason, text, warning=True)
+
+    def _warnings_of(self, job: Job) -> Iterator[tuple[str, str]]:
+        if ignores_topology(job, self._configuration.current):
+            yield "NetworkTopologyIgnored", TOPOLOGY_IGNORED
+        if unread := list(unread_topologies(job)):
+            yield "NetworkTopologyUnread", "; ".join(unread)
 
     def _statuses(self) -> Iterator[Command]:
         """Only what differs from what was told last: another writer of the status is not fought."""

@@ -10,13 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ringwise.framework.evictions.lost_work import queue_claim_problems
 from ringwise.framework.job import Job
-from ringwise.framework.network_topology import (
-    PLUGIN,
-    TOPOLOGY_IGNORED,
-    asks_for_topology,
-    ignores_topology,
-    unlimited_topologies,
-)
+from ringwise.framework.network_topology import topology_notes
 from ringwise.framework.reasons import UNKNOWN_QUEUE
 from ringwise.framework.users import user_of
 from ringwise.grammar import agrees, counted
@@ -147,23 +141,9 @@ def _priority_classes(view: SchedulerView) -> Iterator[Finding]:
 def _topologies(view: SchedulerView) -> Iterator[Finding]:
     """M2."""
     for job in view.jobs.values():
-        if ignores_topology(job, view.configuration):
-            yield Finding(
-                WARNING,
-                "topology-ignored",
-                _where(job),
-                TOPOLOGY_IGNORED,
-                f"add the line `- name: {PLUGIN}` to the plugins of a tier in volcano-scheduler.conf",
-            )
-        elif asks_for_topology(job):
-            for why in unlimited_topologies(job, view.hyper_forest()):
-                yield Finding(
-                    NOTE,
-                    "topology-unlimited",
-                    _where(job),
-                    why,
-                    "name a tier that `ringwise get hypernodes` lists, or remove it",
-                )
+        for note in topology_notes(job, view.configuration, view.hyper_forest()):
+            severity = WARNING if note.warning else NOTE
+            yield Finding(severity, note.code, _where(job), note.text, note.cure)
 
 
 def _configuration(view: SchedulerView) -> Iterator[Finding]:

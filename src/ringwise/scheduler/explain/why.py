@@ -11,12 +11,7 @@ from ringwise.framework.gangs.gang_placement import pending_pods
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
-from ringwise.framework.network_topology import (
-    TOPOLOGY_IGNORED,
-    asks_for_topology,
-    ignores_topology,
-    unlimited_topologies,
-)
+from ringwise.framework.network_topology import topology_notes
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED, WAITS_BEHIND
 from ringwise.framework.session import Session
@@ -150,7 +145,7 @@ def explain(
     answer = _explain(view, job, now, disruption_budgets)
     answer.notes = (
         *job.refused_classes.values(),
-        *_topology_notes(view, job),
+        *(note.text for note in topology_notes(job, view.configuration, view.hyper_forest())),
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
         *run_time_left(view, job, now),
@@ -159,14 +154,6 @@ def explain(
         *claim_problems(job, view.queues.get(job.queue), now),
     )
     return answer
-
-
-def _topology_notes(view: SchedulerView, job: Job) -> Iterator[str]:
-    """M2."""
-    if ignores_topology(job, view.configuration):
-        yield TOPOLOGY_IGNORED
-    elif asks_for_topology(job):
-        yield from unlimited_topologies(job, view.hyper_forest())
 
 
 def _name_of(view: SchedulerView, key: str) -> str:
