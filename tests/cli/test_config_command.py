@@ -33,9 +33,12 @@ def test_volcanos_configuration_line_by_line() -> None:
         ("actions: elect, allocate", 0, "stdin: it loads, with 1 warning"),
         ("actions: dance", 2, "stdin: 1 error: the scheduler refuses this file"),
         ("", 2, "stdin: 1 error: the scheduler refuses this file"),
+        ("networkTopologyDiscovery: []", 0, "stdin: it loads"),
+        ("networkTopologyDiscovery: 7", 2, "stdin: 1 error: the controller refuses this file"),
+        ("networkTopologyDiscovry: []", 2, "stdin: 1 error: the controller refuses this file"),
     ],
 )
-def test_the_exit_code_says_whether_the_scheduler_takes_it(text: str, code: int, last: str) -> None:
+def test_the_exit_code_says_whether_it_is_taken(text: str, code: int, last: str) -> None:
     answer = check("-", given=text)
     assert answer.exit_code == code
     assert answer.output.splitlines()[-1] == last
@@ -50,6 +53,61 @@ def test_a_config_map_is_read_too_and_json_has_every_line() -> None:
         (4, "action allocate", "works"),
         (4, "action reserve", "warning"),
     ]
+
+
+CONTROLLER = """
+kind: ConfigMap
+data:
+  volcano-controller.conf: |
+    networkTopologyDiscovery:
+    - source: label
+      enabled: true
+      config:
+        networkTopologyTypes:
+          A3: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]
+          B3: [{nodeLabel: example.com/rack}, {nodeLabel: kubernetes.io/hostname}]
+"""
+SCHEDULER = "---\nkind: ConfigMap\ndata:\n  volcano-scheduler.conf: |\n    actions: allocate\n"
+MADE = (10, "topology type A3", "works", "makes HyperNodes of tier 1 by example.com/rack")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (CONTROLLER, [MADE]),
+        # Two parts that do nothing without each other.
+        (
+            CONTROLLER + SCHEDULER,
+            [
+                (
+                    5,
+                    "networkTopologyDiscovery",
+                    "warning",
+                    "HyperNodes are made, and no plugin network-topology-aware places jobs by them",
+                ),
+                MADE,
+                (16, "action allocate", "works", "places the pods of admitted jobs"),
+            ],
+        ),
+        (
+            CONTROLLER.replace("enabled: true", "enabled: perhaps"),
+            [
+                (
+                    7,
+                    "networkTopologyDiscovery[0].enabled",
+                    "error",
+                    "is the text 'perhaps'; allowed: true, false",
+                )
+            ],
+        ),
+    ],
+    ids=["alone", "with the scheduler's", "wrong"],
+)
+def test_the_config_map_of_the_controller(text: str, lines: list[tuple[int, str, str, str]]) -> None:
+    found = json.loads(check("-", "-o", "json", given=text).output)["lines"]
+    told = [tuple(line[key] for key in ("line", "what", "verdict", "effect")) for line in found]
+    # That of type B3, which has the label of A3.
+    assert [line for line in told if not line[1].endswith(".B3")] == lines
 
 
 def test_a_file_that_is_not_there() -> None:

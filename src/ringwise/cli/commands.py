@@ -288,7 +288,11 @@ SECTIONS = {
             "uninstall_command",
             "Remove Ringwise from a cluster.",
         ),
-        "config": CommandEntry("ringwise.cli.install.config", "config", "Check a volcano-scheduler.conf."),
+        "config": CommandEntry(
+            "ringwise.cli.install.config",
+            "config",
+            "Check a volcano-scheduler.conf or a volcano-controller.conf.",
+        ),
         "completion": CommandEntry(
             "ringwise.cli.completion",
             "completion_command",

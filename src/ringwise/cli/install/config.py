@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("config")
 def config() -> None:
-    """Check a volcano-scheduler.conf."""
+    """Check a volcano-scheduler.conf or a volcano-controller.conf."""
 
 
 @config.command("check")
@@ -31,9 +31,9 @@ def config() -> None:
 def check(file: str, output: str) -> None:
     """Show what each line of FILE does here.
 
-    FILE is a volcano-scheduler.conf, a ConfigMap that holds one, or - for stdin. Queues and the ConfigMap
-    ringwise-limits in it are checked as well. Exit code 2 when the scheduler would refuse it; warnings do not
-    count.
+    FILE is a volcano-scheduler.conf or volcano-controller.conf, a ConfigMap that holds one, or - for stdin.
+    Queues and the ConfigMap ringwise-limits in it are checked as well. Exit code 2 when the scheduler or the
+    controller would refuse it; warnings do not count.
     """
     from ringwise.apps.extensions import check_user_configuration
     from ringwise.views.configuration import configuration_document
@@ -68,7 +68,8 @@ def _print(checked: ConfigurationCheck) -> None:
     table.print(console)
     errors, warnings = checked.count("error"), checked.count("warning")
     if errors:
-        verdict = f"{_counted(errors, 'error')}: the scheduler refuses this file"
+        reader = "controller" if checked.of_controller else "scheduler"
+        verdict = f"{_counted(errors, 'error')}: the {reader} refuses this file"
     elif warnings:
         verdict = f"it loads, with {_counted(warnings, 'warning')}"
     else:

@@ -40,21 +40,25 @@ from ringwise.framework.registry import Arguments, PluginSpec, Registry
 from ringwise.grammar import counted
 from ringwise.manifests.objects.volcano_names import VOLCANO_ACTIONS, VOLCANO_PLUGINS, VolcanoName
 from ringwise.manifests.settings.configuration_text import (
+    DISCOVERY_KEY,
     MAX_PROBLEMS,
+    CheckedLine,
     Document,
-    LimitObjects,
-    limit_objects,
+    OtherSettings,
+    error_line,
     noun,
     open_configuration,
+    other_settings,
     plain_value,
 )
+from ringwise.manifests.settings.discovery import check_discovery
 from ringwise.manifests.settings.limits import read_limits
 from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import DEFAULT_ACTIONS, default_tiers
 from ringwise.state.limits import ANNOTATIONS, Limits, annotation_problems
 from ringwise.topology.nearest import did_you_mean
-from ringwise.wellknown import BURST_CHIPS, BURST_CHIPS_PER_USER
+from ringwise.wellknown import BURST_CHIPS, BURST_CHIPS_PER_USER, NETWORK_TOPOLOGY_AWARE
 
 __all__ = [
     "CheckedLine",
@@ -81,25 +85,15 @@ def read_configuration(text: bytes | str, origin: str, registry: Registry) -> Co
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedLine:
-    """What a line of the file does."""
-
-    line: int
-    #: What stands there: `plugin gang`, `overcommit-factor: 1.2`.
-    what: str
-    #: works, no effect, warning or error.
-    verdict: str
-    effect: str
-
-
-@dataclass(frozen=True, slots=True)
 class ConfigurationCheck:
     """A configuration explained line by line."""
 
     origin: str
     lines: tuple[CheckedLine, ...]
-    #: None where the file has errors.
+    #: None where the file has errors, and where it has none.
     configuration: Configuration | None
+    #: Whether the controller reads it, and not the scheduler.
+    of_controller: bool = False
 
     @property
     def loads(self) -> bool:
@@ -112,50 +106,67 @@ class ConfigurationCheck:
 def check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
     """What each line of the file does here. Errors are lines, too; nothing is raised.
 
-    Queues and the ConfigMap `ringwise-limits` in it are checked as well, alone or with a configuration.
+    Queues, the ConfigMap `ringwise-limits` and that of the controller are checked as well, alone or with a
+    configuration.
     """
-    limits = limit_objects(text, origin)
-    if limits.alone:
-        return ConfigurationCheck(
-            origin, tuple(sorted(check_limits(limits, origin, None), key=lambda one: one.line)), None
-        )
-    checked = _check_configuration(text, origin, registry)
-    actions = None if checked.configuration is None else checked.configuration.actions
-    found = check_limits(limits, origin, actions)
-    lines = sorted([*checked.lines, *found], key=lambda line: line.line)
-    return ConfigurationCheck(origin, tuple(lines), checked.configuration)
+    others = other_settings(text, origin)
+    configuration: Configuration | None = None
+    lines: list[CheckedLine] = []
+    if not others.alone:
+        checked = _check_configuration(text, origin, registry)
+        configuration, lines = checked.configuration, [*checked.lines]
+    lines += check_limits(others, origin, None if configuration is None else configuration.actions)
+    of_scheduler = any(line.verdict == "error" for line in lines) or not others.controllers
+    lines += _check_controllers(others, origin, configuration)
+    lines.sort(key=lambda line: line.line)
+    return ConfigurationCheck(origin, tuple(lines), configuration, not of_scheduler)
+
+
+def _check_controllers(
+    others: OtherSettings, origin: str, configuration: Configuration | None
+) -> Iterator[CheckedLine]:
+    for text, first in others.controllers:
+        makes = False
+        for line in check_discovery(text, origin, first):
+            makes = makes or line.verdict == "works"
+            yield line
+        if makes and configuration is not None and configuration.plugin(NETWORK_TOPOLOGY_AWARE) is None:
+            effect = f"HyperNodes are made, and no plugin {NETWORK_TOPOLOGY_AWARE} places jobs by them"
+            yield CheckedLine(first, DISCOVERY_KEY, "warning", effect)
 
 
 def _check_configuration(text: bytes | str, origin: str, registry: Registry) -> ConfigurationCheck:
     try:
         reader = _Reader(open_configuration(text, origin), registry)
     except ConfigurationError as error:
-        return ConfigurationCheck(origin, tuple(_error_line(problem) for problem in error.errors), None)
+        return ConfigurationCheck(origin, tuple(error_line(problem) for problem in error.errors), None)
     configuration: Configuration | None = None
     errors: list[CheckedLine] = []
     try:
         configuration = reader.configuration()
     except ConfigurationError as error:
-        errors = [_error_line(problem) for problem in error.errors]
+        errors = [error_line(problem) for problem in error.errors]
     lines = sorted([*reader.lines, *errors], key=lambda line: line.line)
     return ConfigurationCheck(origin, tuple(lines), configuration)
 
 
-def check_limits(limits: LimitObjects, origin: str, actions: Collection[str] | None) -> Iterator[CheckedLine]:
+def check_limits(
+    others: OtherSettings, origin: str, actions: Collection[str] | None
+) -> Iterator[CheckedLine]:
     """What the limits do. `actions`: those of the configuration, where it is known."""
     lends: list[tuple[int, str]] = []
-    for text, first in limits.texts:
+    for text, first in others.limits:
         try:
             found = read_limits(text, origin, first)
         except ConfigurationError as error:
-            yield from (_error_line(problem) for problem in error.errors)
+            yield from (error_line(problem) for problem in error.errors)
             continue
         for name, one in found.by_namespace.items():
             what = "each namespace without an entry" if name == "*" else f"namespace {name}"
             yield CheckedLine(first, f"limits of {what}", "works", _limits_text(one))
             if one.burst:
                 lends.append((first, what))
-    for queue in limits.queues:
+    for queue in others.queues:
         wrong = dict(annotation_problems({key: text for key, (text, _) in queue.annotations.items()}))
         for key, (text, line) in queue.annotations.items():
             if key in wrong:
@@ -185,10 +196,6 @@ def _limits_text(limits: Limits) -> str:
         counted(limits.waiting, "waiting job") if limits.waiting is not None else "",
     ]
     return "at most " + ", ".join(part for part in parts if part) if any(parts) else "no limits"
-
-
-def _error_line(problem: ConfigurationProblem) -> CheckedLine:
-    return CheckedLine(problem.line or 0, problem.place, "error", problem.message)
 
 
 class _TooMany(Exception):

@@ -17,6 +17,7 @@ from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProb
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import (
+    CONTROLLER_CONFIG_KEY,
     LIMITS_CONFIG_MAP,
     LIMITS_KEY,
     SCHEDULER_CONFIG_KEY,
@@ -28,6 +29,8 @@ MAX_DEPTH = 32
 MAX_NODES = 50_000
 #: A reading stops after this many errors: a hostile text could cause any number.
 MAX_PROBLEMS = 100
+#: The key of the controller's configuration that says how HyperNodes are made from labels of nodes.
+DISCOVERY_KEY = "networkTopologyDiscovery"
 #: The keys under which a ConfigMap carries the file.
 CONFIGMAP_KEYS = (SCHEDULER_CONFIG_KEY, SCHEDULER_CONFIG_KEY_CI)
 
@@ -69,6 +72,22 @@ def open_configuration(text: bytes | str, origin: str) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckedLine:
+    """What a line of a file does."""
+
+    line: int
+    #: What stands there: `plugin gang`, `overcommit-factor: 1.2`.
+    what: str
+    #: works, no effect, warning or error.
+    verdict: str
+    effect: str
+
+
+def error_line(problem: ConfigurationProblem) -> CheckedLine:
+    return CheckedLine(problem.line or 0, problem.place, "error", problem.message)
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenQueue:
     """A Queue among manifests: its name and its annotations, with their lines."""
 
@@ -79,28 +98,37 @@ class WrittenQueue:
 
 
 @dataclass(frozen=True, slots=True)
-class LimitObjects:
-    """What says limits among manifests: ConfigMaps `ringwise-limits`, and Queues."""
+class OtherSettings:
+    """What is set besides the configuration of the scheduler: in ConfigMaps, each with the line at which its
+    text begins, and in Queues.
+    """
 
-    #: The text of each, with the line at which it begins.
-    texts: tuple[tuple[str, int], ...]
-    queues: tuple[WrittenQueue, ...]
-    #: Whether there is no configuration with them.
-    alone: bool
+    #: Of ConfigMaps `ringwise-limits`.
+    limits: tuple[tuple[str, int], ...] = ()
+    queues: tuple[WrittenQueue, ...] = ()
+    #: Configurations of the controller.
+    controllers: tuple[tuple[str, int], ...] = ()
+    #: Whether there is a configuration of the scheduler with them.
+    configured: bool = True
 
-    def __bool__(self) -> bool:
-        return bool(self.texts or self.queues)
+    @property
+    def alone(self) -> bool:
+        return not self.configured and bool(self.limits or self.queues or self.controllers)
 
 
-def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
-    """Nothing where the text is no list of manifests, or cannot be read."""
+def other_settings(text: bytes | str, origin: str) -> OtherSettings:
+    """Nothing where the text is neither a list of manifests nor a configuration of the controller."""
     try:
-        roots = _compose(_decoded(text, origin), origin, first_line=1)
+        decoded = _decoded(text, origin)
+        roots = _compose(decoded, origin, first_line=1)
     except ConfigurationError:
-        return LimitObjects((), (), alone=False)
+        return OtherSettings()
     manifests = [manifest for root in roots for manifest in _manifests(root)]
-    texts: list[tuple[str, int]] = []
+    if not manifests and len(roots) == 1 and _is_of_controller(roots[0]):
+        return OtherSettings(controllers=((decoded, 1),), configured=False)
+    limits: list[tuple[str, int]] = []
     queues: list[WrittenQueue] = []
+    controllers: list[tuple[str, int]] = []
     configured = False
     for manifest in manifests:
         meta = _entry(manifest, "metadata")
@@ -109,17 +137,31 @@ def limit_objects(text: bytes | str, origin: str) -> LimitObjects:
         if _kind(manifest) == "Queue" and meta is not None:
             queues.append(_written_queue(named, _entry(meta, "annotations")))
         elif _kind(manifest) == "ConfigMap" and named == LIMITS_CONFIG_MAP:
-            data = _entry(manifest, "data")
-            value = _entry(data, LIMITS_KEY) if data is not None else None
-            if isinstance(value, yaml.ScalarNode):
-                below = value.style == "|"
-                texts.append((str(value.value), 1 + int(value.start_mark.line) + below))
-            else:
-                texts.append((f"{LIMITS_KEY}: missing", 1 + int(manifest.start_mark.line)))
+            missing = (f"{LIMITS_KEY}: missing", 1 + int(manifest.start_mark.line))
+            limits.append(_text_under(manifest, LIMITS_KEY) or missing)
         elif _kind(manifest) == "ConfigMap":
             data = _entry(manifest, "data")
             configured = configured or any(_entry(data, key) for key in CONFIGMAP_KEYS if data is not None)
-    return LimitObjects(tuple(texts), tuple(queues), alone=not configured and bool(texts or queues))
+            if (found := _text_under(manifest, CONTROLLER_CONFIG_KEY)) is not None:
+                controllers.append(found)
+    return OtherSettings(tuple(limits), tuple(queues), tuple(controllers), configured)
+
+
+def _is_of_controller(root: yaml.Node) -> bool:
+    """Whether it has the key of the controller's configuration, or one that is likely meant to be it."""
+    entries: list[tuple[yaml.Node, yaml.Node]] = root.value if isinstance(root, yaml.MappingNode) else []
+    keys = [str(key.value)[:60] for key, _ in entries]
+    return any(key == DISCOVERY_KEY or did_you_mean(key, (DISCOVERY_KEY,)) for key in keys)
+
+
+def _text_under(manifest: yaml.MappingNode, key: str) -> tuple[str, int] | None:
+    """The text under a key of a ConfigMap, and the line at which it begins."""
+    data = _entry(manifest, "data")
+    value = _entry(data, key) if data is not None else None
+    if not isinstance(value, yaml.ScalarNode):
+        return None
+    below = value.style == "|"
+    return str(value.value), 1 + int(value.start_mark.line) + below
 
 
 def _written_queue(name: str, node: yaml.Node | None) -> WrittenQueue:
@@ -275,7 +317,14 @@ def _from_config_map(manifests: list[yaml.MappingNode], origin: str) -> Document
             if key_node.value in CONFIGMAP_KEYS:
                 found.append((str(key_node.value), value))
     if not found:
-        guess = next((hint for key in keys_seen if (hint := did_you_mean(key, CONFIGMAP_KEYS))), "")
+        guess = next(
+            (
+                hint
+                for key in keys_seen
+                if (hint := did_you_mean(key, (*CONFIGMAP_KEYS, CONTROLLER_CONFIG_KEY)))
+            ),
+            "",
+        )
         kinds = ", ".join(sorted({quoted(_kind(manifest)) for manifest in manifests}))
         raise _error(
             origin,

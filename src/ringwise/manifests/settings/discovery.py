@@ -16,18 +16,27 @@ A type that cannot be used is left out, as in Volcano, and told as a warning.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import yaml
 
 from ringwise.durations import go_duration
 from ringwise.framework.arguments import is_label_key, quoted
-from ringwise.manifests.settings.configuration_text import MAX_PROBLEMS, MapReader, noun, open_text
-from ringwise.manifests.text.errors import one_line
+from ringwise.manifests.settings.configuration_text import (
+    DISCOVERY_KEY,
+    MAX_PROBLEMS,
+    CheckedLine,
+    Document,
+    MapReader,
+    error_line,
+    noun,
+    open_text,
+)
+from ringwise.manifests.text.errors import ConfigurationError, ConfigurationProblem, one_line
 from ringwise.state.topology_discovery import LABEL_SOURCE, NO_DISCOVERY, TopologyDiscovery, TopologyType
 from ringwise.topology.nearest import did_you_mean
 from ringwise.wellknown import HOSTNAME, TOPOLOGY_SOURCE, TOPOLOGY_TYPE
 
-TOP_KEY = "networkTopologyDiscovery"
 _KEYS = ("source", "enabled", "interval", "credentials", "config")
 _TYPES_KEY, _LABEL_KEY = "networkTopologyTypes", "nodeLabel"
 #: Those that ask a manager of the fabric. Files written for Volcano may name them.
@@ -45,28 +54,49 @@ MOST_TYPES = 64
 
 def read_discovery(text: bytes | str, origin: str) -> TopologyDiscovery:
     """Raises `ConfigurationError` with all errors."""
-    document = open_text(text, origin, "the configuration of the controller", f"the key {TOP_KEY}")
+    document = _open(text, origin)
     return NO_DISCOVERY if document is None else _Reader(document).discovery()
+
+
+def check_discovery(text: bytes | str, origin: str, first_line: int = 1) -> Iterator[CheckedLine]:
+    """What each line does. Errors are lines, too; nothing is raised."""
+    try:
+        document = _open(text, origin, first_line)
+        if document is None:
+            yield CheckedLine(first_line, DISCOVERY_KEY, "no effect", "it is missing: no HyperNode is made")
+            return
+        reader = _Reader(document)
+        reader.discovery()
+    except ConfigurationError as error:
+        yield from map(error_line, error.errors)
+    else:
+        yield from reader.lines
+
+
+def _open(text: bytes | str, origin: str, first_line: int = 1) -> Document | None:
+    what, keys = "the configuration of the controller", f"the key {DISCOVERY_KEY}"
+    return open_text(text, origin, what, keys, first_line)
 
 
 class _Reader(MapReader):
     def discovery(self) -> TopologyDiscovery:
-        self._warnings: list[str] = []
+        self._warnings: list[ConfigurationProblem] = []
+        #: What was understood, in the order in which it was read.
+        self.lines: list[CheckedLine] = []
         self._types: dict[str, TopologyType] = {}
         self._skipped: dict[str, None] = {}
         enabled = False
         for key, node, value in self.entries(self.document.root, ""):
-            if key == TOP_KEY:
-                for position, source in enumerate(self.items(value, TOP_KEY)):
-                    enabled = self._source(source, f"{TOP_KEY}[{position}]", enabled)
-            elif near := did_you_mean(key[:60], (TOP_KEY,)):
-                self.wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {TOP_KEY}")
+            if key == DISCOVERY_KEY:
+                for position, source in enumerate(self.items(value, DISCOVERY_KEY)):
+                    enabled = self._source(source, f"{DISCOVERY_KEY}[{position}]", enabled)
+            elif near := did_you_mean(key[:60], (DISCOVERY_KEY,)):
+                self.wrong(node, "", f"unknown key {quoted(key)}{near}; allowed: {DISCOVERY_KEY}")
             else:
-                self._warn(node, "", f"unknown key {quoted(key)} has no effect; known: {TOP_KEY}")
+                self._warn(node, "", f"unknown key {quoted(key)} has no effect; known: {DISCOVERY_KEY}")
         self.stop_if_wrong()
-        return TopologyDiscovery(
-            enabled, tuple(self._types.values()), tuple(self._skipped), tuple(self._warnings)
-        )
+        warnings = (str(warning).removeprefix(": ") for warning in self._warnings)
+        return TopologyDiscovery(enabled, tuple(self._types.values()), tuple(self._skipped), tuple(warnings))
 
     def _source(self, node: yaml.Node, place: str, enabled_before: bool) -> bool:
         """Whether HyperNodes are made from labels: by this source, or by one before it."""
@@ -90,6 +120,7 @@ class _Reader(MapReader):
         enabled = self._truth(found.get("enabled"), f"{place}.enabled")
         self._check_interval(found.get("interval"), f"{place}.interval")
         if not enabled:
+            self._line(node, place, "no effect", "it is not enabled: HyperNodes stay as they are")
             return enabled_before
         if source != LABEL_SOURCE:
             if source in _UNSUPPORTED:
@@ -144,7 +175,9 @@ class _Reader(MapReader):
             else:
                 used.update(dict.fromkeys(labels, name))
                 # The one of the node itself stands for no HyperNode.
-                self._types[name] = TopologyType(name, tuple(reversed(labels[:-1])))
+                tiers = self._types[name] = TopologyType(name, tuple(reversed(labels[:-1])))
+                each = (f"of tier {tier} by {label}" for tier, label in enumerate(tiers.labels, 1))
+                self._line(key, f"topology type {name}", "works", f"makes HyperNodes {', '.join(each)}")
 
     def _labels(self, node: yaml.Node, place: str) -> list[str] | None:
         """Those of the highest tier first. None: they cannot be read."""
@@ -197,7 +230,11 @@ class _Reader(MapReader):
 
     def _warn(self, node: yaml.Node, place: str, message: str) -> None:
         if len(self._warnings) < MAX_PROBLEMS:
-            self._warnings.append(str(self.problem(node, place, message)).removeprefix(": "))
+            self._warnings.append(self.problem(node, place, message))
+            self._line(node, place, "warning", message)
+
+    def _line(self, node: yaml.Node, what: str, verdict: str, effect: str) -> None:
+        self.lines.append(CheckedLine(self.document.line_of(node), what, verdict, effect))
 
 
 def _text(node: yaml.Node | None) -> str | None:
