@@ -32,6 +32,7 @@ from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, 
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.documents import field_paths
 
+HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 #: Every question, as it is typed.
 QUESTIONS = (
     "get nodes",
@@ -45,6 +46,7 @@ QUESTIONS = (
     "describe job gang",
     "describe queue default",
     "describe pod gang-0",
+    "describe hypernode leaf",
     "top --once",
     "why gang",
     "capacity",
@@ -121,14 +123,16 @@ def test_three_sources_answer_one_protocol() -> None:
 
 
 def objects() -> dict[str, list[dict[str, Any]]]:
-    """Two nodes with a pod that runs and a gang that does not fit."""
+    """Two nodes of a HyperNode with a pod that runs and a gang that does not fit."""
     chips = ",".join(f"Ascend910-{chip}" for chip in range(4))
+    member = {"type": "Node", "selector": {"regexMatch": {"pattern": "^node-"}}}
     gang = [pod(name, 8, group="gang") for name in ("gang-0", "gang-1")]
     return {
         NODES: [node("node-1"), node("node-2")],
         QUEUES: [{"metadata": {"name": "default"}}],
         GROUPS: [group("gang", 2)],
         PODS: [pod("runs", 4, on="node-1", held=chips), *gang],
+        HYPER_NODES: [{"metadata": {"name": "leaf"}, "spec": {"tier": 1, "members": [member]}}],
     }
 
 
@@ -138,6 +142,7 @@ def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) ->
         QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
         GROUPS: ("scheduling.volcano.sh/v1beta1", "PodGroup"),
         PODS: ("v1", "Pod"),
+        HYPER_NODES: ("topology.volcano.sh/v1alpha1", "HyperNode"),
     }
     file = tmp_path / "objects.json"
     lines = [

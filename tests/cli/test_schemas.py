@@ -63,6 +63,7 @@ IN_THE_LAB = {
     "ringwise reserve": "reserve 1 --for queue=default --from 2h --to 3h --name night --yes",
     "ringwise get reservations": "get reservations",
     "ringwise get hypernodes": "get hypernodes",
+    "ringwise describe hypernode": f"describe hypernode s4 -f {ROOT}/examples/hypernodes/cluster.yaml",
     "ringwise unreserve": "unreserve night",
     "ringwise drain --plan": "drain node-0 --plan",
     "ringwise drain": "drain node-0 --yes",

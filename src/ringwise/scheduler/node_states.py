@@ -21,6 +21,7 @@ from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, NodeReservation, Pod, ReportedFault
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeStatus
+from ringwise.state.node_labels import members_of
 from ringwise.state.node_windows import drain_of, reservations_of
 from ringwise.state.reasons import (
     IDLE_ABOVE_CAPACITY,
@@ -202,11 +203,17 @@ def before_drains(
                     )
 
 
-def before_drain_counts(cluster: ClusterReader, settings: Settings, now: int) -> dict[str, int]:
-    """Resource -> how many of its free chips are for jobs that end before a drain or a reservation."""
+def before_drain_counts(
+    cluster: ClusterReader, settings: Settings, now: int, within: int | None = None
+) -> dict[str, int]:
+    """Resource -> how many of its free chips are for jobs that end before a drain or a reservation.
+
+    `within`: only those of these nodes, as bits by node id.
+    """
     found: dict[str, int] = {}
     for one in before_drains(cluster, settings, now):
-        found[one.resource] = found.get(one.resource, 0) + one.chips
+        if within is None or within >> one.node & 1:
+            found[one.resource] = found.get(one.resource, 0) + one.chips
     return found
 
 
@@ -225,10 +232,10 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
     return min(ahead, key=lambda one: one.start or 0, default=None)
 
 
-def chip_counts(cluster: ClusterReader, now: int) -> dict[str, dict[str, int]]:
-    """Resource -> state -> how many chips of the cluster are in it."""
+def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
+    """Resource -> state -> how many chips of the cluster, or of these nodes, are in it."""
     found: dict[str, dict[str, int]] = {}
-    for number in cluster.known_nodes():
+    for number in cluster.known_nodes() if within is None else members_of(within):
         states = node_states(cluster, number, now)
         for resource, fleet in offered(cluster, number):
             counts = found.setdefault(resource, dict.fromkeys(CHIP_STATES, 0))

@@ -697,9 +697,9 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
 # -- the whole cluster ---------------------------------------------------------------------------
 
 
-def chip_totals(view: SchedulerView, now: int) -> dict[str, ChipTotals]:
-    """Resource -> its chips, each in the state that it counts in."""
-    drained = before_drain_counts(view.cluster, view.settings, now)
+def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dict[str, ChipTotals]:
+    """Resource -> its chips, each in the state that it counts in; all, or those of these nodes."""
+    drained = before_drain_counts(view.cluster, view.settings, now, within)
     return {
         resource: {
             "chips": sum(counts.values()),
@@ -711,7 +711,7 @@ def chip_totals(view: SchedulerView, now: int) -> dict[str, ChipTotals]:
             "free": counts["free"],
             "before_drain": drained.get(resource, 0),
         }
-        for resource, counts in sorted(chip_counts(view.cluster, now).items())
+        for resource, counts in sorted(chip_counts(view.cluster, now, within).items())
         if any(counts.values())
     }
 

@@ -7,9 +7,10 @@ from itertools import chain
 
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import Forest
-from ringwise.state.model import HyperNode
+from ringwise.state.model import HyperNode, Requirement
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.hyper_nodes import HyperNodeFields
+from ringwise.views.cluster import JobView
+from ringwise.views.documents.hyper_nodes import HyperNodeFields, HyperNodeJobFields, HyperNodeMemberFields
 
 
 def hyper_node_documents(view: SchedulerView, some: Iterable[HyperNode]) -> Iterator[HyperNodeFields]:
@@ -19,6 +20,38 @@ def hyper_node_documents(view: SchedulerView, some: Iterable[HyperNode]) -> Iter
     place = {domain.name: number for number, domain in enumerate(trees)}
     wanted = sorted(some, key=lambda one: (place.get(one.name, len(place)), natural_key(one.name)))
     return (_fields(forest, one) for one in wanted)
+
+
+def hyper_node_members(one: HyperNode) -> list[HyperNodeMemberFields]:
+    return [
+        {
+            "type": "HyperNode" if member.hyper_node else "Node",
+            "selector": "exactMatch" if member.name else "regexMatch" if member.pattern else "labelMatch",
+            "value": member.name or member.pattern or _selector_text(member.selector or ()),
+        }
+        for member in one.members
+    ]
+
+
+def _selector_text(selector: Iterable[Requirement]) -> str:
+    return ", ".join(
+        f"{one.key}={one.values[0]}"
+        if one.operator == "In" and len(one.values) == 1
+        else " ".join(filter(None, (one.key, one.operator, ", ".join(one.values))))
+        for one in selector
+    )
+
+
+def jobs_inside(view: SchedulerView, jobs: Iterable[JobView], nodes: int) -> list[HyperNodeJobFields]:
+    """The jobs with pods on these nodes."""
+    placements = view.cluster.pods
+    found: list[HyperNodeJobFields] = []
+    for job in jobs:
+        places = (placements[pod.uid].node for pod in job.pods if pod.live and pod.uid in placements)
+        inside = sum(node >= 0 and nodes >> node & 1 for node in places)
+        if inside:
+            found.append({**job.document(), "pods_inside": inside})
+    return found
 
 
 def _fields(forest: Forest, one: HyperNode) -> HyperNodeFields:

@@ -229,7 +229,9 @@ def _describe(answers: LabAnswers, parameters: Parameters) -> Any:
             return answers.queue(name)
         case "pod":
             return answers.pod(name, namespace)
-    raise UnknownNameError(f"there is no kind {kind}; known are node, job, queue, pod")
+        case "hypernode":
+            return answers.hyper_node(name)
+    raise UnknownNameError(f"there is no kind {kind}; known are node, job, queue, pod, hypernode")
 
 
 def _place(answers: LabAnswers, parameters: Parameters) -> PlaceDocument:

@@ -22,6 +22,8 @@ from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start
 from ringwise.state.model import Pod
+from ringwise.state.node_labels import members_of
+from ringwise.topology.natural import natural_key
 from ringwise.views.chips import chip_documents
 from ringwise.views.cluster import (
     ClusterObjects,
@@ -53,7 +55,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, WhyDocument
-from ringwise.views.documents.hyper_nodes import HyperNodesDocument
+from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
 from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
@@ -66,7 +68,7 @@ from ringwise.views.explain import (
     explanation_pictures,
 )
 from ringwise.views.faults import faults_document
-from ringwise.views.hyper_nodes import hyper_node_documents
+from ringwise.views.hyper_nodes import hyper_node_documents, hyper_node_members, jobs_inside
 from ringwise.views.idle import idle_document
 from ringwise.views.limits import limits_document
 from ringwise.views.lists import EVERYTHING, Choice, Listing
@@ -235,6 +237,29 @@ class ClusterAnswers(ABC):
             "kept_until": objects.view.kept_until(name),
             "object": plain(next(queue for queue in objects.queues if queue.name == name)),
             "in_it": [view.document() for view in views if view.queue == name],
+        }
+
+    def hyper_node(self, name: str) -> HyperNodeDocument:
+        decided = self.decided
+        find_name(decided, "hypernode", name)
+        view, forest = decided.view, decided.view.hyper_forest()
+        found = next(one for one in view.hyper_nodes if one.name == name)
+        domain = forest.domains.get(name)
+        nodes, below = (0, ()) if domain is None else (domain.nodes, domain.children)
+        names = sorted((view.cluster.names[number] for number in members_of(nodes)), key=natural_key)
+        (fields,) = hyper_node_documents(view, [found])
+        return {
+            "schema": "ringwise.io/hypernode/v1",
+            "now": self.now,
+            **fields,
+            "above": [one.name for one in forest.ancestors(name)],
+            "below": list(hyper_node_documents(view, [one for one in view.hyper_nodes if one.name in below])),
+            "members": hyper_node_members(found),
+            "node_names": names,
+            "resources": chip_totals(view, self.now, nodes),
+            "labels": dict(found.labels),
+            "object": plain(found),
+            "in_it": jobs_inside(view, self._views(), nodes),
         }
 
     def pod(self, name: str, namespace: str | None = None) -> PodDocument:

@@ -26,7 +26,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-from ringwise.views.documents.hyper_nodes import HyperNodesDocument
+from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -106,6 +106,10 @@ class LabSource:
 
     def pod(self, name: str, namespace: str | None = None) -> PodDocument:
         document: PodDocument = self._ask("describe", kind="pod", name=name, namespace=namespace)
+        return document
+
+    def hyper_node(self, name: str) -> HyperNodeDocument:
+        document: HyperNodeDocument = self._ask("describe", kind="hypernode", name=name)
         return document
 
     # -- explanations

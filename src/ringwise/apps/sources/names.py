@@ -23,6 +23,8 @@ def all_names(objects: ClusterObjects, kind: str, namespace: str | None = None) 
         return [node.name for node in objects.nodes]
     if kind == "queue":
         return [queue.name for queue in objects.queues if queue.name != "default"]
+    if kind == "hypernode":
+        return [one.name for one in objects.view.hyper_nodes]
     if kind == "reservation":
         return [one.name for one in objects.view.cluster.node_reservations.entries]
     if kind == "job":
@@ -38,10 +40,15 @@ def all_names(objects: ClusterObjects, kind: str, namespace: str | None = None) 
 
 def find_name(objects: ClusterObjects, kind: str, name: str, namespace: str | None = None) -> str:
     """The key of the object with this name; `namespace/name` and a bare name both do."""
-    if kind in ("node", "queue"):
-        known = [one.name for one in (objects.nodes if kind == "node" else objects.queues)]
+    if kind in ("node", "queue", "hypernode"):
+        known = {
+            "node": [one.name for one in objects.nodes],
+            "queue": [one.name for one in objects.queues],
+            "hypernode": [one.name for one in objects.view.hyper_nodes],
+        }[kind]
         if name not in known:
-            raise UnknownNameError(f"there is no {kind} {name}{did_you_mean(name, known)}")
+            word = "HyperNode" if kind == "hypernode" else kind
+            raise UnknownNameError(f"there is no {word} {name}{did_you_mean(name, known)}")
         return name
     keys = [view.key for view in job_views(objects)] if kind == "job" else [pod.key for pod in objects.pods]
     name = qualified(name, namespace)

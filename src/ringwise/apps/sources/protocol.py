@@ -20,7 +20,7 @@ from ringwise.views.documents.cluster import (
     TopDocument,
 )
 from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-from ringwise.views.documents.hyper_nodes import HyperNodesDocument
+from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
 from ringwise.views.documents.limits import LimitsDocument
 from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -54,6 +54,7 @@ class QuerySource(Protocol):
     def job(self, name: str, namespace: str | None = None) -> JobDocument: ...
     def queue(self, name: str) -> QueueDocument: ...
     def pod(self, name: str, namespace: str | None = None) -> PodDocument: ...
+    def hyper_node(self, name: str) -> HyperNodeDocument: ...
 
     # -- explanations
 

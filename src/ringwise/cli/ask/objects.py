@@ -102,7 +102,7 @@ def _list(
 
 
 @click.command("describe")
-@click.argument("kind", type=click.Choice(NAMED), metavar="node|job|queue|pod")
+@click.argument("kind", type=click.Choice((*NAMED, "hypernode")), metavar="node|job|queue|pod|hypernode")
 @click.argument("name", type=LabName(), metavar="[NAMESPACE/]NAME")
 @source_options()
 @output_option
@@ -116,6 +116,8 @@ def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
         document = ask(options, lambda source: source.queue(name))
     elif kind == "pod":
         document = ask(options, lambda source: source.pod(name, namespace))
+    elif kind == "hypernode":
+        document = ask(options, lambda source: source.hyper_node(name))
     else:
         document = ask(options, lambda source: source.job(name, namespace))
 
@@ -127,6 +129,7 @@ def describe_command(kind: str, name: str, output: str, **options: Any) -> None:
             "job": describe.print_job,
             "queue": describe.print_queue,
             "pod": describe.print_pod,
+            "hypernode": describe.print_hyper_node,
         }
         printing[kind](console, document)
 

@@ -1,21 +1,31 @@
-"""All fields of one node, job, queue or pod."""
+"""All fields of one node, job, queue, pod or HyperNode."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from ringwise.cli.drawing.chips import chip_list, chip_picture
-from ringwise.cli.drawing.cluster import amounts_text, draw_jobs, draw_pods, hurt_text, node_state
+from ringwise.cli.drawing.cluster import (
+    amounts_text,
+    draw_hyper_nodes,
+    draw_jobs,
+    draw_pods,
+    hurt_text,
+    node_state,
+)
 from ringwise.cli.drawing.lines import print_line
+from ringwise.cli.drawing.name_lists import name_list
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.durations import duration_text, time_text
-from ringwise.grammar import counted
+from ringwise.grammar import agrees, counted
 from ringwise.reasons import ReasonFields
 from ringwise.views.documents.cluster import (
+    ChipTotals,
     JobDocument,
     NodeDocument,
     PodDocument,
@@ -23,6 +33,10 @@ from ringwise.views.documents.cluster import (
     QueueDocument,
     SubGroupFields,
 )
+from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodeMemberFields
+
+#: Expressions and selectors of a HyperNode that are shown.
+_MEMBERS = 8
 
 
 def print_node(console: Console, node: NodeDocument) -> None:
@@ -147,6 +161,61 @@ def print_pod(console: Console, pod: PodDocument) -> None:
             console.print(f"  {title}:")
             for name, value in sorted(pairs.items()):
                 print_line(console, f"    {escape(name)}: {escape(value)}")
+
+
+def print_hyper_node(console: Console, one: HyperNodeDocument) -> None:
+    _facts(
+        console,
+        f"HyperNode {one['name']}",
+        {
+            "state": one["state"],
+            "tier": f"{one['tier']} ({one['tier_name']})" if one["tier_name"] else one["tier"],
+            "tree": " > ".join((*reversed(one["above"]), one["name"])),
+            "members": "; ".join(_members(one["members"])),
+            "nodes": f"{one['nodes']}: {name_list(one['node_names'])}" if one["nodes"] else "none",
+            "chips": "; ".join(starmap(_chips, one["resources"].items())),
+            "labels": ", ".join(f"{key}={value}" for key, value in one["labels"].items()),
+        },
+    )
+    for problem in one["problems"]:
+        print_line(console, f"  {escape(problem['text'])}", style="yellow")
+    if one["below"]:
+        console.print()
+        draw_hyper_nodes(console, one["below"])
+    if one["in_it"]:
+        console.print()
+        draw_jobs(console, one["in_it"], one["now"])
+    partly = [job for job in one["in_it"] if job["pods_inside"] < job["placed"]]
+    for job in partly:
+        told = f"{job['pods_inside']} of {counted(job['placed'], 'pod')} of {job['namespace']}/{job['name']}"
+        print_line(console, f"  only {escape(told)} {agrees(job['pods_inside'], 'is', 'are')} inside")
+
+
+def _members(members: Iterable[HyperNodeMemberFields]) -> Iterator[str]:
+    """Those by name in one part: there may be thousands."""
+    names: dict[str, list[str]] = {}
+    for member in members:
+        if member["selector"] == "exactMatch":
+            names.setdefault(member["type"], []).append(member["value"])
+    for kind, several in names.items():
+        yield f"{kind} {name_list(several)}"
+    others = [one for one in members if one["selector"] != "exactMatch"]
+    for member in others[:_MEMBERS]:
+        yield f"{member['type']} {member['selector']} {member['value'] or '(empty)'}"
+    if len(others) > _MEMBERS:
+        yield f"{len(others) - _MEMBERS} more"
+
+
+def _chips(resource: str, chips: ChipTotals) -> str:
+    states = {
+        "used": chips["used"],
+        "faulty": chips["faulty"],
+        "isolated": chips["isolated"],
+        "reserved": chips["reserved"],
+        "closed": chips["closed"],
+    }
+    others = ", ".join(f"{count} {state}" for state, count in states.items() if count)
+    return f"{resource}: {chips['free']} of {chips['chips']} free" + (f" ({others})" if others else "")
 
 
 def _container(console: Console, container: Mapping[str, Any]) -> None:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
-from ringwise.views.documents.common import More
+from ringwise.views.documents.cluster import ChipTotals, JobFields
+from ringwise.views.documents.common import More, Nanoseconds, Stored
 
 
 class HyperNodeProblemFields(TypedDict):
@@ -36,3 +37,34 @@ class HyperNodesDocument(TypedDict):
     schema: Literal["ringwise.io/hypernodes/v1"]
     hypernodes: list[HyperNodeFields]
     more: NotRequired[More]
+
+
+class HyperNodeMemberFields(TypedDict):
+    """A member as it is written."""
+
+    type: Annotated[str, Meta(description="Node or HyperNode.")]
+    selector: Annotated[str, Meta(description="exactMatch, regexMatch or labelMatch.")]
+    value: Annotated[str, Meta(description="A name, an expression or labels.")]
+
+
+class HyperNodeJobFields(JobFields):
+    """A job with pods in the HyperNode."""
+
+    pods_inside: Annotated[int, Meta(description="Its pods that have a node there.")]
+
+
+class HyperNodeDocument(HyperNodeFields):
+    """A HyperNode with its place in its tree, its nodes, their chips and the jobs on them."""
+
+    schema: Literal["ringwise.io/hypernode/v1"]
+    now: Nanoseconds
+    above: Annotated[list[str], Meta(description="The domains above it, the nearest first.")]
+    below: Annotated[list[HyperNodeFields], Meta(description="The domains right below it.")]
+    members: list[HyperNodeMemberFields]
+    node_names: Annotated[list[str], Meta(description="With those of the domains below it.")]
+    resources: Annotated[
+        dict[str, ChipTotals], Meta(description="By resource: the chips of its nodes, by state.")
+    ]
+    labels: dict[str, str]
+    object: Stored
+    in_it: list[HyperNodeJobFields]

@@ -87,6 +87,7 @@ DOCUMENTS = (
     DocumentKind(dashboard.ErrorDocument, requests=("refused requests",)),
     DocumentKind(maintenance.FaultChangeDocument, "ringwise fault inject", "ringwise fault clear"),
     DocumentKind(maintenance.FaultsDocument, "ringwise fault list"),
+    DocumentKind(hyper_nodes.HyperNodeDocument, "ringwise describe hypernode"),
     DocumentKind(hyper_nodes.HyperNodesDocument, "ringwise get hypernodes"),
     DocumentKind(accounting.IdleDocument, "ringwise report --idle"),
     DocumentKind(changes.InstallDocument, "ringwise install", "ringwise uninstall"),

@@ -1,0 +1,65 @@
+"""`ringwise describe hypernode`: its place in its tree, its nodes and chips, and who is inside."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ringwise.cli.commands import cli
+from tests.checkout import ROOT
+
+EXAMPLES = ROOT / "examples" / "hypernodes"
+FILES = [
+    *("-f", str(EXAMPLES / "cluster.yaml"), "-f", str(EXAMPLES / "jobs.yaml")),
+    *("--config", str(EXAMPLES / "volcano-scheduler.conf")),
+]
+
+
+def described(name: str, *more: str) -> Result:
+    return CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["describe", "hypernode", name, *FILES, *more])
+
+
+@pytest.mark.parametrize(
+    ("name", "above", "below", "free", "inside"),
+    [
+        ("s0", ["s4", "s6"], [], 0, {"pair": 2}),
+        ("s4", ["s6"], ["s0", "s1"], 16, {"pair": 2}),
+        # A job that is partly in it.
+        ("s2", ["s5", "s6"], [], 0, {"wide": 2}),
+        ("s6", [], ["s4", "s5"], 24, {"pair": 2, "wide": 3}),
+        # It is ignored, and so has nothing.
+        ("broad", [], [], None, {}),
+    ],
+)
+def test_one_hyper_node(
+    name: str, above: list[str], below: list[str], free: int | None, inside: dict[str, int]
+) -> None:
+    found = json.loads(described(name, "-o", "json").stdout)
+    assert (found["above"], [one["name"] for one in found["below"]]) == (above, below)
+    assert {job["name"]: job["pods_inside"] for job in found["in_it"]} == inside
+    chips = found["resources"].get("huawei.com/Ascend910")
+    assert (None if chips is None else chips["free"]) == free
+    assert len(found["node_names"]) == found["nodes"]
+
+
+def test_what_is_drawn() -> None:
+    lines = described("s2").stdout.splitlines()
+    assert lines[:7] == [
+        "HyperNode s2",
+        "  state    valid",
+        "  tier     1 (leaf)",
+        "  tree     s6 > s5 > s2",
+        "  members  Node n4, n5",
+        "  nodes    2: n4, n5",
+        "  chips    huawei.com/Ascend910: 0 of 16 free (16 used)",
+    ]
+    assert lines[-1] == "  only 2 of 3 pods of default/wide are inside"
+    assert "  shares 4 nodes with s0, s1" in described("broad").stdout.splitlines()
+
+
+def test_a_name_that_no_hyper_node_has() -> None:
+    done = described("brod")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == "ringwise: there is no HyperNode brod (did you mean 'broad'?)"
