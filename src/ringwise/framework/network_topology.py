@@ -19,6 +19,8 @@ from ringwise.wellknown import NETWORK_TOPOLOGY_AWARE, SP_BLOCK, TOR_AFFINITY
 #: The plugin that places jobs in HyperNodes.
 PLUGIN = NETWORK_TOPOLOGY_AWARE
 TOPOLOGY_IGNORED = f"its networkTopology has no effect: the plugin {PLUGIN} is not configured"
+#: Characters of the name of a tier in a sentence.
+_LONGEST = 60
 _BOTH = "has highestTierAllowed and highestTierName: only one is allowed, and highestTierAllowed counts"
 
 
@@ -92,7 +94,9 @@ def _unlimited(topology: NetworkTopology, forest: Forest) -> str:
         return ""
     if topology.highest_tier_name:
         name = topology.highest_tier_name
-        return f"no HyperNode has the tier name {name}{did_you_mean(name, sorted(forest.tier_names))}"
+        # A PodGroup may have any text there.
+        shown = name if len(name) <= _LONGEST and name.isprintable() else f"{name[:_LONGEST]!r}..."
+        return f"no HyperNode has the tier name {shown}{did_you_mean(name, forest.tier_names)}"
     return "mode hard has neither highestTierAllowed nor highestTierName"
 
 
