@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ringwise.framework.configuration import Configuration, PluginOption, Tier
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
-from ringwise.messages.commands import AnnotatePod, Evict, EvictionCause
+from ringwise.messages.commands import AnnotatePod, Evict, EvictionCause, RecordJobEvent
 from ringwise.plugins.conformance import Conformance
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.why import explain
@@ -533,6 +533,106 @@ def test_what_a_share_allows_goes_to_a_whole_job_where_spare_pods_would_use_it_u
     rig.submit("taker", pods=2, chips=8, queue="q", node_selector=(("kind", "x"),))
     rig.run()
     assert sorted(rig.evictions()) == ["whole-0", "whole-1"]
+
+
+# -- evictions that fail ------------------------------------------------------------------------------
+
+BUDGET = "disruption budget b allows 1 eviction, and 2 would be needed"
+
+
+@pytest.mark.parametrize("action", ["preempt", "gangpreempt"])
+def test_who_is_refused_is_asked_again_later_and_others_go_meanwhile(action: str) -> None:
+    """A budget must not keep a job waiting for a gang that cannot go, nor what it was to get from others."""
+    rig = rig_of(4, actions=("allocate", action))
+    rig.queue("q")
+    submit(rig, Gang("costly", 2, 2))
+    rig.run()
+    rig.step(3600)
+    submit(rig, Gang("cheap", 2, 2))
+    rig.run()
+    rig.deaf = True
+    submit(rig, taker(2))
+    rig.step()
+    assert sorted(rig.evictions()) == ["cheap-0", "cheap-1"]
+    for name in rig.evictions():
+        rig.tell(ev.EvictFailed(rig.pods[name].uid, BUDGET))
+    rig.commands.clear()
+    rig.step(1)
+    assert sorted(rig.evictions()) == ["costly-0", "costly-1"]
+    [told] = [one for one in rig.commands if isinstance(one, RecordJobEvent) and one.key == "default/taker"]
+    assert (told.reason, told.message) == (
+        "EvictionRefused",
+        f"default/cheap is not evicted for it: {BUDGET}",
+    )
+    removed = [one.pod for one in rig.commands if isinstance(one, AnnotatePod) and EVICTED in one.remove]
+    assert sorted(removed) == ["cheap-0", "cheap-1"]
+
+
+def test_a_job_that_only_refused_ones_could_make_room_for_waits_and_why_names_them() -> None:
+    rig = rig_of(2)
+    rig.queue("q")
+    submit(rig, Gang("a", 2, 2))
+    rig.run()
+    submit(rig, taker(2))
+    rig.deaf = True
+    asked_after = []
+    for _ in range(7):
+        for _ in range(700):
+            began = len(rig.evictions())
+            rig.step(1)
+            if len(rig.evictions()) > began:
+                break
+        asked_after.append(rig.now)
+        for name in ("a-0", "a-1"):
+            rig.tell(ev.EvictFailed(rig.pods[name].uid, BUDGET))
+        rig.step()
+    rig.step()
+    gaps = [(later - sooner) // 10**9 for sooner, later in pairwise(asked_after)]
+    assert gaps == [30, 60, 120, 240, 480, 600]
+    # Nothing is kept for it as if they went; only because it has waited long.
+    view = rig.machine.view
+    kept = view.reservation_of("default/taker")
+    assert kept is not None
+    assert not kept.evicting
+    notes = explain(view, view.jobs["default/taker"], rig.now).notes
+    assert [note.partition(" before ")[0] for note in notes] == ["default/a is not evicted"]
+    assert notes[0].endswith(f", as that was refused: {BUDGET}")
+
+
+def test_a_pod_of_a_plan_that_could_have_gone_is_no_more_spared_than_before() -> None:
+    """Only the budget of one of two jobs forbids it: the next plan takes the other one, and a third."""
+    rig = rig_of(3)
+    rig.queue("q")
+    for name in ("third", "kept", "innocent"):
+        submit(rig, Gang(name, 1, 1))
+        rig.run()
+        rig.step(600)
+    rig.deaf = True
+    submit(rig, taker(2))
+    rig.step()
+    assert sorted(rig.evictions()) == ["innocent-0", "kept-0"]
+    rig.tell(
+        ev.EvictFailed(rig.pods["kept-0"].uid, BUDGET),
+        ev.EvictFailed(rig.pods["innocent-0"].uid, in_vain=True),
+    )
+    rig.commands.clear()
+    rig.step(1)
+    assert sorted(rig.evictions()) == ["innocent-0", "third-0"]
+
+
+def test_a_pod_that_should_have_ended_long_ago_is_not_waited_for_while_others_can_go() -> None:
+    rig = rig_of(2, grace_over_time=100)
+    rig.queue("q")
+    for name in ("a", "stuck"):
+        submit(rig, Gang(name, 1, 1))
+        rig.run()
+        rig.step(60)
+    submit(rig, taker(1))
+    rig.run()
+    assert rig.evictions() == ["stuck-0"]
+    for _ in range(4):
+        rig.step(50)
+    assert rig.evictions() == ["stuck-0", "a-0"]
 
 
 # -- properties ------------------------------------------------------------------------------------

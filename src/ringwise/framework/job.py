@@ -150,6 +150,8 @@ class Job:
     cooling: dict[BrokenChip, CoolDown] = field(default_factory=dict)
     #: When it was last preempted or reclaimed, in nanoseconds. Kept by the preemptions.
     preempted: int | None = None
+    #: Its eviction was refused: nobody asks for it again before this, in nanoseconds. Kept by the same.
+    spared_until: int = 0
     #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.
     victims_from: int | None = None
     #: Its volumes were not there in time, and none of its claims changed since: pods would be evicted in

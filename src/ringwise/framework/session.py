@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from ringwise.framework.budget import StepBudget, TooCostly
@@ -384,7 +385,8 @@ class Session:
         candidates: list[str],
         agreed: Callable[[list[str]], list[str]],
     ) -> list[str]:
-        until: dict[str, int] = {}
+        spared = self._spared_pods
+        until = {uid: spared[uid] for uid in candidates if uid in spared} if spared else {}
         for protects in self._functions[protection]:
             for uid in candidates:
                 end = protects(uid)
@@ -398,6 +400,16 @@ class Session:
             end = min(until[uid] for uid in later)
             self.protected[job.key] = min(end, self.protected.get(job.key, end))
         return agreed([uid for uid in candidates if uid not in until])
+
+    @cached_property
+    def _spared_pods(self) -> dict[str, int]:
+        """By uid: pods of jobs whose eviction was refused a short while ago, and until when nobody asks."""
+        return {
+            uid: job.spared_until
+            for job in self.jobs.values()
+            if job.spared_until > self.now
+            for uid in job.pods
+        }
 
     def victims(self, candidates: list[str]) -> list[str]:
         """The running pods that plugins want to evict, whoever needs their nodes."""

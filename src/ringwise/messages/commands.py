@@ -88,7 +88,8 @@ class Evict:
     pod: str
     why: str
     cause: EvictionCause = EvictionCause.OTHER
-    #: Key of the job that it makes room for; empty: none.
+    #: Key of the job that it makes room for; empty: none. With all that make room for the same job here, and
+    #: only where every disruption budget allows all of them.
     by: str = ""
 
 

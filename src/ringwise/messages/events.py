@@ -425,8 +425,10 @@ class EvictFailed(Event):
 
     kind = "Pod"
     uid: str
-    #: Which disruption budget does not allow it; empty for any other reason.
+    #: Which disruption budget does not allow it, or what the API server said.
     why: str = ""
+    #: Nothing forbids it: others were refused with which it makes room, and it would have been in vain.
+    in_vain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

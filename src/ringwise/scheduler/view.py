@@ -30,7 +30,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.accounting.totals import QueueTotal
 from ringwise.scheduler.cache.consistency import inconsistencies
 from ringwise.scheduler.cache.job_book import JobBook
-from ringwise.scheduler.cache.preemptions import Preemption
+from ringwise.scheduler.cache.preemptions import Preemption, RefusedEviction
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.cluster_reader import ClusterReader
 from ringwise.scheduler.defragment.live_plan import MoveRecords
@@ -76,6 +76,8 @@ class History:
     accounts: Mapping[str, QueueTotal] = field(default_factory=dict)
     #: Jobs that were preempted or reclaimed lately, by key.
     preemptions: Mapping[str, Preemption] = field(default_factory=dict)
+    #: Jobs whose eviction was refused lately, by key.
+    refused_evictions: Mapping[str, RefusedEviction] = field(default_factory=dict)
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -368,6 +370,11 @@ class SchedulerView:
     def preemptions(self) -> Mapping[str, Preemption]:
         """Jobs that were preempted or reclaimed lately, by key: by whom, and what they lost."""
         return self._history.preemptions
+
+    @property
+    def refused_evictions(self) -> Mapping[str, RefusedEviction]:
+        """Jobs whose eviction was refused lately, by key: why, and until when nobody asks for it again."""
+        return self._history.refused_evictions
 
     @property
     def moves(self) -> MoveRecords:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ringwise.messages.commands import DeletePod
+from ringwise.messages.commands import DeletePod, Evict
 from tests.kube.fake_api_server import Object
 from tests.kube.harness import PODS, pod, run
 from tests.kube.write.executing import Executing, executing
@@ -97,5 +97,51 @@ def test_F4_an_eviction_that_the_server_refuses_all_the_same_is_reported_with_it
             await one.do(*commands)
             assert [failure.uid for failure in one.failed] == [commands[1].uid]
             assert one.failed[0].why
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("budgets", "refused"),
+    [
+        ([], {}),
+        ([budget("enough", 2, ALL)], {}),
+        # Of the gang one pod might go: neither does, nor the other job that makes room with it.
+        (
+            [budget("few", 1, ALL)],
+            dict.fromkeys(
+                ("train-0", "train-1"), "disruption budget few allows 1 eviction, and 2 would be needed"
+            ),
+        ),
+        (
+            [budget("all", 2, {})],
+            dict.fromkeys(
+                ("train-0", "train-1", "alone"),
+                "disruption budget all allows 2 evictions, and 3 would be needed",
+            ),
+        ),
+    ],
+)
+def test_what_makes_room_for_one_job_is_evicted_as_a_whole(
+    budgets: list[Object], refused: dict[str, str]
+) -> None:
+    async def test() -> None:
+        async with executing() as one:
+            for each in budgets:
+                one.api.put(BUDGETS, each)
+            labels = {"train-0": {"job": "train"}, "train-1": {"job": "train"}, "alone": {"job": "alone"}}
+            uids = {}
+            for name, own in labels.items():
+                made = pod(name)
+                made["metadata"]["labels"] = own
+                uids[name] = one.api.put(PODS, made)["metadata"]["uid"]
+            await one.do(
+                *(Evict(uids[name], "default", name, "preempt", by="default/urgent") for name in labels)
+            )
+            assert len(one.api.all(PODS)) == (3 if refused else 0)
+            names = {uid: name for name, uid in uids.items()}
+            told = {names[failure.uid]: (failure.why, failure.in_vain) for failure in one.failed}
+            in_vain = {name: ("", True) for name in labels if refused}
+            assert told == {**in_vain, **{name: (why, False) for name, why in refused.items()}}
 
     run(test())

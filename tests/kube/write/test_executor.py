@@ -357,7 +357,9 @@ def test_a_failed_eviction_is_reported_to_the_core() -> None:
             assert one.failed == []
             one.api.fault("/eviction", status=503, times=20)
             await one.do(Evict(uid, "default", "victim", "preempt"))
-            assert one.failed == [EvictFailed(uid)]
+            [failure] = one.failed
+            assert failure.uid == uid
+            assert "503" in failure.why
 
     run(test())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from ringwise.framework.evictions.lost_work import LostWork
+from ringwise.framework.evictions.lost_work import SECOND, LostWork
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.session import Session
 from ringwise.framework.victim_queues import JobPod
@@ -194,16 +194,21 @@ def reclaimable_pods(session: Session) -> EvictablePods:
 
 
 class LeavingPods:
-    """Pods that are being deleted, or evicted in this cycle: what they hold counts as free for a search."""
+    """Pods that are being deleted, or evicted in this cycle: what they hold counts as free for a search.
+
+    Not of those that should have ended long ago: their node may never tell, and others can be evicted.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         placements = session.state.pods
+        began = session.now - session.settings.grace_over_time * SECOND
         self._deleting: list[JobPod] = [
             (job, pod)
             for job in session.jobs.values()
             for uid, pod in job.pods.items()
             if pod.deleting and placements[uid].node >= 0
+            if uid not in job.terminating or job.terminating[uid].since > began
         ]
 
     def now(self) -> list[JobPod]:

@@ -5,13 +5,13 @@ They are read when it is asked, which is seldom: nothing watches them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ringwise.framework.selectors import all_hold
 from ringwise.grammar import counted
-from ringwise.kubeclient.client import PAGE_SIZE, Client
+from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import page_reader
-from ringwise.kubeclient.resources import DISRUPTION_BUDGETS
+from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, PODS
 from ringwise.manifests.objects.affinity import label_selector
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
@@ -32,13 +32,52 @@ class BudgetWire(WireStruct):
     status: _Status | None = None
 
 
-async def held_back(client: Client, namespace: str, pods: Sequence[Mapping[str, str]]) -> str:
-    """Which budget of the namespace does not allow to evict all pods with these labels; empty: none.
+class _Labelled(WireStruct):
+    metadata: MetaWire | None = None
 
-    Raises ApiError or UnreachableError.
+
+async def held_back(client: Client, namespace: str, pods: Sequence[Mapping[str, str]]) -> list[str]:
+    """Of each pod, by its labels: which budgets of the namespace do not allow to evict all of them together.
+
+    Empty: none. Raises ApiError or UnreachableError.
     """
+    return _held_back(await read_budgets(client, namespace), pods)
+
+
+async def pods_held_back(client: Client, namespace: str, names: Sequence[str]) -> list[str]:
+    """The same of pods whose labels are not at hand. They are read only where there is a budget."""
     budgets = await read_budgets(client, namespace)
-    return "; ".join(sorted(filter(None, (_problem(one, pods) for one in budgets)))[:3])
+    if not budgets:
+        return [""] * len(names)
+    return _held_back(budgets, [await _labels(client, namespace, name) for name in names])
+
+
+async def _labels(client: Client, namespace: str, name: str) -> Mapping[str, str]:
+    """None of a pod that is gone."""
+    try:
+        found = await client.get(PODS, namespace, name, _Labelled)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return {}
+    written = (found.metadata.labels if found.metadata is not None else None) or {}
+    return {key: value or "" for key, value in written.items()}
+
+
+def _held_back(budgets: Iterable[DisruptionBudget], pods: Sequence[Mapping[str, str]]) -> list[str]:
+    problems: list[list[str]] = [[] for _ in pods]
+    for budget in budgets:
+        counted_pods = [all_hold(budget.selector, labels) for labels in pods]
+        problem = _problem(budget, sum(counted_pods))
+        for own, counts in zip(problems, counted_pods, strict=True):
+            if counts and problem:
+                own.append(problem)
+    return [joined(own) for own in problems]
+
+
+def joined(problems: Iterable[str]) -> str:
+    """Each once, and no more than are read."""
+    return "; ".join(sorted({*filter(None, problems)})[:3])
 
 
 async def read_budgets(client: Client, namespace: str | None = None) -> list[DisruptionBudget]:
@@ -63,8 +102,7 @@ def _budget(budget: BudgetWire) -> DisruptionBudget | None:
     return DisruptionBudget(about.namespace or "", about.name or "", tuple(requirements), allowed)
 
 
-def _problem(budget: DisruptionBudget, pods: Sequence[Mapping[str, str]]) -> str:
-    wanted = sum(all_hold(budget.selector, labels) for labels in pods)
+def _problem(budget: DisruptionBudget, wanted: int) -> str:
     if wanted <= budget.allowed:
         return ""
     allowed = counted(budget.allowed, "eviction")

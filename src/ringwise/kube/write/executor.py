@@ -7,14 +7,14 @@ what `StatusWriter` writes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.write.binder import Binder
 from ringwise.kube.write.claims import ClaimWriter
-from ringwise.kube.write.disruption_budgets import held_back
+from ringwise.kube.write.disruption_budgets import held_back, joined, pods_held_back
 from ringwise.kube.write.event_recorder import ObjectReference
 from ringwise.kube.write.hyper_nodes import HyperNodeWriter
 from ringwise.kube.write.job_commands import job_command
@@ -206,6 +206,7 @@ class Executor:
         rest: list[Command] = []
         faulty: list[DeletePod] = []
         resets: list[SetResetConfig] = []
+        making_room: dict[str, list[Evict]] = {}
         for command in commands:
             match command:
                 case Bind():
@@ -214,6 +215,8 @@ class Executor:
                     faulty.append(command)
                 case SetResetConfig():
                     resets.append(command)
+                case Evict() if command.by:
+                    making_room.setdefault(command.by, []).append(command)
                 case SetGroupStatus():
                     self._status.group(command)
                 case AnnotateGroup():
@@ -252,6 +255,9 @@ class Executor:
             self._binder.submit(binds)
         if rest:
             self._in_order(rest)
+        for key, evictions in making_room.items():
+            # After the warnings of these pods, which are among the others.
+            self._ordered_work.add(f"make room for {key}", [partial(self._make_room, evictions)])
         if resets:
             # Processes are told before their pods are deleted.
             self._ordered_work.add(_RESCHEDULING, [partial(self._reset_configs.write, one) for one in resets])
@@ -271,16 +277,47 @@ class Executor:
 
     async def _evict_together(self, commands: Sequence[DeletePod]) -> None:
         """F4: all of them, or none."""
-        ask = partial(held_back, self._client, commands[0].namespace, [one.labels for one in commands])
-        try:
-            why = str(await self._retrier.run(ask, _ATTEMPTS))
-        except GivenUpError as error:
-            why = f"disruption budgets cannot be read: {error}"
+        labels = [one.labels for one in commands]
+        why = joined(
+            await self._problems(commands, partial(held_back, self._client, commands[0].namespace, labels))
+        )
         for command in commands:
             if why:
                 self._on_evict_failed(EvictFailed(command.uid, why))
             else:
                 self._ordered_work.add(f"evict {command.uid}", [partial(self._evict_one, command)])
+
+    async def _make_room(self, commands: Sequence[Evict]) -> None:
+        """All that make room for one job, or none of them: a part would be in vain, and might break gangs."""
+        problems = [""] * len(commands)
+        for namespace in dict.fromkeys(one.namespace for one in commands) if len(commands) > 1 else ():
+            there = [number for number, one in enumerate(commands) if one.namespace == namespace]
+            asked = [commands[number] for number in there]
+            names = [one.pod for one in asked]
+            found = await self._problems(asked, partial(pods_held_back, self._client, namespace, names))
+            for number, problem in zip(there, found, strict=True):
+                problems[number] = problem
+        refused = any(problems)
+        for command, why in zip(commands, problems, strict=True):
+            if refused:
+                self._on_evict_failed(EvictFailed(command.uid, why, in_vain=not why))
+            else:
+                self._ordered_work.add(f"evict {command.uid}", [partial(self._evict, command)])
+
+    async def _problems(
+        self, commands: Sequence[Command], ask: Callable[[], Awaitable[list[str]]]
+    ) -> list[str]:
+        """Of each pod: which disruption budgets do not allow its eviction with the others."""
+        found: list[str] = []
+
+        async def read() -> None:
+            found[:] = await ask()
+
+        try:
+            await self._retrier.run(read, _ATTEMPTS)
+        except GivenUpError as error:
+            return [f"disruption budgets cannot be read: {error}"] * len(commands)
+        return found
 
     async def _evict_one(self, command: DeletePod) -> None:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
@@ -513,9 +550,9 @@ class Executor:
         self._status.events.record(pod, "Evict", f"Pod is evicted, because of {command.why}")
         try:
             await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
-        except GivenUpError:
+        except GivenUpError as error:
             # The core would not repeat it: to the core the pod is already terminating.
-            self._on_evict_failed(EvictFailed(command.uid))
+            self._on_evict_failed(EvictFailed(command.uid, str(error)))
             raise
 
     async def _delete(self, action: Action) -> None:

@@ -15,12 +15,14 @@ from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seco
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
 from ringwise.messages.events import Event, EvictFailed, QueueSeen, ReschedulingRead
+from ringwise.reasons import Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.reservations import Reservations
 from ringwise.wellknown import (
     EVICTED,
     LONGEST_COOLDOWN,
@@ -34,6 +36,12 @@ VERSION = 1
 PREEMPTED = "Preempted"
 #: Jobs that are remembered, the last ones, and bytes that they are written in.
 MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
+#: Seconds until an eviction that was refused is asked for again: at first, and at most.
+REFUSED_FOR, REFUSED_FOR_AT_MOST = 30, 600
+#: Characters of what the API server says about an eviction.
+_LONGEST_WHY = 500
+#: The word of the event of the job for which nobody was evicted.
+NOT_EVICTED = "EvictionRefused"
 #: How long at least, in seconds: so long `why` tells of it.
 KEPT = 86_400
 
@@ -61,13 +69,34 @@ class Preemption:
         return chip_hours(self.lost)
 
 
+@dataclass(frozen=True, slots=True)
+class RefusedEviction:
+    """Pods of a job were not evicted for another one: a disruption budget, or an API server in trouble."""
+
+    #: When it may be asked for again, in nanoseconds, and how often it was refused in a row.
+    until: int
+    times: int
+    why: str
+
+
 class Preemptions(Component):
     name = "preemptions"
 
-    def __init__(self, book: JobBook, configuration: ActiveConfiguration, pending: PendingQueue) -> None:
+    def __init__(
+        self,
+        book: JobBook,
+        configuration: ActiveConfiguration,
+        pending: PendingQueue,
+        reservations: Reservations,
+        triggers: set[Trigger],
+    ) -> None:
         self._book = book
         self._configuration = configuration
         self._pending = pending
+        self._reservations = reservations
+        self._triggers = triggers
+        #: By key of the job that was not evicted.
+        self.refused: dict[str, RefusedEviction] = {}
         #: By queue: the longest cooldown, as it is written.
         self._allowed: dict[str, str | None] = {}
         #: By key of the job, the one that was evicted last comes last.
@@ -87,6 +116,7 @@ class Preemptions(Component):
             ie.PodBound: self._bound,
             ie.JobSeen: self._job_seen,
             EvictFailed: self._evict_failed,
+            ie.JobGone: lambda event, now: self.refused.pop(event.job.key, None),
             ReschedulingRead: self._read,
             QueueSeen: self._queue_seen,
         }
@@ -134,8 +164,11 @@ class Preemptions(Component):
         return found
 
     def _evict_failed(self, event: EvictFailed, now: int) -> None:
-        """The pod stays, and has lost nothing."""
-        key, chips, lost = self._leaving.pop(event.uid, ("", 0, 0))
+        """The pod stays, and has lost nothing. Nobody waits for it: others may be found that can go."""
+        if event.uid not in self._leaving:
+            return
+        key, chips, lost = self._leaving.pop(event.uid)
+        self._give_up(key, event, now)
         known, job = self.jobs.get(key), self._book.jobs.get(key)
         pod = None if job is None else job.pods.get(event.uid)
         if pod is not None:
@@ -152,8 +185,28 @@ class Preemptions(Component):
         if job is not None:
             job.preempted = None
 
+    def _give_up(self, key: str, event: EvictFailed, now: int) -> None:
+        before, why = self.refused.get(key), event.why[:_LONGEST_WHY] or "the API server refused it"
+        job = self._book.jobs.get(key)
+        if job is not None and not event.in_vain and (before is None or before.until <= now):
+            times = 1 if before is None else before.times + 1
+            seconds = min(REFUSED_FOR << min(times - 1, 16), REFUSED_FOR_AT_MOST)
+            self.refused[key] = RefusedEviction(now + seconds * SECOND, times, why)
+            job.spared_until = now + seconds * SECOND
+        for reservation in list(self._reservations):
+            if not reservation.evicting or event.uid not in reservation.awaited:
+                continue
+            self._reservations.lift(reservation.owner)
+            self._triggers.add(Trigger.CHIPS_FREED)
+            self._pending.activate(reservation.owner)
+            taker = self._book.jobs.get(reservation.owner)
+            if taker is not None and job is not None:
+                message = f"{job.namespace}/{job.name} is not evicted for it: {why}"
+                self._taken_back.append(RecordJobEvent.about(taker, NOT_EVICTED, message, warning=True))
+
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
-        self._leaving.pop(event.uid, None)
+        key, _, _ = self._leaving.pop(event.uid, ("", 0, 0))
+        self.refused.pop(key, None)
 
     def _bound(self, event: ie.PodBound, now: int) -> None:
         known = self.jobs.get(event.job.key)

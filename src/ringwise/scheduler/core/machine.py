@@ -175,7 +175,9 @@ class Scheduler:
         )
         self._accounting = Accounting(state, self._book, topology, self._configuration)
         inventory = Inventory(state)
-        self._preemptions = Preemptions(self._book, self._configuration, self._pending)
+        self._preemptions = Preemptions(
+            self._book, self._configuration, self._pending, self._reservations, self._triggers
+        )
         self._claims = JobClaims(state, self._book, usage, self._reservations, self._triggers)
         self._limits = AdmissionLimits(
             self._book,
@@ -262,6 +264,7 @@ class Scheduler:
             moves=self._moves.records,
             accounts=self._accounting.totals.queues,
             preemptions=self._preemptions.jobs,
+            refused_evictions=self._preemptions.refused,
         )
         self.view = SchedulerView(
             state=state,

@@ -9,7 +9,7 @@ from ringwise.actions import gangpreempt, gangreclaim, preempt, reclaim
 from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.bundles import ALLOW_WHOLE
-from ringwise.framework.evictions.eviction import losers, losers_text, plan_for
+from ringwise.framework.evictions.eviction import MAX_NAMED, losers, losers_text, plan_for
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
 from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
@@ -44,6 +44,18 @@ def evicts_nobody(view: SchedulerView, job: Job) -> Iterator[str]:
             f"{preempt.NAME} evicts nobody for a job with a network topology: "
             f"add {gangpreempt.NAME} to the actions"
         )
+
+
+def refused_evictions(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
+    """Who is not evicted at the moment because that was refused: told to those that wait for them."""
+    if job.victims_from is None:
+        return
+    waiting = [(key, one) for key, one in view.refused_evictions.items() if one.until > now]
+    for key, one in sorted(waiting, key=lambda found: found[1].until)[:MAX_NAMED]:
+        victim = view.jobs.get(key)
+        if victim is not None and victim is not job:
+            name = f"{victim.namespace}/{victim.name}"
+            yield f"{name} is not evicted before {time_text(one.until)}, as that was refused: {one.why}"
 
 
 def _left_to_gangpreempt(view: SchedulerView, job: Job) -> bool:

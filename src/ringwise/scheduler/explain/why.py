@@ -53,6 +53,7 @@ from ringwise.scheduler.explain.preemption import (
     cooldown_cures,
     evicts_nobody,
     preemption_of,
+    refused_evictions,
 )
 from ringwise.scheduler.explain.what_if import place_next
 from ringwise.scheduler.view import SchedulerView
@@ -151,6 +152,7 @@ def explain(
         *run_time_left(view, job, now),
         *preemption_of(view, job, answer.start, now),
         *evicts_nobody(view, job),
+        *refused_evictions(view, job, now),
         *claim_problems(job, view.queues.get(job.queue), now),
     )
     return answer
