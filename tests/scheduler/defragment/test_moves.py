@@ -32,7 +32,7 @@ from ringwise.state.reservations import Reservation
 from ringwise.topology.chips import mask_of
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.faults.test_rack_rescheduling import POLICY, rack_rig
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig, gangs_may_end
 
 
 def submit(rig: Rig, name: str, **more: Any) -> None:
@@ -159,6 +159,35 @@ def test_M1_what_was_kept_for_the_waiting_job_is_no_obstacle_to_its_plan() -> No
     rig.run()
     assert rig.places("small")["small-0"] == (target.node, target.chips)
     assert rig.nodes_of("big") == ["n1"]
+
+
+def test_M1_a_job_for_which_others_are_evicted_gets_no_room_a_second_time() -> None:
+    """Nor is a job evicted that is being moved: its place is kept for somebody already."""
+    settings: dict[str, Any] = {"actions": ("enqueue", "allocate", "preempt"), "tiers": gangs_may_end()}
+    rig, plan = fragmented(**settings)
+    rig.priority("high", 100)
+    rig.change("filler-0", preemptable=True)
+    rig.end("big")
+    submit(rig, "big", chips=8, priority="high")
+    rig.run()
+    assert rig.evictions() == ["filler-0"]
+    plan = replace(plan, room=(planned(rig.pods["big-0"], "n1", ALL),), made=rig.now)
+    view = rig.machine.view
+    found = find_plan(view, find_job(view, "big"), rig.now)
+    assert isinstance(found, NoPlan)
+    assert found.reason.code == "making-room"
+    commands = apply(rig, plan)
+    assert [one for one in commands if isinstance(one, DeletePod)] == []
+    assert ended(rig).why == "pods are evicted already so that default/big can start"
+    # The other way round: first the move, then a job that could evict who moves.
+    rig, plan = fragmented(**settings)
+    rig.priority("high", 100)
+    rig.change("small-0", preemptable=True)
+    rig.deaf = True
+    apply(rig, plan)
+    submit(rig, "urgent", chips=4, priority="high")
+    rig.step()
+    assert rig.evictions() == []
 
 
 def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:

@@ -128,12 +128,13 @@ class _OrderKeys:
 
 
 def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[JobPod]:
-    """Flagged pods that have a node and are not being deleted or evicted."""
+    """Flagged pods that have a node and are not being deleted, evicted or moved."""
     going = {eviction.pod.uid for eviction in session.evicted}
     placements = session.state.pods
     return [
         (job, pod)
         for job in session.jobs.values()
+        if not job.places
         for uid, pod in job.pods.items()
         if flagged(pod) and pod.live and not pod.deleting and uid not in going
         if placements[uid].node >= 0 and session.ours(pod)

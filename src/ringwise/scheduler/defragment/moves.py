@@ -20,6 +20,7 @@ from typing import Any
 
 from ringwise.durations import duration_text
 from ringwise.framework.affinity.placed_pods import is_placed, needed_pods
+from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.job import Job, PlannedPlace
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
@@ -277,6 +278,9 @@ class Moves(Component):
         waiting = self._book.jobs.get(plan.job)
         if waiting is None or not self._book.has_pending(waiting):
             return None, f"{self._name(plan.job)} does not wait any more"
+        reserved = self._reservations.of(plan.job)
+        if reserved is not None and reserved.evicting and awaited_pods(self._state, reserved):
+            return None, f"pods are evicted already so that {self._name(plan.job)} can start"
         busy = {job for live in self.plans.values() for job in (live.plan.job, *_keys(live))}
         if busy & {plan.job, *plan.moved_jobs}:
             return None, "another plan moves the same jobs"

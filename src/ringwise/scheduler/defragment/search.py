@@ -17,6 +17,7 @@ from heapq import heapify, heappop, heappush
 from itertools import chain, count
 
 from ringwise.framework.budget import TooCostly
+from ringwise.framework.evictions.eviction import awaited_pods, waiting_for_evictions
 from ringwise.framework.extension_points import first_reason
 from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.gangs.gang_placement import (
@@ -340,6 +341,10 @@ class _Search:
         if job.places:
             # It is moved itself, and waits for its place only.
             return job.reason or NOT_WAITING(job=name_of(job))
+        reserved = session.reservations.of(job.key)
+        if reserved is not None and reserved.evicting and awaited_pods(session.state, reserved):
+            # It gets room already: nobody has to move for it, too.
+            return waiting_for_evictions(session.state, reserved, self._now)
         obstacle = self._what_if.obstacle(session, job)
         if obstacle is not None:
             return obstacle
