@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -105,12 +106,33 @@ def test_columns_may_have_other_names_and_rows_can_be_chosen(tmp_path: Path) -> 
     path = written(tmp_path, "when,secs,n,team\n0,60,1,a\n10,60,2,b\n")
     columns = {"submitted": "when", "duration": "secs", "chips": "n"}
     assert [job.chips for job in read_trace(path, columns=columns, only={"team": "b"}).jobs] == [2]
+    with pytest.raises(TraceError, match="no row has team=c"):
+        read_trace(path, columns=columns, only={"team": "c"})
+
+
+@pytest.mark.parametrize("text", [ITP, SWF], ids=["itp", "swf"])
+def test_a_trace_may_come_from_a_pipe(tmp_path: Path, text: str) -> None:
+    """As from `<(zcat trace.csv.gz)`: it cannot be read twice."""
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, text.encode())
+        os.close(writer)
+        found = read_trace(Path(f"/dev/fd/{reader}"))
+    finally:
+        os.close(reader)
+    assert found == read_trace(written(tmp_path, text))
 
 
 @pytest.mark.parametrize(
     ("text", "columns", "error"),
     [
-        ("a,b\n1,2\n", {}, "line 1: its columns (a, b) are those of no known format"),
+        (
+            "a,b\n1,2\n",
+            {"submitted": "a"},
+            "line 1: its columns (a, b) are those of no known format (itp, philly, openb, swf): name the "
+            "columns duration, chips",
+        ),
+        ("a,b\n1,2\n", {"chip": "b"}, "columns: there is no chip (did you mean 'chips'?)"),
         (ITP.replace("3600", "long"), {}, "line 3: duration: must be a number or a time"),
         (ITP, {"chips": "gpus"}, "line 1: there is no column gpus"),
         (ITP, {"chip": "num_gpu"}, "columns: there is no chip (did you mean 'chips'?)"),
@@ -155,10 +177,10 @@ def test_jobs_that_the_board_does_not_allow_or_that_do_not_fit_are_left_out() ->
         "12 chips: is not allowed or does not fit": 1,
         "24 chips: is larger than the cluster": 1,
     }
-    with pytest.raises(ImpossibleSimulationError, match="no job that this cluster could run"):
+    with pytest.raises(ImpossibleSimulationError, match="could run: 1 job: 3 chips: is not allowed"):
         Comparison(plan(jobs((0, 9, 3))))
-    with pytest.raises(ImpossibleSimulationError, match="there are no jobs to simulate"):
-        Comparison(plan(nodes=None))
+    with pytest.raises(ImpossibleSimulationError, match="no jobs to simulate: 2 jobs: ran for no time"):
+        Comparison(plan(nodes=None, left_out={"ran for no time": 2}))
 
 
 # -- runs -------------------------------------------------------------------------------------------------
@@ -459,6 +481,7 @@ def test_a_drill_may_have_steps_and_a_workload(tmp_path: Path) -> None:
         ("16: 1}", "many: 1}", 'workload.mix.sizes: must have whole numbers as keys, got "many"'),
         ("board: 910-x8", "board: 910-x9", "cluster.board: must be one of 310-card, "),
         ("board: 910-x8", "board: '910-x8:6,310p:2'", "cluster.board: must be one board: simulate the nodes"),
+        ("p90: 1h", "p90: 5m", "workload.mix.p90: must be at least the median, 10 min"),
         ("median: 10m", "median: soon", "workload.mix.median: must be a span of time"),
         ("queue-discipline: strict", "queue-discipline: loose", "settings: queue-discipline: 'loose' is not"),
         ("policy: random", "policy: best", "workload.compare[1].policy: must be one of first-fit, random"),
@@ -558,3 +581,20 @@ def test_ctrl_c_prints_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyP
     document = json.loads(ran.stdout)
     assert document["interrupted"]
     assert [run["started"] for run in document["runs"]] == [6, 2]
+
+
+def test_a_run_that_is_not_complete_is_compared_with_the_bound_of_the_same_jobs() -> None:
+    found = compared(plan(jobs((0, 100, 16), (0, 50, 16), (0, 50, 16))))
+    found.outcomes[1].starts[-1] = None
+    assert simulation_document(found)["runs"][1]["mean_over_bound"] == 1
+
+
+def test_a_page_that_cannot_be_written_takes_nothing_away(tmp_path: Path) -> None:
+    trace = str(written(tmp_path, ITP))
+    ran = CliRunner().invoke(cli, ["simulate", trace, "--page", str(tmp_path / "none" / "page.html")])
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "page.html: cannot be written: no such folder" in ran.stderr
+    ran = CliRunner().invoke(cli, ["simulate", trace, "--page", "/proc/page.html"])
+    assert ran.exit_code == 2
+    assert "mean wait" in ran.stdout
+    assert "/proc/page.html: cannot be written" in ran.stderr

@@ -81,6 +81,12 @@ def names_several_boards(text: str) -> bool:
     return ":" in text or "," in text
 
 
+def _reasons(left_out: Mapping[str, int]) -> str:
+    """Why nothing is left: the most frequent reasons."""
+    most = Counter(left_out).most_common(3)
+    return ": " + ", ".join(f"{counted(count, 'job')}: {why}" for why, count in most) if most else ""
+
+
 class Comparison:
     """Raises ImpossibleSimulationError where the plan has no jobs, or asks for what is not there."""
 
@@ -110,14 +116,16 @@ class Comparison:
         if plan.mix is not None:
             jobs = generate(plan.mix, self.chips, plan.load, plan.seed)
         if not jobs:
-            raise ImpossibleSimulationError("there are no jobs to simulate")
+            raise ImpossibleSimulationError(f"there are no jobs to simulate{_reasons(plan.left_out)}")
         self.left_out: Counter[str] = Counter(plan.left_out)
         self.shapes = self._shapes({job.chips for job in jobs})
         kept = [job for job in jobs if job.chips in self.shapes]
         self.jobs = [replace(job, number=number) for number, job in enumerate(kept)]
         self._count_left_out(jobs)
         if not self.jobs:
-            raise ImpossibleSimulationError("there is no job that this cluster could run")
+            raise ImpossibleSimulationError(
+                f"there is no job that this cluster could run{_reasons(self.left_out)}"
+            )
         self.outcomes: list[RunOutcome] = []
 
     @property

@@ -44,7 +44,8 @@ def _run(comparison: Comparison, outcome: RunOutcome) -> RunFields:
     first = comparison.outcomes[0]
     variant = next((one for one in comparison.plan.variants if one.name == outcome.name), None)
     waits = _waits(outcome)
-    best = _mean(_waits(first))
+    # Of a run that is not complete only the first jobs are known: they are compared with themselves.
+    best = _mean(_waits(first, among=outcome))
     mean = _mean(waits)
     sizes = sorted({job.chips for job in outcome.jobs})
     span = outcome.jobs[-1].submitted
@@ -107,12 +108,13 @@ def _size(outcome: RunOutcome, chips: int) -> SizeFields:
     return {"chips": chips, "jobs": jobs, "started": len(waits), "wait_seconds": _wait_fields(waits)}
 
 
-def _waits(outcome: RunOutcome, chips: int | None = None) -> list[int]:
-    """Of jobs that have started, sorted."""
+def _waits(outcome: RunOutcome, chips: int | None = None, among: RunOutcome | None = None) -> list[int]:
+    """Of jobs that have started, sorted; `among`: in that run, too."""
+    others = (among or outcome).starts
     return sorted(
         start - job.submitted
-        for start, job in zip(outcome.starts, outcome.jobs, strict=True)
-        if start is not None and chips in (None, job.chips)
+        for start, other, job in zip(outcome.starts, others, outcome.jobs, strict=True)
+        if start is not None and other is not None and chips in (None, job.chips)
     )
 
 

@@ -16,7 +16,7 @@ from ringwise.apps.simulate.hardware import FaultRates, Hardware
 from ringwise.apps.simulate.mix import SIZES, JobMix
 from ringwise.apps.simulate.policies import POLICIES
 from ringwise.apps.simulate.traces import FORMATS, TraceError, read_trace
-from ringwise.durations import go_duration, plain_duration
+from ringwise.durations import duration_text, go_duration, plain_duration
 from ringwise.framework.arguments import InvalidArgument, printed
 from ringwise.framework.configuration import Configuration, with_settings
 from ringwise.manifests.text.checking import checked, one_of
@@ -175,6 +175,8 @@ def read_plan(path: Path, configuration: Configuration, seed: str | None = None)
         count = mix.jobs if work.jobs is None else min(mix.jobs, work.jobs)
         if any(size < 1 for size in mix.sizes):
             found.wrong("workload.mix.sizes", "must name numbers of chips, 1 or more")
+        if mix.p90 < mix.median:
+            found.wrong("workload.mix.p90", f"must be at least the median, {duration_text(mix.median)}")
         plan = replace(plan, mix=JobMix(count, mix.sizes or SIZES, mix.median, mix.p90))
     elif work.trace is not None:
         plan = _with_trace(plan, path.parent, work.trace, work.jobs, found)

@@ -31,9 +31,9 @@ def generate(mix: JobMix, chips: int, load: float, seed: str) -> list[SimulatedJ
     """Jobs that would use this part of the chips, on average. Equal seeds give equal jobs."""
     chance = random.Random(f"{seed}/jobs")
     # The ninth decile of the normal distribution is 1.2816.
-    spread = log(max(mix.p90, mix.median) / mix.median) / 1.2816
+    spread = log(mix.p90 / mix.median) / 1.2816
     sizes = chance.choices(list(mix.sizes), list(mix.sizes.values()), k=mix.jobs)
-    most = _LONGEST * max(mix.p90, mix.median)
+    most = _LONGEST * mix.p90
     durations = [
         max(SECOND, round(min(most, mix.median * chance.lognormvariate(0.0, spread))) // SECOND * SECOND)
         for _ in sizes

@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from ringwise.apps.simulate.jobs import SECOND, SimulatedJob, in_order
+from ringwise.grammar import agrees
 from ringwise.records import dataclass
 from ringwise.topology.nearest import did_you_mean
 
@@ -97,19 +99,17 @@ def read_trace(
             raise TraceError(f"{path}: is larger than {MAX_BYTES >> 20} MiB")
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             first = file.readline()
-            file.seek(0)
+            # A pipe cannot be read from its beginning again.
+            lines = chain([first], file)
             if written == "swf" or (written is None and _looks_like_swf(first)):
-                chosen, rows = FORMATS["swf"], _swf_rows(path, file)
+                chosen, rows = FORMATS["swf"], _swf_rows(path, lines)
                 heading: tuple[str, ...] = _SWF_COLUMNS
             else:
-                table = csv.DictReader(file)
+                table = csv.DictReader(lines)
                 heading = tuple(table.fieldnames or ())
                 chosen = _format_of(path, written, heading, columns or {})
                 rows = ((table.line_num, row) for row in table)
-            try:
-                chosen = chosen.with_columns(columns or {})
-            except TraceError as error:
-                raise TraceError(f"{path}: {error}") from None
+            chosen = _with_columns(path, chosen, columns or {})
             _check_columns(path, chosen, heading, only or {})
             return _trace(path, chosen, rows, only or {})
     except OSError as error:
@@ -155,13 +155,23 @@ def _format_of(
     for one in FORMATS.values():
         if set(one.columns) <= set(heading):
             return one
-    if {"submitted", "chips", "duration"} <= set(columns):
-        return TraceFormat("table", "", "")
+    table = TraceFormat("table", "", "")
+    _with_columns(path, table, columns)
+    missing = [name for name in ("submitted", "duration", "chips") if name not in columns]
+    if not missing:
+        return table
     shown, known = ", ".join(heading[:8]) or "none", ", ".join(FORMATS)
     raise TraceError(
-        f"{path}: line 1: its columns ({shown}) are those of no known format ({known}): name the columns "
-        "submitted, duration and chips"
+        f"{path}: line 1: its columns ({shown}) are those of no known format ({known}): name the "
+        f"{agrees(len(missing), 'column', 'columns')} {', '.join(missing)}"
     )
+
+
+def _with_columns(path: Path, chosen: TraceFormat, columns: Mapping[str, str]) -> TraceFormat:
+    try:
+        return chosen.with_columns(columns)
+    except TraceError as error:
+        raise TraceError(f"{path}: {error}") from None
 
 
 def _check_columns(
@@ -180,9 +190,11 @@ def _trace(
 ) -> Trace:
     left_out: Counter[str] = Counter()
     found: list[tuple[int, int, int]] = []
+    taken = not only
     for line, row in rows:
         if any(row.get(name) != value for name, value in only.items()):
             continue
+        taken = True
 
         def number(column: str, line: int = line, row: Mapping[str, str] = row) -> float:
             return _number(path, line, column, row.get(column) or "")
@@ -207,6 +219,9 @@ def _trace(
             found.append((round(number(chosen.submitted) * SECOND), round(duration * SECOND), int(chips)))
         if len(found) > MAX_JOBS:
             raise TraceError(f"{path}: has more than {MAX_JOBS:,} jobs")
+    if not taken:
+        wanted = ", ".join(f"{name}={value}" for name, value in only.items())
+        raise TraceError(f"{path}: no row has {wanted}")
     return Trace(in_order(found), left_out)
 
 

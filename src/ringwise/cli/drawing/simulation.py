@@ -18,10 +18,11 @@ def print_simulation(console: Console, document: SimulationDocument) -> None:
     cluster = document["cluster"]
     print_line(console, f"[bold]{escape(document['title'])}[/]")
     span = duration_text(round(document["virtual_seconds"]) * _SECOND)
+    jobs = f"{document['jobs']:,}"
     nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
     print_line(
         console,
-        f"{counted(document['jobs'], 'job')} in {span} on {nodes} of {cluster['board']} "
+        f"{counted(jobs, 'job')} in {span} on {nodes} of {cluster['board']} "
         f"({chips}), load {document['load']:.2f}, seed {escape(document['seed'])}",
     )
     for one in document["left_out"]:
@@ -122,11 +123,10 @@ def _sizes(console: Console, document: SimulationDocument) -> None:
 
 def _remarks(console: Console, document: SimulationDocument) -> None:
     for run in document["runs"]:
-        missing = document["jobs"] - run["started"]
-        if missing:
+        if missing := document["jobs"] - run["started"]:
             print_line(
                 console,
-                f"{escape(run['name'])}: {counted(missing, 'job')} did not start{_why(document, run)}",
+                f"{escape(run['name'])}: {counted(f'{missing:,}', 'job')} did not start{_why(document, run)}",
             )
     if document["interrupted"]:
         print_line(console, "[bold]interrupted[/]: the last run is not complete, later ones were not begun")

@@ -17,9 +17,10 @@ from ringwise.cli.output import configuration_option, output_option, stop
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ringwise.apps.simulate.comparison import Comparison, Plan
+    from ringwise.apps.simulate.comparison import Plan
     from ringwise.apps.simulate.hardware import FaultRates, Hardware
     from ringwise.framework.configuration import Configuration
+    from ringwise.views.documents.simulation import SimulationDocument
 
 #: Options that describe what a drill file describes itself.
 _OF_TRACES = (
@@ -91,6 +92,8 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
         comparison = Comparison(plan)
     except ImpossibleSimulationError as error:
         raise stop(f"{file}: {error}") from None
+    if page is not None and not page.parent.is_dir():
+        raise stop(f"{page}: cannot be written: no such folder")
     code = ExitCode.OK
     try:
         with _progress() as tell:
@@ -100,25 +103,27 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
             raise
         code = ExitCode.INTERRUPTED
     document = simulation_document(comparison)
-    if page is not None:
-        _write_page(page, comparison)
 
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.simulation import print_simulation
 
         print_simulation(console, document)
 
-    show(document, output, draw, code)
+    show(document, output, draw)
+    # After the tables: what took minutes is not lost to a page that cannot be written.
+    if page is not None:
+        _write_page(page, document)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
-def _write_page(path: Path, comparison: Comparison) -> None:
-    from ringwise.apps.simulate.document import simulation_document
+def _write_page(path: Path, document: SimulationDocument) -> None:
     from ringwise.apps.simulate.page import page_text
 
     try:
-        path.write_text(page_text(simulation_document(comparison)), encoding="utf-8")
+        path.write_text(page_text(document), encoding="utf-8")
     except OSError as error:
-        raise stop(f"{path}: {error.strerror or error}") from None
+        raise stop(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from None
 
 
 def _plan(file: Path, options: dict[str, Any]) -> Plan:
