@@ -134,7 +134,8 @@ def test_a_cycle_between_the_ends_of_two_pods_forgets_neither_node(
     """The second pod, whose deletion was not seen yet, is not the job that came back."""
     rig, before = running(kind)
     left = rig.groups["default/train"], [rig.pods[name] for name in ("train-0", "train-1")]
-    rig.tell(ev.VcJobSeen(replace(VCJOB, **(how or REQUEUED))))
+    changes: dict[str, Any] = how or REQUEUED
+    rig.tell(ev.VcJobSeen(replace(VCJOB, **changes)))
     rig.step()
     rig.gone(first)
     rig.run()
