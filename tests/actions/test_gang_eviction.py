@@ -482,6 +482,25 @@ def test_whole_jobs_stay_where_they_may_not_be_evicted_and_why_says_so() -> None
     assert len(left(rig, "b")) == 1
 
 
+def test_a_job_for_which_nobody_can_go_keeps_the_reason_that_it_was_not_admitted() -> None:
+    """It would be admitted if the others were gone, and may not end them."""
+    rig = rig_of(2)
+    actions = configuration(("enqueue", "allocate", "gangpreempt"), tiers=tiers())
+    arguments = {"gangpreempt": {"allowWholeBundle": False}}
+    rig.tell(ev.ConfigurationSeen(replace(actions, action_arguments=arguments)))
+    rig.queue("q")
+    submit(rig, Gang("a", 2, 2))
+    rig.run()
+    submit(rig, taker(2))
+    _put(rig, "taker", min_resources={CHIP: 16})
+    rig.step()
+    assert rig.evictions() == []
+    job = rig.machine.view.jobs["default/taker"]
+    assert job.inqueue
+    assert job.reason is not None
+    assert job.reason.code == "too-few-free-chips"
+
+
 def test_a_job_is_spared_for_its_cooldown_and_the_cheapest_of_equals_goes() -> None:
     rig = rig_of(3)
     rig.queue("q")

@@ -122,6 +122,31 @@ def test_what_cannot_be_answered_gets_one_line(command: str, error: str) -> None
     assert ran.stderr.count("\n") == 1
 
 
+def test_a_job_has_one_name_and_one_phase_in_every_answer() -> None:
+    """Also where its PodGroup is made for the pods of a ReplicaSet; the name of that is understood, too."""
+    files = "-f examples/defrag/cluster.yaml"
+    shown = {row["name"]: row["phase"] for row in json.loads(run(f"get jobs {files} -o json").stdout)["jobs"]}
+    moved = json.loads(run(f"defrag --plan {files} -o json").stdout)["plans"][0]["moves"]
+    assert {one["name"] for one in moved} < set(shown)
+    for name, phase in shown.items():
+        assert json.loads(run(f"describe job {name} {files} -o json").stdout)["name"] == name
+        answer = json.loads(run(f"why {name} {files} -o json").stdout)
+        assert (answer["name"], answer["outcome"]) == (name, phase.lower())
+    assert run(f"why podgroup-uid-of-the-owner-of-eval-1 {files}").stdout == run(f"why eval-1 {files}").stdout
+
+
+def test_what_is_not_obeyed_is_told_by_every_answer_about_the_job() -> None:
+    files = "-f examples/hypernodes/cluster.yaml -f examples/hypernodes/jobs.yaml"
+    ignored = "its networkTopology has no effect: the plugin network-topology-aware is not configured"
+    assert json.loads(run(f"why pair {files} -o json").stdout)["notes"] == [ignored]
+    assert json.loads(run(f"describe job pair {files} -o json").stdout)["notes"] == [ignored]
+    ran = run(f"place {files} -o json")
+    assert ran.exit_code == 0, ran.output
+    placed = json.loads(ran.stdout)["jobs"]
+    assert [job["notes"] for job in placed] == [[ignored]] * 3
+    assert run(f"place {files}").stdout.count(ignored) == 3
+
+
 def test_the_doctor_reads_on_and_exits_with_1(tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: 7}\n")

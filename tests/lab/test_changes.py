@@ -65,7 +65,7 @@ def test_18_queues_that_a_cluster_refuses_are_refused(terminal: Terminal) -> Non
 def test_delete(terminal: Terminal) -> None:
     terminal.submit(queue("spare"), job("inside", 1, 1, queue="spare"), pod("alone", 1))
     said = terminal.refused("delete queue spare")
-    assert said.startswith("ringwise: queue spare has 1 job: lab/inside-")
+    assert said.startswith("ringwise: queue spare has 1 job: lab/inside; delete it first")
     assert terminal.ok("delete job inside") == "job lab/inside deleted\n"
     assert terminal.ok("delete pod alone") == "pod lab/alone deleted\n"
     assert terminal.ok("delete queue spare") == "queue spare deleted\n"

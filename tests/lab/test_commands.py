@@ -242,6 +242,19 @@ spec: {{minMember: 1, queue: default}}
     assert terminal.json("get pods")["pods"] == []
 
 
+def test_pods_of_an_owner_without_a_group_are_deleted_by_its_name(terminal: Terminal) -> None:
+    owner = "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: chat, uid: u, controller: true}]"
+    member = pod("chat-x", 2, node="node-2", holds="Ascend910-2,Ascend910-3").replace(
+        "annotations: {", f"{owner}, annotations: {{"
+    )
+    terminal.submit(member)
+    assert [found["name"] for found in terminal.json("get jobs")["jobs"]] == ["chat"]
+    terminal.ok("delete job chat")
+    terminal.ok("advance 5s")
+    assert terminal.json("get jobs")["jobs"] == []
+    assert terminal.json("get pods")["pods"] == []
+
+
 def test_a_configuration_is_taken_when_it_is_right(terminal: Terminal) -> None:
     def config_map(text: str) -> str:
         lines = "\n".join(f"    {line}" for line in text.splitlines())

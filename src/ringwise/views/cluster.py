@@ -138,10 +138,11 @@ class JobView:
     def shown_phase(self) -> str:
         """The phase of its object, except that jobs that have their nodes are told from those that wait.
 
-        Volcano and Kubernetes call both Pending, and a gang that lost pods still Running.
+        Volcano and Kubernetes call both Pending, and a gang that lost pods still Running. Objects of files
+        may have no phase, and pods that run.
         """
         if self.outcome == "placed" and self.phase in _WAITING_PHASES:
-            return STARTING
+            return "Running" if self.started else STARTING
         if self.outcome in ("pending", "refused") and self.phase == "Running":
             return "Pending"
         return self.phase
@@ -385,7 +386,7 @@ def _of_groups(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Itera
 def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list[Pod]) -> JobView:
     return JobView(
         group.namespace,
-        group.name,
+        group.job_name,
         "PodGroup",
         group.queue,
         0 if job is None else job.priority,

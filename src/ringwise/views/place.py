@@ -14,6 +14,7 @@ from ringwise.placement.switches.classes import SwitchClass
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import why_this_board
+from ringwise.scheduler.explain.why import not_obeyed
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
@@ -67,6 +68,8 @@ class JobAnswer:
     plan: tuple[str, ...] = ()
     #: Why a refused job has the board whose rules refuse it.
     board: str | None = None
+    #: What of its objects is not obeyed, and why.
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -131,6 +134,7 @@ def job_answer(
         pods,
         plan.lines if plan is not None else (),
         why_this_board(view, job) if outcome == REFUSED else None,
+        tuple(not_obeyed(view, job)),
     )
 
 
@@ -272,7 +276,7 @@ def place_pictures(answer: PlaceAnswer) -> PlacePicturesFields:
 
 
 def _job_document(job: JobAnswer) -> PlacedJobFields:
-    return {
+    document: PlacedJobFields = {
         "namespace": job.namespace,
         "name": job.name,
         "class": job.job_class,
@@ -280,6 +284,9 @@ def _job_document(job: JobAnswer) -> PlacedJobFields:
         "reason": None if job.reason is None else job.reason.as_json(),
         "pods": [_pod_document(pod) for pod in job.pods],
     }
+    if job.notes:
+        document["notes"] = list(job.notes)
+    return document
 
 
 def job_class(view: SchedulerView, job: Job) -> str | None:

@@ -467,14 +467,17 @@ class LiveLab:
     def _delete_job(self, key: str) -> None:
         if self.cluster.delete("VcJob", key):
             return
-        group = self.cluster.get(PodGroup, key)
-        if group is None:
+        same = self.cluster.get(PodGroup, key)
+        named = (one for one in self.cluster.all(PodGroup) if f"{one.namespace}/{one.job_name}" == key)
+        groups = [same] if same is not None else [*named]
+        if not groups:
             self.cluster.delete("Pod", key)
             return
-        for pod in self.cluster.all(Pod):
-            if f"{pod.namespace}/{pod.group}" == key:
-                self.cluster.delete("Pod", pod.key)
-        self.cluster.delete("PodGroup", key)
+        for group in groups:
+            for pod in self.cluster.all(Pod):
+                if f"{pod.namespace}/{pod.group}" == group.key:
+                    self.cluster.delete("Pod", pod.key)
+            self.cluster.delete("PodGroup", group.key)
 
     def _check_queues(self, names: Iterable[str], going: Iterable[str]) -> None:
         """Raises ObjectRefusedError for a queue that must stay; jobs that go with it do not count."""
@@ -490,7 +493,8 @@ class LiveLab:
                 if group.queue == name and not leaving & {group.key, _owner_key(group)}
             ]
             if inside:
-                some = ", ".join(group.key for group in inside[:3]) + (", ..." if len(inside) > 3 else "")
+                names = [f"{group.namespace}/{group.job_name}" for group in inside[:3]]
+                some = ", ".join(names) + (", ..." if len(inside) > 3 else "")
                 raise ObjectRefusedError(
                     f"queue {name} has {counted(inside, 'job')}: {some}; delete "
                     f"{agrees(len(inside), 'it', 'them')} first"

@@ -20,7 +20,7 @@ from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.explain.forecast import estimates
-from ringwise.scheduler.explain.why import UnknownJobError, expected_start
+from ringwise.scheduler.explain.why import UnknownJobError, expected_start, not_obeyed
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.topology.natural import natural_key
@@ -212,10 +212,13 @@ class ClusterAnswers(ABC):
         vcjob = view.vcjob
         said = "" if vcjob is None else " ".join(filter(None, (vcjob.reason, vcjob.message)))
         tasks = () if vcjob is None else vcjob.tasks
+        fields = view.document()
+        if view.job is not None and (notes := [*not_obeyed(decided.view, view.job)]):
+            fields["notes"] = notes
         return {
             "schema": "ringwise.io/job/v1",
             "now": self.now,
-            **view.document(),
+            **fields,
             "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
             "sub_groups": [] if view.job is None else sub_group_fields(decided.view, view.job),
             "retries": 0 if vcjob is None else vcjob.retry_count,

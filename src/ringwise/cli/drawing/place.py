@@ -69,6 +69,8 @@ def _print_job(
             print_line(console, f"  {escape(more['board_reason'])}")
         for cure in reason["cures"]:
             print_line(console, f"  -> {escape(cure)}", style="dim")
+    for note in job.get("notes", ()):
+        print_line(console, f"  {escape(note)}", style="yellow")
     for line in more["plan"]:
         print_line(console, f"  {escape(line)}", style="dim")
     if any(pod["node"] for pod in job["pods"]):

@@ -115,8 +115,10 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
             return None
         # Only a lack of resources kept it out, and evictions can end that.
         job.inqueue = True
-        job.reason = None
         session.job_enqueued(job)
+        if not pending_pods(session, job):
+            # It waits for its pods; with them, the lack of resources stays its reason where nobody can go.
+            job.reason = None
     if not pending_pods(session, job):
         return None
     plan = search.find()

@@ -77,7 +77,7 @@ def preemption_of(view: SchedulerView, job: Job, start: ExpectedStart | None, no
     elif start is not None:
         back = f"it is back: {start.text(now)}"
     else:
-        back = "it has no node yet"
+        back = "no pod in their place has a node yet"
     yield f"{word} for {known.by} at {time_text(known.at)}: it lost {what} and {known.hours} of work; {back}"
 
 

@@ -125,7 +125,7 @@ def find_job(view: SchedulerView, name: str) -> Job:
     jobs = [*view.jobs.values(), *view.jobs_of_others()]
     for matches in (
         [job for job in jobs if name in (job.key, f"{job.namespace}/{job.name}")],
-        [job for job in jobs if name == job.name],
+        [job for job in jobs if name in (job.name, job.key.partition("/")[2])],
         [job for job in jobs if any(name in (pod.name, pod.key) for pod in job.pods.values())],
     ):
         if len(matches) == 1:
@@ -145,8 +145,7 @@ def explain(
     """Everything about the job. The state is the same before and after."""
     answer = _explain(view, job, now, disruption_budgets)
     answer.notes = (
-        *job.refused_classes.values(),
-        *(note.text for note in topology_notes(job, view.configuration, view.hyper_forest())),
+        *not_obeyed(view, job),
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
         *run_time_left(view, job, now),
@@ -156,6 +155,12 @@ def explain(
         *claim_problems(job, view.queues.get(job.queue), now),
     )
     return answer
+
+
+def not_obeyed(view: SchedulerView, job: Job) -> Iterator[str]:
+    """What its objects ask for in vain: priority classes that it may not use, a topology (M2)."""
+    yield from job.refused_classes.values()
+    yield from (note.text for note in topology_notes(job, view.configuration, view.hyper_forest()))
 
 
 def _name_of(view: SchedulerView, key: str) -> str:

@@ -40,6 +40,7 @@ class PlacedJobFields(WithClass):
     outcome: Annotated[str, Meta(description="placed, pending or refused; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
+    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
 
 
 class PlacedPictureFields(TypedDict):
