@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
-from ringwise.framework.gangs.gang_placement import claim_refusal, pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import claim_refusal, has_pending_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reach import Reach
@@ -123,7 +123,7 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     try:
         session.budget.begin(job.namespace, len(job.pods))
         statement, reason = _attempt(session, job, complete, ())
-        if reason is None and not statement.allocations and pending_pods(session, job):
+        if reason is None and not statement.allocations and has_pending_pods(session, job):
             # Its gang is complete; a pod beyond it waits and gets its reason.
             statement, reason = _attempt(session, job, True, ())
         if reason is not None and (owners := lending_owners(session, job)):
@@ -138,10 +138,10 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     if reason is not None:
         return False
     placed = len(statement.allocations)
-    if job.has_claims and not pending_pods(session, job):
+    if job.has_claims and not has_pending_pods(session, job):
         # Pods beyond its gang may wait for claims.
         job.reason = claim_refusal(session, job)
-    return 0 < placed < len(job.pods) and bool(pending_pods(session, job))
+    return 0 < placed < len(job.pods) and has_pending_pods(session, job)
 
 
 def _attempt(

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from ringwise.framework import sub_groups
 from ringwise.messages import events as ev
 from ringwise.state.model import Requirement, SubGroupPolicy
+from ringwise.topology.natural import natural_key
 from tests.scheduler.rig import Rig
 
 
@@ -33,3 +37,24 @@ def test_policies_that_cost_too_much_refuse_their_job_only() -> None:
     rig.tell(ev.PodGroupSeen(replace(group, sub_groups=(), min_member=1)))
     rig.run()
     assert len(rig.nodes_of("costly")) == 1
+
+
+def test_sub_groups_are_brought_into_order_once_in_a_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those beyond the gang follow one at a time, and there may be thousands of them."""
+    compared: list[str] = []
+
+    def counted(name: str) -> object:
+        compared.append(name)
+        return natural_key(name)
+
+    monkeypatch.setattr(sub_groups, "natural_key", counted)
+    rig = Rig(40)
+    rig.submit("train", pods=40, chips=8, min_available=1)
+    group = replace(rig.groups["default/train"], sub_groups=(SubGroupPolicy("s", None, ("part",)),))
+    rig.groups[group.key] = group
+    rig.tell(ev.PodGroupSeen(group))
+    for number in range(40):
+        rig.change(f"train-{number}", labels={"part": f"p{number}"})
+    rig.step()
+    assert len(rig.nodes_of("train")) == 40
+    assert len(compared) <= 2 * 40

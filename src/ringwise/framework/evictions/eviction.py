@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
-from ringwise.framework.gangs.gang_placement import pending_pods
+from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.reasons import WAITING_FOR_EVICTIONS, WAITS_BEHIND
@@ -116,10 +116,10 @@ def plan_for(session: Session, job: Job, choice: VictimChoice) -> EvictionPlan |
         # Only a lack of resources kept it out, and evictions can end that.
         job.inqueue = True
         session.job_enqueued(job)
-        if not pending_pods(session, job):
+        if not has_pending_pods(session, job):
             # It waits for its pods; with them, the lack of resources stays its reason where nobody can go.
             job.reason = None
-    if not pending_pods(session, job):
+    if not has_pending_pods(session, job):
         return None
     plan = search.find()
     return plan if plan is not None and plan.allocations else None

@@ -56,15 +56,31 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
     Pods that request nothing (best effort) are placed separately, by backfill. Backup pods (hot switch) come
     last, when the gang runs: they must not keep a pod of it waiting. Pods that wait for a claim are left out.
     """
+    pods = _pods_in_order(session, job, best_effort)
+    return needed_first(session, job, pods)[0] if job.sub_groups and not best_effort else pods
+
+
+def has_pending_pods(session: Session, job: Job) -> bool:
+    """Whether `pending_pods` has any, without their order: that of sub-groups costs most."""
+    return bool(_placeable_pods(session, job))
+
+
+def _pods_in_order(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
+    """Whatever sub-groups they are in."""
+    pods = _placeable_pods(session, job, best_effort)
+    if len(pods) > 1 and session.registered(TASK_ORDER):
+        pods.sort(key=session.pod_key)
+    return pods
+
+
+def _placeable_pods(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
     pods = _waiting_pods(session, job, best_effort)
     if job.has_claims:
         pods = [pod for pod in pods if session.claim_refusal(pod) is None]
     if job.backups:
         members = [pod for pod in pods if pod.uid not in job.backups]
         pods = members if members or missing_pods(session, job) else pods
-    if len(pods) > 1 and session.registered(TASK_ORDER):
-        pods.sort(key=session.pod_key)
-    return needed_first(session, job, pods)[0] if job.sub_groups and not best_effort else pods
+    return pods
 
 
 def _waiting_pods(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
@@ -118,7 +134,9 @@ def place_gang(
 
     `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
     """
-    pods = pending_pods(session, job)
+    by_sub_group = bool(job.sub_groups) and not _is_placed_as_a_whole(job)
+    # Sub-groups are brought into order where they are placed.
+    pods = (_pods_in_order if by_sub_group and not job.places else pending_pods)(session, job)
     if job.has_claims and len(pods) < max(1, missing_pods(session, job)):
         refused = claim_refusal(session, job)
         if refused is not None:
@@ -128,7 +146,7 @@ def place_gang(
     awaited = wait_for_previous_nodes(session, job, pods)
     if awaited is not None:
         return awaited
-    if job.sub_groups and not _is_placed_as_a_whole(job):
+    if by_sub_group:
         return _place_sub_groups(session, job, statement, pods, beyond_gang)
     missing = missing_pods(session, job)
     limited = session.limited(job, pods[: max(1, missing)]) if not beyond_gang else None

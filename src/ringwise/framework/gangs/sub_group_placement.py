@@ -25,7 +25,7 @@ from ringwise.state.model import NetworkTopology, Pod, PodClass
 #: What a sub-group asks for: the place of its policy, and the classes of its pods with their claims.
 _Asked = tuple[int, tuple[tuple[PodClass, tuple[str, ...]], ...]]
 #: How often the pods of a job are looked at when its sub-groups are placed.
-_LOOKS = 4
+_LOOKS = 8
 #: Places so many of these pods at least, where the session is restricted to; why it could not.
 Place = Callable[[Sequence[Pod], int], Reason | None]
 
@@ -125,6 +125,23 @@ _BY_STAGE = ((0,), (1,), (2,))
 _AT_ONCE = ((0, 1, 2),)
 
 
+class _SortKeys:
+    """The sub-groups of jobs, those that are placed first in front. Kept for a cycle: pods stay in theirs."""
+
+    def __init__(self, session: Session) -> None:
+        self._orders = session.registered(SUB_JOB_ORDER)
+        self._known: dict[str, tuple[Sequence[SubGroup], list[SubGroup]]] = {}
+
+    def of(self, job: Job) -> list[SubGroup]:
+        groups = job.sub_groups
+        known = self._known.get(job.key)
+        if known is None or known[0] is not groups:
+            orders = self._orders
+            found = sorted(groups, key=lambda one: (*[order(job, one) for order in orders], *one.order))
+            known = self._known[job.key] = groups, found
+        return known[1]
+
+
 class _Plan:
     """The units of a job in the order in which they are placed, and what its gang lacks."""
 
@@ -134,10 +151,8 @@ class _Plan:
         placements, backups = session.state.pods, job.backups
         self._started: list[Pod] = []
         place_of = {pod.uid: place for place, pod in enumerate(pods)}
-        units: list[tuple[tuple[object, ...], SubGroupState]] = []
-        orders = session.registered(SUB_JOB_ORDER)
-        for group in job.sub_groups:
-            key = (*[order(job, group) for order in orders], *group.order)
+        self.units: list[SubGroupState] = []
+        for group in session.shared(_SortKeys).of(job):
             unit = SubGroupState(group, group.size)
             found: list[Pod] = []
             for uid in group.pods:
@@ -154,18 +169,18 @@ class _Plan:
                     continue
                 unit.have += 1
                 self._started.append(pod)
-            found.sort(key=lambda pod: place_of[pod.uid])
+            if len(found) > 1:
+                found.sort(key=lambda pod: place_of[pod.uid])
+            self.units.append(unit)
             if group.policy is not None:
                 unit.waiting = tuple(found)
-                units.append(((not unit.broken, *key), unit))
                 continue
-            units.append(((True, *key), unit))
             for pod in found:
                 single = SubGroupState(group, 1)
                 single.waiting = (pod,)
-                units.append(((True, *key), single))
-        units.sort(key=lambda entry: entry[0])
-        self.units = [unit for _, unit in units]
+                self.units.append(single)
+        # What runs and lacks pods comes first; pods of no policy lack none.
+        self.units.sort(key=lambda unit: unit.group.policy is None or not unit.broken)
         every = sum(unit.have + len(unit.waiting) for unit in self.units)
         if every <= job.min_available:
             # Each needs all its pods: a domain that takes fewer would be of no use.
@@ -231,9 +246,11 @@ def place_sub_groups(
         nonlocal furthest
         attempt = _Attempt(session, job, statement, place, domain)
         session.budget.spend(len(plan.units))
-        units, tally = plan.fresh(plan.units)
         if beyond_gang:
+            # It is the last try that changes them: no copies are needed.
+            units = plan.units
             return None if attempt.one_more(units) else attempt.failed or _lacking(units) or too_few
+        units, tally = plan.fresh(plan.units)
         before = statement.savepoint()
         _walk(units, tally, _BY_STAGE, attempt.place)
         if tally.satisfied:

@@ -20,7 +20,7 @@ from ringwise.plugins.network_topology_aware.reasons import (
 )
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain, Forest
-from ringwise.state.model import Pod
+from ringwise.state.model import Pod, PodClass
 from ringwise.state.node_labels import members_of, node_set
 from ringwise.state.node_weights import NodeWeights
 from ringwise.topology.natural import natural_key
@@ -58,8 +58,11 @@ class DomainSearch:
         #: How many of the pods fit into each allowed domain, at most.
         self._fits: dict[str, int] = {}
         counts: Counter[NodeSelection] = Counter()
+        alike: dict[tuple[PodClass, tuple[str, ...]], list[Pod]] = {}
         for pod in request.pods:
-            counts[session.node_selection(request.job, pod)] += 1
+            alike.setdefault((pod.cls, pod.claims), []).append(pod)
+        for pods in alike.values():
+            counts[session.node_selection(request.job, pods[0])] += len(pods)
         self._classes = counts
 
     def tiers(self) -> Iterator[Sequence[Domain]]:

@@ -18,7 +18,12 @@ from operator import attrgetter
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
-from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import (
+    has_pending_pods,
+    missing_pods,
+    pending_pods,
+    place_gang,
+)
 from ringwise.framework.job import Job
 from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.queue_discipline import job_ahead
@@ -219,7 +224,7 @@ class StarvationGuard(Component):
         job = session.jobs.get(reservation.owner)
         if job is None or job.waiting_since is None or self._book.refusal(job) is not None:
             return False
-        if not pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
+        if not has_pending_pods(session, job) or (self._recheck and not self._is_sound(reservation)):
             return False
         if job_ahead(session, job) is not None or waits_for_limit(job.reason) or gave_nodes_back(job.reason):
             return False
@@ -444,4 +449,4 @@ def _holds(node: Node, load: Load | None) -> bool:
 
 def _needs_nodes(session: Session, job: Job) -> bool:
     """Whether pods of it wait that it cannot do without."""
-    return bool(pending_pods(session, job)) and bool(missing_pods(session, job))
+    return has_pending_pods(session, job) and bool(missing_pods(session, job))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ringwise.framework.amounts import Amounts, add
 from ringwise.framework.extension_points import first_reason
-from ringwise.framework.gangs.gang_placement import missing_pods, node_filters, pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import has_pending_pods, missing_pods, node_filters, place_gang
 from ringwise.framework.job import Job, job_unchanged, jobs_unchanged
 from ringwise.framework.queue_discipline import waits_behind
 from ringwise.framework.reasons import QUEUE_NOT_OPEN, QUEUE_OVERUSED
@@ -72,7 +72,7 @@ class JobChange:
 
 def waits_for_one_more(session: Session, job: Job) -> bool:
     """Whether its gang is complete and pods beyond it wait."""
-    return not missing_pods(session, job) and bool(pending_pods(session, job))
+    return not missing_pods(session, job) and has_pending_pods(session, job)
 
 
 def place_next(session: Session, job: Job, statement: Statement) -> Reason | None:
