@@ -62,7 +62,9 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
 
 def has_pending_pods(session: Session, job: Job) -> bool:
     """Whether `pending_pods` has any, without their order: that of sub-groups costs most."""
-    return bool(_placeable_pods(session, job))
+    if job.has_claims or job.backups:
+        return bool(_placeable_pods(session, job))
+    return any(not pod.cls.best_effort and session.is_pending(pod) for pod in job.in_order)
 
 
 def _pods_in_order(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
