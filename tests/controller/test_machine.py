@@ -224,6 +224,22 @@ def test_restart_partition_kills_the_pods_of_one_partition() -> None:
     assert {name for name in now if now[name] != before[name].uid} == {"train-work-2", "train-work-3"}
 
 
+@pytest.mark.parametrize("apart", [0.0, 0.2])
+def test_partitions_that_are_lost_together_are_restarted_together(apart: float) -> None:
+    """Under one switch for example: the rest of each would wait for pods that do not know it."""
+    work = task_of("work", 6, annotations=FOREVER, policies=[Policy("RestartPartition", ("PodEvicted",))])
+    lab = lab_with(job_of(replace(work, partitions=Partitions(3, 2))))
+    at(lab, 5)
+    before = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    for number, name in enumerate(("train-work-1", "train-work-4")):
+        at(lab, 5 + number * apart)
+        lab.cluster.delete("Pod", f"default/{name}")
+    after = at(lab, 60)
+    now = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
+    assert {int(name[-1]) for name in now if now[name] != before[name]} == {0, 1, 4, 5}
+    assert (after.phase, after.retry_count, after.counts["Running"]) == ("Running", 1, 6)
+
+
 def test_without_partitions_restart_partition_restarts_the_task() -> None:
     work = task_of("work", 2, annotations=FOREVER, policies=[Policy("RestartPartition", ("PodEvicted",))])
     lab = lab_with(job_of(work, task_of("other", 1, annotations=FOREVER)))

@@ -40,7 +40,7 @@ from ringwise.controller.phases import (
     start_action,
 )
 from ringwise.controller.pod_groups import PodGroupController
-from ringwise.controller.policies import due_action, targets
+from ringwise.controller.policies import POD_EVICTED, DueAction, due_actions, targets
 from ringwise.controller.queues import QueueController
 from ringwise.controller.restarts import (
     AWAITS_RESTART,
@@ -77,6 +77,8 @@ _SECOND = 1_000_000_000
 _MAX_DELETED = 100_000
 #: Characters of the cause of an action: whoever requests one may say anything.
 _MAX_CAUSE = 500
+#: Actions that restart pods which need each other.
+_PARTS = ("RestartTask", "RestartPartition")
 #: Ignored arguments of job plugins that one event names.
 _MAX_TOLD = 5
 
@@ -351,13 +353,19 @@ class Controller:
     def _apply_policies(
         self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
     ) -> None:
+        group = self._groups.get(_group_key(record.job))
+        if record.phase == "Restarting" and record.evicted:
+            # What is lost meanwhile takes its own part along: it would not be noticed later.
+            for one in due_actions(record, group, now):
+                if one.cause.event == POD_EVICTED and one.action in _PARTS:
+                    _delete_part(record, one, now, deletes)
         if record.phase not in ("Pending", "Running"):
             record.evicted.clear()
             return
-        found = due_action(record, self._groups.get(_group_key(record.job)), now)
-        if found is None or not is_allowed(record.phase, found.action):
+        due = due_actions(record, group, now)
+        if not due or not is_allowed(record.phase, due[0].action):
             return
-        target = targets(record, found)
+        found, target = due[0], targets(record, due[0])
         if found.action in PARTIAL and target is None:
             record.evicted.clear()
             return
@@ -366,9 +374,10 @@ class Controller:
         if target is None:
             self._delete_group(record, deletes)
             return
-        for pod in record.current_pods():
-            if target(pod):
-                _request_delete(record, pod, now, found.action, deletes)
+        # Several parts that are lost at once, under one switch for example, are one restart of the job.
+        for one in due:
+            if one is found or one.action in _PARTS:
+                _delete_part(record, one, now, deletes)
 
     def _delete_rejected(
         self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
@@ -559,6 +568,14 @@ def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
         more = len(ignored) - _MAX_TOLD
         message = "; ".join(ignored[:_MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")
         creates.append(RecordVcJobEvent(job.key, "PluginArgumentIgnored", message, warning=True))
+
+
+def _delete_part(record: JobRecord, due: DueAction, now: int, deletes: list[Command]) -> None:
+    """The pods that a partial restart concerns."""
+    target = targets(record, due)
+    for pod in record.current_pods():
+        if target is not None and target(pod) and pod.uid not in record.delete_requested:
+            _request_delete(record, pod, now, due.action, deletes)
 
 
 def _request_delete(record: JobRecord, pod: Pod, now: int, why: str, deletes: list[Command]) -> None:

@@ -63,24 +63,26 @@ def _policy_for(event: PolicyEvent, record: JobRecord) -> Policy | None:
     return policy_for(event.event, event.exit_code, record.task(event.task), record.job.policies)
 
 
-def due_action(record: JobRecord, group: PodGroup | None, now: int) -> DueAction | None:
-    """The first action that is due. For later ones the record gets a deadline."""
+def due_actions(record: JobRecord, group: PodGroup | None, now: int) -> list[DueAction]:
+    """The actions that are due, the first one first. For later ones the record gets a deadline."""
     job = record.job
+    found: list[DueAction] = []
     if job.policies or any(task.policies for task in job.tasks):
         for event in _events(record, group, now):
             policy = _policy_for(event, record)
             if policy is None or policy.action in NO_OP_ACTIONS:
                 continue
             if policy.timeout is None:
-                if event.event == POD_PENDING:
-                    continue  # Every pod is pending at first: without a timeout the event means nothing.
-                return DueAction(policy.action, event)
-            due = event.since + policy.timeout
-            if due <= now:
-                return DueAction(policy.action, event)
-            record.wake_at(due)
-    _forget(record)
-    return None
+                # Every pod is pending at first: without a timeout that event means nothing.
+                if event.event != POD_PENDING:
+                    found.append(DueAction(policy.action, event))
+            elif event.since + policy.timeout <= now:
+                found.append(DueAction(policy.action, event))
+            else:
+                record.wake_at(event.since + policy.timeout)
+    if not found:
+        _forget(record)
+    return found
 
 
 def targets(record: JobRecord, due: DueAction) -> Callable[[Pod], bool] | None:
