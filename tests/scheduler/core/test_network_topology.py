@@ -492,6 +492,35 @@ def test_no_job_is_moved_to_a_higher_tier() -> None:
     assert nodes_of(rig, "pair") == ["n1", "n2"]
 
 
+@pytest.mark.parametrize(("free", "moves"), [("n2", True), ("n4", False)])
+def test_no_sub_group_is_moved_to_a_higher_tier(free: str, moves: bool) -> None:
+    """Its job uses all of the tree before and after; the sub-group would not be under its leaf any more."""
+    rig = rig_of(6, multi_pod_requests="vendor")
+    rig.submit("parts", pods=4, chips=2, owner=SERVICE)
+    policy = SubGroupPolicy("part", match_label_keys=("part",), size=2, topology=NetworkTopology(soft=True))
+    rig.groups["default/parts"] = replace(rig.groups["default/parts"], sub_groups=(policy,))
+    rig.tell(ev.PodGroupSeen(rig.groups["default/parts"]))
+    for number, node in enumerate(("n1", "n2", "n5", "n6")):
+        labels = {"part": str(number // 2)}
+        rig.change(f"parts-{number}", labels=labels, node=node, phase="Running", holds=(0, 1))
+    for node in ("n2", "n3", "n4", "n5", "n6"):
+        for chips in ((0, 1), (2, 3), (4, 5), (6, 7)):
+            if (chips[0] == 0 and node not in ("n3", "n4")) or (node == free and chips[0] == 2):
+                continue
+            rig.submit(f"{node}-{chips[0]}", chips=2)
+            rig.change(f"{node}-{chips[0]}-0", node=node, phase="Running", holds=chips)
+    rig.run()
+    rig.submit("train", chips=8)
+    rig.run()
+    view = rig.machine.view
+    found = find_plan(view, view.jobs["default/train"], rig.now)
+    assert isinstance(found, MovePlan) is moves
+    if isinstance(found, MovePlan):
+        assert {one.name: one.node for one in found.moves[0].pods}["default/parts-0"] == "n2"
+    else:
+        assert "would be on tier 2 instead of 1" in found.reason.message
+
+
 def test_decisions_are_the_same_in_a_copy() -> None:
     rig = rig_of()
     rig.submit("train", pods=2, chips=8, topology=HARD_1)

@@ -15,6 +15,7 @@ from ringwise.scheduler.defragment.movable import (
     only_willing,
     restart_cost,
 )
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Owner, PodClass, Requirement
 from ringwise.state.vcjob import PodTemplate, Policy, Task, VcJob
 from tests.scheduler.clusters import CHIP
@@ -70,6 +71,20 @@ def test_a_job_says_that_it_must_not_be_moved(key: str, value: str) -> None:
     assert refusal(rig_with(annotations={key: value})) == "must-not-move"
     assert refusal(rig_with(labels={key: value})) == "must-not-move"
     assert refusal(rig_with(annotations={key: "true"})) is None
+
+
+@pytest.mark.parametrize("written", ["no", "", "never", "x" * 5000])
+def test_who_writes_anything_but_yes_is_not_moved_and_is_told(written: str) -> None:
+    rig = rig_with(
+        annotations={"ringwise.io/movable": written, "ringwise.io/restart-cost": "1" + "0" * 30 + "h"}
+    )
+    assert refusal(rig) == "must-not-move"
+    view = rig.machine.view
+    movable, cost = explain(view, view.jobs["default/train"], rig.now).notes
+    assert movable.endswith(' is neither "true" nor "false": the job is never moved')
+    assert cost.endswith(" is no duration like 10m: the setting restart-cost counts")
+    assert len(movable) < 150
+    assert refusal(rig_with(annotations={"ringwise.io/movable": " True "}), permit=only_willing) is None
 
 
 def test_a_vcjob_says_it() -> None:

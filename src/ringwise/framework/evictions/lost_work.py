@@ -73,16 +73,16 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         written = written_cooldown(job, pod)
         span = None if written is None else go_duration(written)
         if written is not None and span is None:
-            found[f"{COOLDOWN_TIME}: {_shown(written)} is no duration like 10m: it does not count"] = None
+            found[f"{COOLDOWN_TIME}: {shortened(written)} is no duration like 10m: it does not count"] = None
         elif span is not None and span > longest:
             seconds = longest // SECOND
             found[
-                f"{COOLDOWN_TIME}: {_shown(written or '')} counts as {seconds} s, the longest that queue "
+                f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {seconds} s, the longest that queue "
                 f"{job.queue} allows ({LONGEST_COOLDOWN})"
             ] = None
     written = job.annotations.get(CHECKPOINT_TIME)
     if written is not None:
-        name = f"{CHECKPOINT_TIME}: {_shown(written)}"
+        name = f"{CHECKPOINT_TIME}: {shortened(written)}"
         at = unix_nanoseconds(written)
         if at is None:
             found[f"{name} is no time like 2025-01-31T08:00:00Z: it does not count"] = None
@@ -98,14 +98,15 @@ def queue_claim_problems(queue: Queue) -> list[str]:
     found = []
     written = queue.annotations.get(LONGEST_COOLDOWN)
     if written is not None and go_duration(written) is None:
-        found.append(f"{LONGEST_COOLDOWN}: {_shown(written)} is no duration like 30m: one hour counts")
+        found.append(f"{LONGEST_COOLDOWN}: {shortened(written)} is no duration like 30m: one hour counts")
     written = queue.annotations.get(BELIEVE_CHECKPOINTS)
     if written not in (None, "true", "false"):
-        found.append(f"{BELIEVE_CHECKPOINTS}: {_shown(written)} is neither true nor false: false counts")
+        found.append(f"{BELIEVE_CHECKPOINTS}: {shortened(written)} is neither true nor false: false counts")
     return found
 
 
-def _shown(text: str) -> str:
+def shortened(text: str) -> str:
+    """What a user wrote, in a sentence."""
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ringwise.durations import plain_duration
 from ringwise.framework.evictions.lost_work import (
     cooldown_span,
     gang_started,
     pod_started,
+    shortened,
     written_cooldown,
 )
 from ringwise.framework.job import Job
@@ -40,6 +41,7 @@ from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 _SECOND = 1_000_000_000
 _FALSE = frozenset({"false", "f", "0"})
 _TRUE = frozenset({"true", "t", "1"})
+_NO_COST = ("0", "0s")
 #: Owners that keep their pods on their nodes.
 _TIED = frozenset({"DaemonSet", "Node"})
 #: Actions of a policy after which the job does not run again.
@@ -60,7 +62,7 @@ def anyone(_: Job) -> Reason | None:
 
 def only_willing(job: Job) -> Reason | None:
     """The permit of `defragment: auto`: only jobs that say so themselves are moved without a question."""
-    if job.annotations.get(MOVABLE, "").lower() in _TRUE:
+    if job.annotations.get(MOVABLE, "").strip().lower() in _TRUE:
         return None
     return MOVE_NOT_ALLOWED(job=name_of(job), key=MOVABLE, value='"true"')
 
@@ -91,10 +93,20 @@ def name_of(job: Job) -> str:
     return f"{job.namespace}/{job.name}"
 
 
+def move_claim_problems(job: Job) -> Iterator[str]:
+    """What the job says about moves and cannot be read, and what counts instead."""
+    value = job.annotations.get(MOVABLE)
+    if value is not None and value.strip().lower() not in _TRUE | _FALSE:
+        yield f'{MOVABLE}: {shortened(value)} is neither "true" nor "false": the job is never moved'
+    value = job.annotations.get(RESTART_COST)
+    if value is not None and plain_duration(value) is None and value.strip() not in _NO_COST:
+        yield f"{RESTART_COST}: {shortened(value)} is no duration like 10m: the setting restart-cost counts"
+
+
 def restart_cost(view: SchedulerView, job: Job) -> int:
     """What a restart of the job costs, in nanoseconds of its run."""
     written = plain_duration(job.annotations.get(RESTART_COST, ""))
-    if written is None and job.annotations.get(RESTART_COST, "").strip() in ("0", "0s"):
+    if written is None and job.annotations.get(RESTART_COST, "").strip() in _NO_COST:
         return 0
     return view.settings.restart_cost * _SECOND if written is None else written
 
@@ -141,16 +153,20 @@ def fewest_moved_chips(view: SchedulerView, job: Job) -> int:
 
 
 def _forbidden(view: SchedulerView, job: Job) -> Reason | None:
-    """The job, its vcjob or a pod of it says so."""
+    """The job, its vcjob or a pod of it says so. Whoever writes anything but yes is not moved."""
     texts = [job.annotations, job.labels]
     vcjob = view.vcjob_of(job)
     if vcjob is not None:
         texts += [vcjob.annotations, vcjob.labels]
-    for key in (MOVABLE, PREEMPTABLE):
-        texts += [written for pod in job.pods.values() for written in (pod.annotations, pod.labels)]
-        for written in texts:
-            if key in written and written[key].strip().lower() in _FALSE:
-                return MUST_NOT_MOVE(job=name_of(job), key=key, value='"false"')
+    texts += [written for pod in job.pods.values() for written in (pod.annotations, pod.labels)]
+    for written in texts:
+        value = written.get(MOVABLE)
+        if value is not None and (value := value.strip().lower()) not in _TRUE:
+            shown = "false" if value in _FALSE else shortened(value)
+            return MUST_NOT_MOVE(job=name_of(job), key=MOVABLE, value=f'"{shown}"')
+    for written in texts:
+        if written.get(PREEMPTABLE, "").strip().lower() in _FALSE:
+            return MUST_NOT_MOVE(job=name_of(job), key=PREEMPTABLE, value='"false"')
     return None
 
 

@@ -540,13 +540,7 @@ class _Search:
                 raise _DoesNotFit(worse, unit)
 
     def _worse(self, job: Job, old: Mapping[str, int], targets: Mapping[str, Allocation]) -> Reason | None:
-        records = self._view.cluster.pods
-        before, after = [], []
-        for uid, pod in job.pods.items():
-            node = old.get(uid, records[uid].node)
-            if pod.cls.chips and node >= 0:
-                before.append(node)
-                after.append(targets[uid].node if uid in targets else node)
+        before, after = self._places(job, job.pods, old, targets)
         if len(before) < 2:
             return None
         for what, place_of in self._domains():
@@ -555,10 +549,25 @@ class _Search:
                 return MOVE_IS_WORSE(job=name_of(job), what=what, before=len(was), after=len(becomes))
         if self._view.configuration.plugin(PLUGIN) is None:
             return None
-        lower, higher = (self._tier(nodes) for nodes in (before, after))
-        if higher <= lower:
-            return None
-        return MOVE_IS_HIGHER(job=name_of(job), before=lower, after=higher)
+        parts = [job.pods, *(group.pods for group in job.sub_groups if group.policy is not None)]
+        for part in parts:
+            lower, higher = (self._tier(nodes) for nodes in self._places(job, part, old, targets))
+            if higher > lower:
+                return MOVE_IS_HIGHER(job=name_of(job), before=lower, after=higher)
+        return None
+
+    def _places(
+        self, job: Job, uids: Iterable[str], old: Mapping[str, int], targets: Mapping[str, Allocation]
+    ) -> tuple[list[int], list[int]]:
+        """The nodes of these pods of the job that have chips, before and after."""
+        records = self._view.cluster.pods
+        before, after = [], []
+        for uid in uids:
+            node = old.get(uid, records[uid].node)
+            if job.pods[uid].cls.chips and node >= 0:
+                before.append(node)
+                after.append(targets[uid].node if uid in targets else node)
+        return before, after
 
     def _tier(self, nodes: Iterable[int]) -> int:
         """Of the lowest HyperNode that has all these nodes; where there is none, one above the highest."""
