@@ -504,11 +504,11 @@ def test_no_sub_group_is_moved_to_a_higher_tier(free: str, moves: bool) -> None:
         labels = {"part": str(number // 2)}
         rig.change(f"parts-{number}", labels=labels, node=node, phase="Running", holds=(0, 1))
     for node in ("n2", "n3", "n4", "n5", "n6"):
-        for chips in ((0, 1), (2, 3), (4, 5), (6, 7)):
-            if (chips[0] == 0 and node not in ("n3", "n4")) or (node == free and chips[0] == 2):
+        for first in range(0, 8, 2):
+            if (first == 0 and node not in ("n3", "n4")) or (node == free and first == 2):
                 continue
-            rig.submit(f"{node}-{chips[0]}", chips=2)
-            rig.change(f"{node}-{chips[0]}-0", node=node, phase="Running", holds=chips)
+            rig.submit(f"{node}-{first}", chips=2)
+            rig.change(f"{node}-{first}-0", node=node, phase="Running", holds=(first, first + 1))
     rig.run()
     rig.submit("train", chips=8)
     rig.run()
