@@ -42,16 +42,15 @@ def go_duration(text: str) -> int | None:
 
 
 def plain_duration(text: str) -> int | None:
-    """`90`, `90s`, `15m`, `2h`, `1d` in nanoseconds; None for anything else."""
+    """`90`, `90s`, `15m`, `2h`, `1d`, `1h30m` in nanoseconds; None for anything else."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     factor = units.get(text[-1:], 0)
     number = text[:-1] if factor else text
     try:
-        value = float(number)
+        found = float(number) * (factor or 1) * _SECOND
     except ValueError:
-        return None
-    seconds = value * (factor or 1)
-    return int(seconds * _SECOND) if 0 < seconds < 10 * 366 * 86400 else None
+        found = go_duration(text) or 0
+    return int(found) if 0 < found < 10 * 366 * 86400 * _SECOND else None
 
 
 @lru_cache(maxsize=512)

@@ -513,7 +513,17 @@ def test_a_simulation_has_one_board(tmp_path: Path) -> None:
     words = ["simulate", str(written(tmp_path, ITP)), "--board", "910-x8:6,310p:2"]
     ran = CliRunner().invoke(cli, words)
     assert ran.exit_code == 2
-    assert "board: must be one board" in ran.stderr
+    assert "ringwise: board: must be one board" in ran.stderr
+
+
+def test_only_boards_with_superpods_have_a_size_of_them(tmp_path: Path) -> None:
+    words = ["simulate", str(written(tmp_path, ITP)), "--superpod-size", "4"]
+    ran = CliRunner().invoke(cli, words)
+    assert (ran.exit_code, ran.stderr) == (
+        2,
+        "ringwise: SuperPoD size: nodes of 910-x8 are in no SuperPoDs\n",
+    )
+    assert CliRunner().invoke(cli, [*words, "--board", "a3-x16-superpod"]).exit_code == 0
 
 
 def test_the_command_prints_tables_of_80_columns_and_a_document_of_its_schema(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_what_cannot_be_listed_gets_one_line_with_what_can(words: str, message: 
 
 def test_a_list_without_rows_says_whether_others_were_left_out(manifests: Path) -> None:
     assert get("jobs -l team=c", manifests).stdout == "there are no such jobs\n"
-    assert get("jobs -n nowhere", manifests).stdout == "there are no jobs\n"
+    assert get("jobs -n nowhere", manifests).stdout == "there are no jobs in namespace nowhere\n"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.durations import plain_duration
 from ringwise.manifests.text.quantities import (
     NotReadableError,
     duration,
@@ -114,6 +115,15 @@ def test_invalid_times_are_rejected(text: str) -> None:
 )
 def test_durations(text: str, expected: int) -> None:
     assert duration(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1.5h", 5400), ("2d", 172_800), ("1h30m", 5400), ("0", None), ("0s", None)]
+    + [(text, None) for text in ("", "h", "1x", "-5m", "1h 30m", "nan", "inf", "9000000h", "9" * 400)],
+)
+def test_durations_that_people_write(text: str, seconds: int | None) -> None:
+    assert plain_duration(text) == (None if seconds is None else seconds * 10**9)
 
 
 @pytest.mark.parametrize("text", ["", "s", "5", "-1s", "1h 30m", "1y", "5m!", "9" * 80 + "s"])

@@ -87,12 +87,16 @@ def test_an_empty_list_and_an_empty_input_have_no_objects() -> None:
 def test_ignored_objects_are_counted() -> None:
     others = [("apps/v1", "Deployment"), ("batch/v1", "Job"), ("apps/v1", "DaemonSet")]
     others += [("v1", "Service"), ("v1", "Service"), ("v1", "Secret")]
+    # Misspelt.
+    others += [("storage.k8s.io/v1", "storageclasses"), ("topology.volcano.sh/v1alpha1", "HyperNodes")]
     bundle = read_bundle(["-"], stdin=text_of(*({"apiVersion": at, "kind": kind} for at, kind in others)))
     assert bundle.errors == []
     assert bundle.notes == [
         "DaemonSet: 1 object not read; such jobs are scheduled through their pods",
+        "HyperNodes: 1 object not read; did you mean HyperNode of topology.volcano.sh?",
         "Secret: 1 object not read; scheduling does not need it",
         "Service: 2 objects not read; scheduling does not need them",
+        "storageclasses: 1 object not read; did you mean StorageClass of storage.k8s.io?",
         "Deployment: 1 object not read; placed by another scheduler",
         "Job: 1 object not read; placed by another scheduler",
     ]

@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 
 import msgspec
 
+from ringwise.durations import plain_duration
 from ringwise.embed.clock import SECOND
 from ringwise.manifests.text.quantities import NotReadableError, duration
 from ringwise.records import dataclass
@@ -58,8 +59,11 @@ class NotSimulatableError(ValueError):
 
 
 def seconds_or_duration(text: str) -> int:
-    """`90`, `90s`, `1h30m` in nanoseconds."""
+    """`90`, `90s`, `1h30m`, `2d` in nanoseconds."""
     stripped = text.strip()
+    found = plain_duration(stripped)
+    if found is not None:
+        return found
     if stripped.isascii() and stripped.isdigit() and len(stripped) <= 12:
         return int(stripped) * SECOND
     try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ringwise import wellknown
 from ringwise.framework.configuration import Configuration
-from ringwise.grammar import agrees, counted
+from ringwise.grammar import agrees, counted, plural
 from ringwise.manifests.config_maps.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
@@ -190,6 +190,13 @@ def _warning(kind: str, count: int) -> str:
     times = counted(count, "object")
     if kind in _THROUGH_PODS:
         return f"{kind}: {times} not read; such jobs are scheduled through their pods"
+    meant = [
+        f"{known} of {group or 'v1'}"
+        for group, known in sorted({*READABLE, *REPLICATED_KINDS, *OPERATOR_KINDS})
+        if kind.lower() in (known.lower(), plural(known.lower()))
+    ]
+    if meant:
+        return f"{kind}: {times} not read; did you mean {' or '.join(meant)}?"
     return f"{kind}: {times} not read; scheduling does not need {agrees(count, 'it', 'them')}"
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED
+from ringwise.grammar import counted
 from ringwise.manifests.text.errors import ManifestError
 from ringwise.messages.commands import Bind
 from ringwise.placement.switches.classes import SwitchClass
@@ -68,7 +69,7 @@ class JobAnswer:
     plan: tuple[str, ...] = ()
     #: Why a refused job has the board whose rules refuse it.
     board: str | None = None
-    #: What of its objects is not obeyed, and why.
+    #: What of its objects is not obeyed, and why; why some of its pods wait.
     notes: tuple[str, ...] = ()
 
 
@@ -134,8 +135,15 @@ def job_answer(
         pods,
         plan.lines if plan is not None else (),
         why_this_board(view, job) if outcome == REFUSED else None,
-        tuple(not_obeyed(view, job)),
+        (*not_obeyed(view, job), *_rest(view, job, outcome)),
     )
+
+
+def _rest(view: SchedulerView, job: Job, outcome: str) -> Iterator[str]:
+    """Why the other pods of a job wait of which some are placed."""
+    waiting = [pod for pod in job.pods.values() if view.is_pending(pod)]
+    if outcome == PLACED and waiting and job.reason is not None:
+        yield f"{counted(waiting, 'pod of it waits', 'pods of it wait')}: {job.reason.message}"
 
 
 def _switch_class(view: SchedulerView, job: Job, outcome: str) -> str | None:

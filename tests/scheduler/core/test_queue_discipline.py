@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -45,6 +46,25 @@ def test_a_job_that_does_not_fit_blocks_those_behind_it() -> None:
     assert rig.nodes_of("whole") == []
     assert rig.nodes_of("small") == []
     assert rig.reason("small") == "waits-behind"
+
+
+def test_why_says_the_same_of_a_job_that_would_not_be_admitted_either() -> None:
+    rig = strict(actions=("enqueue", "allocate"))
+    rig.submit("old", chips=1)
+    rig.run()
+    for name in ("whole", "behind"):
+        rig.submit(name, chips=8)
+        key = f"default/{name}"
+        rig.groups[key] = replace(rig.groups[key], min_resources={CHIP: 8})
+        rig.tell(ev.PodGroupSeen(rig.groups[key]))
+    rig.run()
+    job = rig.machine.view.jobs["default/behind"]
+    answer = explain(rig.machine.view, job, rig.now)
+    assert answer.reason is not None
+    assert (rig.reason("behind"), answer.reason.code) == ("waits-behind", "waits-behind")
+    assert answer.reason.details["job"] == "default/whole"
+    assert all(cure.text.startswith("let default/whole start: ") for cure in answer.cures)
+    assert answer.cures
 
 
 def test_a_job_that_comes_later_is_blocked_by_one_that_was_tried_before() -> None:

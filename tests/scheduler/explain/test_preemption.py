@@ -9,7 +9,15 @@ from ringwise.messages import events as ev
 from ringwise.messages.commands import Evict
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Queue
-from ringwise.wellknown import BELIEVE_CHECKPOINTS, CHECKPOINT_TIME, COOLDOWN_TIME, LONGEST_COOLDOWN
+from ringwise.wellknown import (
+    BELIEVE_CHECKPOINTS,
+    CHECKPOINT_TIME,
+    COOLDOWN_TIME,
+    EXPECTED_DURATION,
+    LONGEST_COOLDOWN,
+    MOVABLE,
+    RESTART_COST,
+)
 from tests.actions.test_victims import fill, rig_of
 from tests.scheduler.rig import SECOND, Rig
 
@@ -82,6 +90,21 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
     [
         ({}, {COOLDOWN_TIME: "soon"}, f"{COOLDOWN_TIME}: soon is no duration like 10m: it does not count"),
         ({}, {COOLDOWN_TIME: "-5m"}, f"{COOLDOWN_TIME}: -5m is no duration like 10m: it does not count"),
+        (
+            {},
+            {EXPECTED_DURATION: "1x"},
+            f"{EXPECTED_DURATION}: 1x is no duration like 90s, 1h30m or 2d: it does not count",
+        ),
+        (
+            {},
+            {RESTART_COST: "dear"},
+            f"{RESTART_COST}: dear is no duration like 90s, 1h30m or 2d: the setting restart-cost counts",
+        ),
+        (
+            {},
+            {MOVABLE: "maybe"},
+            f'{MOVABLE}: maybe is neither "true" nor "false": the job is never moved',
+        ),
         (
             {LONGEST_COOLDOWN: "10m"},
             {COOLDOWN_TIME: "876000h"},

@@ -29,6 +29,10 @@ class ImpossibleSimulationError(ValueError):
     """What is to be simulated cannot be: one line."""
 
 
+class ImpossibleClusterError(ImpossibleSimulationError):
+    """It is the cluster that cannot be as it is wanted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration that is compared; with a policy, that chooses the nodes instead."""
@@ -94,11 +98,13 @@ class Comparison:
         self.plan = plan
         cluster = plan.cluster
         if names_several_boards(cluster.board):
-            raise ImpossibleSimulationError(f"board: {ONE_BOARD}, got {cluster.board!r}")
+            raise ImpossibleClusterError(f"board: {ONE_BOARD}, got {cluster.board!r}")
         try:
             self.board = board_named(cluster.board)
         except ValueError as error:
-            raise ImpossibleSimulationError(f"board: {error}") from None
+            raise ImpossibleClusterError(f"board: {error}") from None
+        if cluster.superpod_size is not None and not self.board.superpod:
+            raise ImpossibleClusterError(f"SuperPoD size: nodes of {self.board.name} are in no SuperPoDs")
         self.resource = self.board.resources[0]
         self.nodes = self._node_count()
         self.chips = self.nodes * self.board.chips_per_node
@@ -109,9 +115,9 @@ class Comparison:
             superpod_size=cluster.superpod_size,
         )
         if Hardware.SWITCH in plan.rates and self.fleet.topology is None:
-            raise ImpossibleSimulationError("faults of switches: the cluster has none; give it a leaf size")
+            raise ImpossibleClusterError("faults of switches: the cluster has none; give it a leaf size")
         if plan.tor_affinity is not None and self.fleet.topology is None:
-            raise ImpossibleSimulationError("tor-affinity: the cluster has no switches; give it a leaf size")
+            raise ImpossibleClusterError("tor-affinity: the cluster has no switches; give it a leaf size")
         jobs: Sequence[SimulatedJob] = plan.trace
         if plan.mix is not None:
             jobs = generate(plan.mix, self.chips, plan.load, plan.seed)
@@ -141,7 +147,7 @@ class Comparison:
             else:
                 nodes = nodes_for_load(plan.trace, self.board.chips_per_node, plan.load)
         if nodes > MAX_NODES:
-            raise ImpossibleSimulationError(f"nodes: {nodes:,} are too many; at most {MAX_NODES:,}")
+            raise ImpossibleClusterError(f"nodes: {nodes:,} are too many; at most {MAX_NODES:,}")
         return nodes
 
     def _shapes(self, sizes: set[int]) -> dict[int, SimulatedShape]:

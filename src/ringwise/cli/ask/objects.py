@@ -63,6 +63,8 @@ def get_command(kind: str, node: str | None, output: str, **options: Any) -> Non
         none = f"there are no such {kind}"
     elif listing.hurt:
         none = "no job is hurt by a fault"
+    elif namespace is not None and kind in ("jobs", "pods"):
+        none = f"there are no {kind} in namespace {namespace}"
 
     def draw(document: Any, only: Collection[int] | None = None) -> None:
         _list(stdout_console(), kind, document, only, none)

@@ -84,14 +84,20 @@ def simulate_command(file: Path, page: Path | None, output: str, **options: Any)
 
     Ctrl-C ends it and prints what is known until then, with exit code 130.
     """
-    from ringwise.apps.simulate.comparison import Comparison, ImpossibleSimulationError
+    from ringwise.apps.simulate.comparison import (
+        Comparison,
+        ImpossibleClusterError,
+        ImpossibleSimulationError,
+    )
     from ringwise.apps.simulate.document import simulation_document
 
     plan = _plan(file, options)
     try:
         comparison = Comparison(plan)
     except ImpossibleSimulationError as error:
-        raise stop(f"{file}: {error}") from None
+        # A trace says nothing of the cluster: options do.
+        where = "ringwise" if isinstance(error, ImpossibleClusterError) and not _is_drill(file) else file
+        raise stop(f"{where}: {error}") from None
     if page is not None and not page.parent.is_dir():
         raise stop(f"{page}: cannot be written: no such folder")
     code = ExitCode.OK
@@ -131,7 +137,7 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
     from ringwise.apps.simulate.file import read_plan
 
     configuration = _configuration(options["config"])
-    if file.suffix not in (".yaml", ".yml"):
+    if not _is_drill(file):
         return _plan_of_trace(file, configuration, options)
     given = [name for name in _OF_TRACES if options[name]]
     if given:
@@ -141,6 +147,10 @@ def _plan(file: Path, options: dict[str, Any]) -> Plan:
         return read_plan(file, configuration, options["seed"])
     except DrillFileError as error:
         raise stop(*error.errors) from None
+
+
+def _is_drill(file: Path) -> bool:
+    return file.suffix in (".yaml", ".yml")
 
 
 def _written(name: str) -> str:

@@ -7,13 +7,25 @@ limit of its queue; the second, where its queue believes it, can only make the j
 
 from __future__ import annotations
 
-from ringwise.durations import go_duration, unix_nanoseconds
+from ringwise.durations import go_duration, plain_duration, unix_nanoseconds
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, Queue
-from ringwise.wellknown import BELIEVE_CHECKPOINTS, CHECKPOINT_TIME, COOLDOWN_TIME, LONGEST_COOLDOWN
+from ringwise.wellknown import (
+    BELIEVE_CHECKPOINTS,
+    CHECKPOINT_TIME,
+    COOLDOWN_TIME,
+    EXPECTED_DURATION,
+    LONGEST_COOLDOWN,
+    MOVABLE,
+    RESTART_COST,
+)
 
 SECOND = 1_000_000_000
+#: How a restart that costs nothing is written (`ringwise.io/restart-cost`).
+NO_COST = frozenset({"0", "0s"})
+FALSE = frozenset({"false", "f", "0"})
+TRUE = frozenset({"true", "t", "1"})
 #: Where a queue says nothing, or nothing that can be read.
 DEFAULT_LONGEST_COOLDOWN = 3600 * SECOND
 
@@ -80,6 +92,18 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
                 f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {seconds} s, the longest that queue "
                 f"{job.queue} allows ({LONGEST_COOLDOWN})"
             ] = None
+    for key, instead in (
+        (EXPECTED_DURATION, "it does not count"),
+        (RESTART_COST, "the setting restart-cost counts"),
+    ):
+        written = job.annotations.get(key)
+        if written is None or plain_duration(written) is not None:
+            continue
+        if key != RESTART_COST or written.strip() not in NO_COST:
+            found[f"{key}: {shortened(written)} is no duration like 90s, 1h30m or 2d: {instead}"] = None
+    written = job.annotations.get(MOVABLE)
+    if written is not None and written.strip().lower() not in TRUE | FALSE:
+        found[f'{MOVABLE}: {shortened(written)} is neither "true" nor "false": the job is never moved'] = None
     written = job.annotations.get(CHECKPOINT_TIME)
     if written is not None:
         name = f"{CHECKPOINT_TIME}: {shortened(written)}"

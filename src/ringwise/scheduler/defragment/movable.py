@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ringwise.durations import plain_duration
 from ringwise.framework.evictions.lost_work import (
+    FALSE,
+    NO_COST,
+    TRUE,
     cooldown_span,
     gang_started,
     pod_started,
@@ -39,9 +42,6 @@ from ringwise.state.vcjob import Policy, Task, VcJob
 from ringwise.wellknown import COOLDOWN_TIME, MOVABLE, PREEMPTABLE, RESTART_COST
 
 _SECOND = 1_000_000_000
-_FALSE = frozenset({"false", "f", "0"})
-_TRUE = frozenset({"true", "t", "1"})
-_NO_COST = ("0", "0s")
 #: Owners that keep their pods on their nodes.
 _TIED = frozenset({"DaemonSet", "Node"})
 #: Actions of a policy after which the job does not run again.
@@ -62,7 +62,7 @@ def anyone(_: Job) -> Reason | None:
 
 def only_willing(job: Job) -> Reason | None:
     """The permit of `defragment: auto`: only jobs that say so themselves are moved without a question."""
-    if job.annotations.get(MOVABLE, "").strip().lower() in _TRUE:
+    if job.annotations.get(MOVABLE, "").strip().lower() in TRUE:
         return None
     return MOVE_NOT_ALLOWED(job=name_of(job), key=MOVABLE, value='"true"')
 
@@ -93,20 +93,10 @@ def name_of(job: Job) -> str:
     return f"{job.namespace}/{job.name}"
 
 
-def move_claim_problems(job: Job) -> Iterator[str]:
-    """What the job says about moves and cannot be read, and what counts instead."""
-    value = job.annotations.get(MOVABLE)
-    if value is not None and value.strip().lower() not in _TRUE | _FALSE:
-        yield f'{MOVABLE}: {shortened(value)} is neither "true" nor "false": the job is never moved'
-    value = job.annotations.get(RESTART_COST)
-    if value is not None and plain_duration(value) is None and value.strip() not in _NO_COST:
-        yield f"{RESTART_COST}: {shortened(value)} is no duration like 10m: the setting restart-cost counts"
-
-
 def restart_cost(view: SchedulerView, job: Job) -> int:
     """What a restart of the job costs, in nanoseconds of its run."""
     written = plain_duration(job.annotations.get(RESTART_COST, ""))
-    if written is None and job.annotations.get(RESTART_COST, "").strip() in _NO_COST:
+    if written is None and job.annotations.get(RESTART_COST, "").strip() in NO_COST:
         return 0
     return view.settings.restart_cost * _SECOND if written is None else written
 
@@ -161,11 +151,11 @@ def _forbidden(view: SchedulerView, job: Job) -> Reason | None:
     texts += [written for pod in job.pods.values() for written in (pod.annotations, pod.labels)]
     for written in texts:
         value = written.get(MOVABLE)
-        if value is not None and (value := value.strip().lower()) not in _TRUE:
-            shown = "false" if value in _FALSE else shortened(value)
+        if value is not None and (value := value.strip().lower()) not in TRUE:
+            shown = "false" if value in FALSE else shortened(value)
             return MUST_NOT_MOVE(job=name_of(job), key=MOVABLE, value=f'"{shown}"')
     for written in texts:
-        if written.get(PREEMPTABLE, "").strip().lower() in _FALSE:
+        if written.get(PREEMPTABLE, "").strip().lower() in FALSE:
             return MUST_NOT_MOVE(job=name_of(job), key=PREEMPTABLE, value='"false"')
     return None
 

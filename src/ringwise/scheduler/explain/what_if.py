@@ -167,18 +167,26 @@ class WhatIf:
 
     def obstacle(self, session: Session, job: Job) -> Reason | None:
         """What stops the job before nodes are tried."""
-        return self.own_obstacle(session, job) or waits_behind(session, job)
+        return (
+            self._defect(session, job) or waits_behind(session, job) or self._lack_of_resources(session, job)
+        )
 
     def own_obstacle(self, session: Session, job: Job) -> Reason | None:
         """The same, whoever else waits."""
+        return self._defect(session, job) or self._lack_of_resources(session, job)
+
+    def _defect(self, session: Session, job: Job) -> Reason | None:
+        """What is wrong with the job or its queue."""
         reason = self._book.refusal(job) or session.job_valid(job)
-        if reason is not None:
-            return reason
+        queue = session.queues.get(job.queue)
+        if reason is None and queue is not None and queue.state != "Open":
+            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
+        return reason
+
+    def _lack_of_resources(self, session: Session, job: Job) -> Reason | None:
         queue = session.queues.get(job.queue)
         if queue is None:
             return None
-        if queue.state != "Open":
-            return QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
         if "enqueue" in session.configuration.actions and not job.inqueue:
             admitted, reason = session.job_enqueueable(job)
             if not admitted:

@@ -20,7 +20,7 @@ from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import DONE
-from ringwise.scheduler.defragment.movable import BudgetReader, move_claim_problems, no_budgets
+from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
 from ringwise.scheduler.explain.boards_present import why_this_board
 from ringwise.scheduler.explain.claim_cures import claim_cures, volume_cures, waits_for_claim
 from ringwise.scheduler.explain.cluster_cures import (
@@ -153,7 +153,6 @@ def explain(
         *evicts_nobody(view, job),
         *refused_evictions(view, job, now),
         *claim_problems(job, view.queues.get(job.queue), now),
-        *move_claim_problems(job),
     )
     return answer
 
@@ -340,7 +339,9 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
             # Whatever the nodes are like: it is not tried there.
             refusals = None
         # Only what was tried at this moment is named; what helps in general is in the reference of reasons.
-        reason = reason.with_only([cure.sentence for cure in cures])
+        # A claim that lacks something does so also where that alone would not start the job.
+        if cures or not waits_for_claim(reason):
+            reason = reason.with_only([cure.sentence for cure in cures])
     return _Present(reason, refusals, line, ahead, cures, cut_short)
 
 

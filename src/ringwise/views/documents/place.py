@@ -40,7 +40,7 @@ class PlacedJobFields(WithClass):
     outcome: Annotated[str, Meta(description="placed, pending or refused; with --all also running.")]
     reason: ReasonFields | None
     pods: list[PlacedPodFields]
-    notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
+    notes: NotRequired[Annotated[list[str], Meta(description="What is not obeyed, and why some pods wait.")]]
 
 
 class PlacedPictureFields(TypedDict):
