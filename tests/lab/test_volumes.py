@@ -68,6 +68,12 @@ def test_a_provisioner_that_runs_nowhere_hangs_with_a_reason_and_nobody_else_wai
     terminal.submit(job("quick", 2, 8))
     assert phase(terminal, "quick") == "Running"
     shown = terminal.ok("why slow")
+    # Every view says the same of its start.
+    told = "unknown, the volumes of its claims are being bound"
+    assert f"expected start: {told}" in " ".join(shown.split())
+    (row,) = [row for row in terminal.json("get jobs")["jobs"] if row["name"] == "slow"]
+    for expected in (row, terminal.json("describe job slow"), terminal.json("why slow")):
+        assert expected["expected_start"]["text"] == told
     assert "lab/slow-volume-0" in " ".join(shown.split())
     assert "what helps" in shown
     # The chips are free for others when its time is over.

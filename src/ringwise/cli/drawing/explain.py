@@ -107,8 +107,12 @@ def _print_misses(console: Console, answer: WhyDocument, chips: Mapping[str, Nod
 
 
 def _print_queue(console: Console, answer: WhyDocument) -> None:
-    queue = answer["queue"]
+    queue, expected = answer["queue"], answer["expected_start"]
     if queue["position"] is None:
+        if expected is not None:
+            # It has its nodes, or cannot have any yet: it is in no queue.
+            console.print()
+            print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
         return
     ahead = f", behind {', '.join(queue['ahead'])}" if queue["ahead"] else ""
     if queue["position"] - 1 > len(queue["ahead"]):
@@ -119,7 +123,6 @@ def _print_queue(console: Console, answer: WhyDocument) -> None:
     if answer["kept_chips"]:
         kept = counted(answer["kept_chips"], "chip is", "chips are")
         print_line(console, f"{kept} kept for it until it can start")
-    expected = answer["expected_start"]
     if expected is not None:
         print_line(console, f"[bold]expected start[/]: {escape(expected['text'])}")
 

@@ -29,6 +29,7 @@ from ringwise.framework.reasons import (
     GANG_INCOMPLETE,
     INTERNAL_ERROR,
     NO_NODE_FITS,
+    VOLUMES_AWAITED,
     WAITING_LIMIT_REACHED,
 )
 from ringwise.framework.session import Session
@@ -67,6 +68,9 @@ _SECOND = 1_000_000_000
 #: Codes of reasons that depend on the pods of other nodes.
 _OF_NEIGHBOURS = tuple(kind.code for kind in (POD_AFFINITY_UNMET, POD_ANTI_AFFINITY, ANTI_AFFINITY_OF_OTHERS))
 _MOVED = "jobs are moved so that it can start"
+#: What else than the end of jobs is waited for.
+GATED = "its pods are gated"
+AWAITS_VOLUMES = "the volumes of its claims are being bound"
 
 
 def estimates(view: SchedulerView, now: int) -> dict[str, ExpectedStart]:
@@ -136,8 +140,10 @@ def _waits_for_more(view: SchedulerView, job: Job) -> str | None:
     """What else than the end of jobs a waiting job waits for, or empty; None: it does not wait."""
     if job.defects or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE):
         return None
+    if job.reason is not None and job.reason.code == VOLUMES_AWAITED.code:
+        return AWAITS_VOLUMES
     if not waits(view, job):
-        return "its pods are gated" if job.pods and _is_gated(view, job) else None
+        return GATED if job.pods and _is_gated(view, job) else None
     if is_evicting(view, job):
         return "pods are evicted for it, and it starts when they are gone"
     return ""

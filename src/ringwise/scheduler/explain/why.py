@@ -34,7 +34,14 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
-from ringwise.scheduler.explain.forecast import forecast, is_evicting, planned_start, waits
+from ringwise.scheduler.explain.forecast import (
+    AWAITS_VOLUMES,
+    GATED,
+    forecast,
+    is_evicting,
+    planned_start,
+    waits,
+)
 from ringwise.scheduler.explain.job_cures import (
     board_cures,
     duration_cures,
@@ -369,8 +376,8 @@ def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool, budget: S
     return answer
 
 
-_GATED = unknown_start("its pods are gated")
-_AWAITS_VOLUMES = unknown_start("the volumes of its claims are being bound")
+_GATED = unknown_start(GATED)
+_AWAITS_VOLUMES = unknown_start(AWAITS_VOLUMES)
 
 
 def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | None:
