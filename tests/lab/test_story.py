@@ -37,7 +37,10 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
     with with_copies(tmp_path, nodes(5)):
         terminal.submit(job("other", 3, 8, minutes=10))
         terminal.submit(fault_job("train", 3, **POD_LEVEL))
-        terminal.ok("advance 11m")
+        terminal.ok("advance 5m")
+        # What waits now counts until now.
+        assert terminal.json("why train --story")["waited_seconds"] == 300
+        terminal.ok("advance 6m")
         assert {entry["kind"] for entry in terminal.json("why train --story")["entries"]} == {
             "submitted", "waits", "placed", "runs"
         }  # fmt: skip

@@ -15,6 +15,8 @@ _SECOND = 1_000_000_000
 def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> StoryDocument:
     """What `ringwise why JOB --story -o json` prints; `until` is the end of what is known."""
     reasons = [entry.code for entry in story.entries if entry.kind == WAITS]
+    # What waits now counts until now.
+    waits = 0 if story.waiting_since is None else max(0, until - story.waiting_since)
     return {
         "schema": "ringwise.io/story/v1",
         "namespace": story.namespace,
@@ -22,7 +24,7 @@ def story_document(story: JobStory, until: int, notes: Iterable[str] = ()) -> St
         "until": time_text(until),
         "faults": story.faults,
         "moved_pods": story.moved,
-        "waited_seconds": seconds(story.time_in(PLACED)),
+        "waited_seconds": seconds(story.time_in(PLACED) + waits),
         "waits_for": reasons[-1] if reasons and story.waiting_since is not None else None,
         "notes": list(notes),
         "entries": [entry_document(entry) for entry in story.entries],
