@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from tests.lab.rig import Terminal, job, nodes, running
-from tests.manifests.volumes import HOST, claim, claim_spec, csi_node, storage_class, volume
+from tests.manifests.volumes import (
+    HOST,
+    claim,
+    claim_spec,
+    csi_driver,
+    csi_node,
+    storage_capacity,
+    storage_class,
+    volume,
+)
 
 LAB = storage_class("lab", "lab.ringwise.io", waits=True, default=True)
 LOCAL = storage_class("local", "kubernetes.io/no-provisioner", waits=True)
@@ -96,6 +105,23 @@ def test_what_is_missing_is_named_with_what_would_help(terminal: Terminal) -> No
     assert [cure["kind"] for cure in why["cures"]] == ["claim", "claim"]
     terminal.submit(text(LAB, claim("data", namespace="lab")))
     assert phase(terminal, "train") == "Running"
+
+
+def test_a_volume_is_made_where_its_driver_has_room(terminal: Terminal) -> None:
+    room = [storage_capacity(f"room-{at}", "lab", f"{10 * at}Gi", f"node-{at}") for at in range(3)]
+    terminal.submit(text(LAB, csi_driver("lab.ringwise.io"), *room))
+    terminal.submit(
+        text(claim("data", size="20Gi", namespace="lab"), claim("more", size="30Gi", namespace="lab"))
+    )
+    terminal.submit(with_claim(job("train", 1, 8), "data"))
+    terminal.submit(with_claim(job("big", 1, 8), "more"))
+    assert phase(terminal, "train") == "Running"
+    assert terminal.seats()["lab/train-worker-0"][0] == "node-2"
+    why = " ".join(terminal.ok("why big").split())
+    assert "asks for 30 GiB of the StorageClass lab, and its driver has room for 20 GiB at most" in why
+    assert "free or add storage of the StorageClass lab" in why
+    terminal.submit(text(storage_capacity("room-0", "lab", "30Gi", "node-0")))
+    assert phase(terminal, "big") == "Running"
 
 
 def test_a_claim_that_cannot_be_read_is_refused_with_its_field(terminal: Terminal) -> None:

@@ -14,9 +14,11 @@ from ringwise.messages.job_expansion import pods_of
 from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.volumes import (
     ClaimReference,
+    CsiDriver,
     CsiNode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageCapacity,
     StorageClass,
 )
 from tests.manifests.builders import pod, task, vcjob
@@ -25,7 +27,9 @@ from tests.manifests.volumes import (
     ZONE,
     claim,
     claim_spec,
+    csi_driver,
     csi_node,
+    storage_capacity,
     storage_class,
     volume,
     with_claims,
@@ -122,6 +126,28 @@ def test_a_node_says_how_many_volumes_of_which_driver_it_attaches() -> None:
     assert found.topology_keys == {"a": (ZONE,), "b": (ZONE,), "c": (ZONE,)}
 
 
+def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> None:
+    (driver,) = read(csi_driver()).of(CsiDriver)
+    assert driver.publishes_capacity
+    (silent,) = read(csi_driver(capacity=False)).of(CsiDriver)
+    assert not silent.publishes_capacity
+    nowhere = storage_capacity("nowhere", "fast", "1Gi")
+    del nowhere["nodeTopology"]
+    found = read(
+        storage_capacity("one", "fast", "4Gi", "node-1"),
+        storage_capacity("largest", "fast", "4Gi", maximumVolumeSize="1Gi"),
+        storage_capacity("untold", "fast", None),
+        nowhere,
+    ).of(StorageCapacity)
+    on_host = (Requirement(HOST, "In", ("node-1",)),)
+    assert {one.key: (one.nodes, one.largest) for one in found} == {
+        "kube-system/one": (on_host, 4 << 30),
+        "kube-system/largest": ((), 1 << 30),
+        "kube-system/untold": ((), 0),
+        "kube-system/nowhere": (None, 1 << 30),
+    }
+
+
 @pytest.mark.parametrize(
     ("document", "message"),
     [
@@ -146,6 +172,23 @@ def test_a_node_says_how_many_volumes_of_which_driver_it_attaches() -> None:
         ),
         ({**storage_class("fast"), "provisioner": ""}, "provisioner: is missing"),
         (csi_node("node-1", {"a": -1}), "spec.drivers[0].allocatable.count"),
+        ({**csi_driver(), "spec": {"storageCapacity": "yes"}}, "spec.storageCapacity"),
+        (storage_capacity("c", "fast", "much"), "capacity"),
+        (storage_capacity("c", "fast", "1Gi", maximumVolumeSize="-1"), "maximumVolumeSize"),
+        (storage_capacity("c", "x" * 300, "1Gi"), "storageClassName: must be a name of at most 253"),
+        (
+            storage_capacity("c", "fast", "1Gi", nodeTopology={"matchExpressions": [{"key": "a"}]}),
+            "nodeTopology.matchExpressions[0].operator",
+        ),
+        (
+            storage_capacity(
+                "c",
+                "fast",
+                "1Gi",
+                nodeTopology={"matchLabels": {f"k{n}": "v" for n in range(VOLUME_VALUES.most + 1)}},
+            ),
+            "nodeTopology: has 8,193",
+        ),
         (pod() | {"spec": with_claims(pod()["spec"], "")}, "persistentVolumeClaim.claimName: is missing"),
         (
             pod() | {"spec": with_claims(pod()["spec"], *(f"c-{n}" for n in range(POD_CLAIMS.most + 1)))},

@@ -1,4 +1,4 @@
-"""Manifests of claims, volumes, classes and CSINodes, and pods that use claims."""
+"""Manifests of claims, volumes, classes, CSINodes, drivers and their storage, and pods that use claims."""
 
 from __future__ import annotations
 
@@ -53,6 +53,27 @@ def csi_node(name: str, limits: Mapping[str, int | None], keys: Sequence[str] = 
         "metadata": {"name": name},
         "spec": {"drivers": drivers},
     }
+
+
+def csi_driver(name: str = "csi.example.com", *, capacity: bool = True) -> Plain:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": name},
+        "spec": {"storageCapacity": capacity},
+    }
+
+
+def storage_capacity(name: str, storage_class: str, size: str | None, node: str = "", **more: Any) -> Plain:
+    """How much the driver has room for on one node, or on all."""
+    made: Plain = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIStorageCapacity",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "storageClassName": storage_class,
+        "nodeTopology": {"matchLabels": {HOST: node}} if node else {},
+    }
+    return {**made, **({} if size is None else {"capacity": size}), **more}
 
 
 def claim_spec(storage_class: str | None = None, size: str = "10Gi", mode: str = "ReadWriteOnce") -> Plain:

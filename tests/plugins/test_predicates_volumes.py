@@ -18,9 +18,11 @@ from ringwise.state.volume_table import ClaimChoice
 from ringwise.state.volumes import (
     NO_PROVISIONER,
     ClaimReference,
+    CsiDriver,
     CsiNode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageCapacity,
     StorageClass,
 )
 from tests.builders import Lab, cluster, option
@@ -371,6 +373,100 @@ def test_limits_count_only_where_the_configuration_says_so() -> None:
     bound(lab, driver="disk.example.com", handle="h-data")
     off = option("predicates", predicate_NodeVolumeLimitsEnable=False)
     assert allowed(lab, plugin=off) == ALL
+
+
+# -- how much storage a driver has room for ------------------------------------------------------------
+
+
+def with_storage(**sizes: int) -> Lab:
+    """The driver of `fast` has room for volumes of so many GiB in these zones; nowhere else."""
+    lab = disks("data")
+    table = lab.state.volumes
+    table.put_driver(CsiDriver("disk.example.com", publishes_capacity=True))
+    for zone, size in sizes.items():
+        nodes = (Requirement("zone", "In", (zone,)),)
+        table.put_capacity(StorageCapacity("kube-system", zone, "fast", nodes, size * GIB))
+    return lab
+
+
+def test_a_volume_is_made_only_where_the_driver_has_room_for_it() -> None:
+    lab = with_storage(a=4, b=1)
+    claim(lab, requested=2 * GIB)
+    assert reasons(lab) == {"n2": "no-storage-here", "n3": "no-storage-here"}
+    session = lab.session("predicates")
+    messages = [
+        reason.message if (reason := verdict(lab, session, "new-0", number)) else "" for number in (1, 2)
+    ]
+    assert messages == [
+        f"the claim default/data asks for 2 GiB of the StorageClass fast, and its driver has room for {size} "
+        f"at most for {node} (CSIStorageCapacity)"
+        for size, node in (("1 GiB", "n2"), ("0", "n3"))
+    ]
+    rules = session.claim_rules
+    assert rules is not None
+    assert rules.choose(lab.pod("new-0"), 0) == (ClaimChoice("default/data"),)
+    chosen = rules.choose(lab.pod("new-0"), 1)
+    assert isinstance(chosen, Reason)
+    assert chosen.message == messages[0]
+
+
+def test_a_claim_for_which_no_node_has_room_is_named() -> None:
+    lab = with_storage(a=4, b=1)
+    claim(lab, requested=5 * GIB)
+    reason = lab.session("predicates").claim_refusal(lab.pod("new-0"))
+    assert reason is not None
+    assert reason.message == (
+        "the claim default/data of pod new-0 asks for 5 GiB of the StorageClass fast, and its driver has "
+        "room for 4 GiB at most (CSIStorageCapacity)"
+    )
+
+
+@pytest.mark.parametrize("why", ["silent", "no driver", "nothing published", "another driver", "no request"])
+def test_where_the_driver_does_not_say_it_nothing_is_checked(why: str) -> None:
+    lab = with_storage(**({} if why == "nothing published" else {"a": 1}))
+    table = lab.state.volumes
+    claim(lab, requested=0 if why == "no request" else 2 * GIB)
+    match why:
+        case "silent":
+            table.put_driver(CsiDriver("disk.example.com"))
+        case "no driver":
+            table.drop_driver("disk.example.com")
+        case "another driver":
+            table.put_class(StorageClass("fast", "other.example.com", waits_for_pod=True))
+    assert allowed(lab) == ALL
+
+
+@pytest.mark.parametrize(
+    ("fields", "nodes"),
+    [
+        # What exists or is being made already needs no room.
+        ({"selected_node": "n3"}, ["n3"]),
+        ({"volume": "pv-data", "bound": True, "phase": "Bound"}, ALL),
+        # A volume that is free needs none either.
+        ({"requested": 3 * GIB}, ["n1", "n2"]),
+        # Each claim is looked at by itself, as kube-scheduler does.
+        ({"requested": 2 * GIB}, ["n1"]),
+    ],
+)
+def test_only_what_is_to_be_made_needs_room(fields: dict[str, Any], nodes: list[str]) -> None:
+    lab = with_storage(a=4)
+    claim(lab, **{"requested": 2 * GIB, **fields})
+    if fields.get("bound"):
+        volume(lab, "pv-data", "fast")
+    elif fields.get("requested") == 3 * GIB:
+        volume(lab, "free", "fast", capacity=3 * GIB, node_terms=on("n2"))
+    else:
+        claim(lab, "other", requested=3 * GIB)
+        lab.change("new-0", claims=("data", "other") if nodes == ["n1"] else ("data",))
+    assert allowed(lab) == nodes
+
+
+def test_the_selected_node_of_a_class_that_makes_nothing_does_not_count() -> None:
+    lab = disks("data")
+    claim(lab, storage_class="local", selected_node="n1")
+    assert set(reasons(lab).values()) == {"no-volume"}
+    volume(lab, "there", node_terms=on("n3"))
+    assert allowed(lab) == ["n3"]
 
 
 # -- what it costs -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ringwise.framework.selectors import all_hold
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import NodeTerm, Requirement
 from ringwise.state.node_labels import members_of
-from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ringwise.wellknown import OLD_REGION, OLD_ZONE, REGION, ZONE
 
 #: Labels that say where a node or a volume is, and how nodes may spell them, too.
@@ -82,6 +82,17 @@ class VolumeNodes:
         if found is None:
             found = self._fitting[wanted] = self._find(state, claim, budget)
         return found
+
+    def with_room(
+        self, state: ClusterState, claim: PersistentVolumeClaim, found: StorageClass, budget: StepBudget
+    ) -> int:
+        """The nodes for which the driver of the class has room for a volume of the claim."""
+        capacities = state.volumes.capacities_of(found)
+        if capacities is None or not claim.requested:
+            return state.labels.known
+        if not capacities.is_known(state.labels, claim.requested):
+            budget.spend(1 + capacities.count)
+        return capacities.nodes_for(state.labels, claim.requested)
 
     def _find(self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget) -> FittingVolumes:
         nodes, local, wide = 0, dict[int, list[tuple[int, str]]](), list[tuple[int, str, int]]()

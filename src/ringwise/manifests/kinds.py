@@ -33,7 +33,9 @@ from ringwise.manifests.objects.nodes import node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.volumes import (
     claim_from_wire,
+    csi_driver_from_wire,
     csi_node_from_wire,
+    storage_capacity_from_wire,
     storage_class_from_wire,
     volume_from_wire,
 )
@@ -41,6 +43,7 @@ from ringwise.manifests.objects.workloads import pod_owner_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import (
     ClaimWire,
+    CsiDriverWire,
     CsiNodeWire,
     HyperNodeWire,
     JobWire,
@@ -53,6 +56,7 @@ from ringwise.manifests.text.wire import (
     PriorityClassWire,
     QueueWire,
     ResourceQuotaWire,
+    StorageCapacityWire,
     StorageClassWire,
 )
 from ringwise.messages import events as ev
@@ -75,7 +79,14 @@ from ringwise.state.model import (
 )
 from ringwise.state.topology_discovery import NO_DISCOVERY, TopologyDiscovery
 from ringwise.state.vcjob import VcJob
-from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from ringwise.state.volumes import (
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+)
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 from ringwise.wellknown import (
@@ -385,6 +396,26 @@ KINDS: tuple[Kind[Any], ...] = (
         ev.CsiNodeGone,
         lambda csi_node: (csi_node.name,),
         reader=_reader(CsiNodeWire, csi_node_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        CsiDriver,
+        ApiResource(STORAGE_API, "CSIDriver", "csidrivers", namespaced=False),
+        ev.CsiDriverSeen,
+        ev.CsiDriverGone,
+        lambda driver: (driver.name,),
+        reader=_reader(CsiDriverWire, csi_driver_from_wire),
+        optional=True,
+        dispensable=True,
+    ),
+    Kind(
+        StorageCapacity,
+        ApiResource(STORAGE_API, "CSIStorageCapacity", "csistoragecapacities"),
+        ev.StorageCapacitySeen,
+        ev.StorageCapacityGone,
+        lambda capacity: (capacity.namespace, capacity.name),
+        reader=_reader(StorageCapacityWire, storage_capacity_from_wire),
         optional=True,
         dispensable=True,
     ),

@@ -31,7 +31,14 @@ from ringwise.state.model import (
 from ringwise.state.queue_rules import DEFAULT_NAMESPACE
 from ringwise.state.topology_discovery import TopologyDiscovery
 from ringwise.state.vcjob import VcJob
-from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from ringwise.state.volumes import (
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+)
 from ringwise.state.workload import PodOwner
 from ringwise.topology.switches import SwitchTopology
 
@@ -157,6 +164,31 @@ class CsiNodeSeen(Event):
 @dataclass(frozen=True, slots=True)
 class CsiNodeGone(Event):
     kind = "CSINode"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CsiDriverSeen(Event):
+    kind = "CSIDriver"
+    driver: CsiDriver
+
+
+@dataclass(frozen=True, slots=True)
+class CsiDriverGone(Event):
+    kind = "CSIDriver"
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCapacitySeen(Event):
+    kind = "CSIStorageCapacity"
+    capacity: StorageCapacity
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCapacityGone(Event):
+    kind = "CSIStorageCapacity"
+    namespace: str
     name: str
 
 

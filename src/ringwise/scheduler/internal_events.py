@@ -10,6 +10,7 @@ from ringwise.framework.job import Job
 from ringwise.messages.commands import EvictionCause
 from ringwise.records import dataclass
 from ringwise.state.model import Pod
+from ringwise.state.storage_capacities import StorageGrowth
 from ringwise.state.vcjob import VcJob
 
 # -- jobs ---------------------------------------------------------------------------------------
@@ -202,6 +203,14 @@ class ClaimChanged:
     """The claim of a volume, or a volume that it has or is given."""
 
     key: str
+
+
+@dataclass(slots=True)
+class StorageGrew:
+    """The driver of a StorageClass has room for larger volumes, for some nodes."""
+
+    storage_class: str
+    growth: StorageGrowth
 
 
 @dataclass(slots=True)

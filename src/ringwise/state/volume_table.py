@@ -11,7 +11,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from ringwise.state.model import Pod
-from ringwise.state.volumes import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from ringwise.state.storage_capacities import ClassCapacities, StorageGrowth
+from ringwise.state.volumes import (
+    CsiDriver,
+    CsiNode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+)
 
 T = TypeVar("T")
 
@@ -31,6 +39,9 @@ class VolumeTable:
         self.volumes: dict[str, PersistentVolume] = {}
         self.classes: dict[str, StorageClass] = {}
         self.csi_nodes: dict[str, CsiNode] = {}
+        self.drivers: dict[str, CsiDriver] = {}
+        self.capacities: dict[str, StorageCapacity] = {}
+        self._of_class: dict[str, ClassCapacities] = {}
         #: Volumes that a claim may take, by class; and those that name a claim, by its key.
         self._free: dict[str, dict[str, None]] = {}
         self._of_claim: dict[str, dict[str, None]] = {}
@@ -106,6 +117,51 @@ class VolumeTable:
     def drop_csi_node(self, name: str) -> None:
         known = self.csi_nodes.pop(name, None)
         self.limited -= known is not None and bool(known.limits)
+
+    def put_driver(self, driver: CsiDriver) -> bool:
+        known = self.drivers.get(driver.name)
+        self.drivers[driver.name] = driver
+        return known != driver
+
+    def drop_driver(self, name: str) -> None:
+        self.drivers.pop(name, None)
+
+    def put_capacity(self, capacity: StorageCapacity) -> StorageGrowth | None:
+        """Returns for whom more can be made."""
+        known = self.capacities.get(capacity.key)
+        if known == capacity:
+            return None
+        self.capacities[capacity.key] = capacity
+        if known is not None and known.storage_class != capacity.storage_class:
+            self._change_capacity(known, None)
+            known = None
+        return self._change_capacity(known, capacity)
+
+    def drop_capacity(self, key: str) -> None:
+        known = self.capacities.pop(key, None)
+        if known is not None:
+            self._change_capacity(known, None)
+
+    def _change_capacity(
+        self, before: StorageCapacity | None, after: StorageCapacity | None
+    ) -> StorageGrowth | None:
+        name = next(one.storage_class for one in (after, before) if one is not None)
+        of_class = self._of_class.setdefault(name, ClassCapacities())
+        growth = of_class.change(before, after)
+        if not of_class.count:
+            del self._of_class[name]
+        return growth
+
+    def capacities_of(self, storage_class: StorageClass) -> ClassCapacities | None:
+        """Where how much can be made of the class; None: its driver does not say so.
+
+        Without any such object in the cluster nothing is known: the scheduler may not be allowed to read
+        them, or the driver has not published one yet.
+        """
+        driver = self.drivers.get(storage_class.provisioner) if self.capacities else None
+        if driver is None or not driver.publishes_capacity:
+            return None
+        return self._of_class.get(storage_class.name) or ClassCapacities()
 
     def free_volumes(self, storage_class: str) -> Iterator[PersistentVolume]:
         """Volumes of the class that no claim has; some may be given to one already (`taken`)."""

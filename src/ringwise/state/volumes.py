@@ -127,6 +127,32 @@ class StorageClass:
 
 
 @dataclass(frozen=True, slots=True)
+class CsiDriver:
+    name: str
+    #: It says in CSIStorageCapacity objects where how large a volume can be made.
+    publishes_capacity: bool = False
+    origin: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCapacity:
+    """How large a volume of a class can be made for some nodes (CSIStorageCapacity)."""
+
+    namespace: str
+    name: str
+    storage_class: str = ""
+    #: What it asks of the labels of nodes; None: it is for none.
+    nodes: tuple[Requirement, ...] | None = None
+    #: Bytes of the largest volume.
+    largest: int = 0
+    origin: str = field(default="", compare=False)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
 class CsiNode:
     """How many volumes of each CSI driver the node of the same name can attach; not named: any number."""
 

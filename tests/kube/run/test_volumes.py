@@ -86,7 +86,8 @@ def test_volumes_that_exist_are_given_to_the_claims_of_a_gang_and_one_that_is_lo
 
 def test_without_the_right_to_read_them_jobs_without_claims_start() -> None:
     """After an upgrade the rights may be those of a version that read no claims and no HyperNodes."""
-    kinds = ("persistentvolumeclaims", "persistentvolumes", "storageclasses", "csinodes", "hypernodes")
+    volumes = ("persistentvolumeclaims", "persistentvolumes")
+    kinds = (*volumes, "storageclasses", "csinodes", "csidrivers", "csistoragecapacities", "hypernodes")
 
     async def test() -> None:
         async with server() as (api, client):

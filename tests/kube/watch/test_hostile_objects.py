@@ -39,7 +39,15 @@ from tests.manifests.builders import (
     vcjob,
 )
 from tests.manifests.hostile_values import changed_documents
-from tests.manifests.volumes import claim, csi_node, storage_class, volume, with_claims
+from tests.manifests.volumes import (
+    claim,
+    csi_driver,
+    csi_node,
+    storage_capacity,
+    storage_class,
+    volume,
+    with_claims,
+)
 
 _REPORT = config_map("mindx-dl-deviceinfo-a", {"DeviceInfoCfg": json.dumps(device_info(free="Ascend910-0"))})
 _CHUNK = config_map(
@@ -107,6 +115,13 @@ VALID: dict[str, list[Any]] = {
     "priorityclasses": [priority_class()],
     "storageclasses": [storage_class("fast", waits=True, zones=["a"])],
     "csinodes": [csi_node("node-1", {"csi.example.com": 4}, keys=["zone"])],
+    "csidrivers": [csi_driver()],
+    "csistoragecapacities": [
+        storage_capacity("here", "fast", "1Gi", "node-1", maximumVolumeSize="512Mi"),
+        storage_capacity(
+            "there", "fast", "1Gi", nodeTopology={"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+        ),
+    ],
     "persistentvolumes": [volume("disk", claim="default/data", node="node-1"), volume("free", zone="a")],
     "persistentvolumeclaims": [claim("data", "fast"), claim("other", bound="disk", node="node-1")],
     "resourcequotas": [

@@ -9,12 +9,23 @@ import pytest
 from ringwise.messages import events as ev
 from ringwise.scheduler.explain.why import Explanation, explain, find_job
 from ringwise.state.model import NodeTerm, Requirement
-from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from ringwise.state.volumes import (
+    CsiDriver,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageCapacity,
+    StorageClass,
+)
 from tests.fingerprint import state_of
 from tests.scheduler.clusters import NOW, node, pod, told
 
 LOCAL = ev.StorageClassSeen(StorageClass("local", waits_for_pod=True))
 NOW_CLASS = ev.StorageClassSeen(StorageClass("now", "disk.example.com"))
+FAST = (
+    ev.StorageClassSeen(StorageClass("fast", "disk.example.com", waits_for_pod=True)),
+    ev.CsiDriverSeen(CsiDriver("disk.example.com", publishes_capacity=True)),
+    ev.StorageCapacitySeen(StorageCapacity("kube-system", "all", "fast", (), 1 << 30)),
+)
 
 
 def claim(storage_class: str = "", **fields: Any) -> ev.ClaimSeen:
@@ -38,6 +49,7 @@ def why(*events: ev.Event, chips: int = 8, **fields: Any) -> Explanation:
         ("storage-class-missing", [claim("gone")]),
         ("claim-not-bound", [NOW_CLASS, claim("now")]),
         ("no-volume", [LOCAL, claim("local")]),
+        ("no-storage", [*FAST, claim("fast", requested=2 << 30)]),
         ("claim-deleted", [claim(deleting=True)]),
         ("claim-lost", [claim(volume="gone", bound=True)]),
     ],

@@ -46,8 +46,8 @@ _KUBERNETES = """
     network-unavailable unschedulable UnexpectedAdmissionError OutOfcpu OutOfmemory OutOfpods
     NodeAffinity NodeShutdown apps.kubernetes.io pod-index statefulset.kubernetes.io pod-name
     pod-template-hash controller-uid batch.kubernetes.io controller-revision-hash
-    PersistentVolumeClaim PersistentVolume StorageClass CSINode Available Bound Released Lost
-    ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod no-provisioner
+    PersistentVolumeClaim PersistentVolume StorageClass CSINode CSIDriver CSIStorageCapacity Available Bound
+    Released Lost ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod no-provisioner
 """
 #: Values of the labels and annotations of Huawei's, and the names in their JSON.
 _HUAWEI = """

@@ -27,6 +27,8 @@ from ringwise.manifests.text.wire import (
     ClaimSpecWire,
     ClaimTemplateWire,
     ClaimWire,
+    CsiDriverSpecWire,
+    CsiDriverWire,
     CsiNodeSpecWire,
     CsiNodeWire,
     ExpressionWire,
@@ -39,7 +41,9 @@ from ringwise.manifests.text.wire import (
     PodSpecWire,
     PodVolumeWire,
     Quantities,
+    Quantity,
     ResourcesWire,
+    StorageCapacityWire,
     StorageClassWire,
     Texts,
     TopologyTermWire,
@@ -49,9 +53,11 @@ from ringwise.state.volumes import (
     NO_PROVISIONER,
     ClaimReference,
     ClaimTemplates,
+    CsiDriver,
     CsiNode,
     PersistentVolume,
     PersistentVolumeClaim,
+    StorageCapacity,
     StorageClass,
     ephemeral_claim,
 )
@@ -228,6 +234,27 @@ def csi_node_from_wire(wire: CsiNodeWire, found: Findings) -> CsiNode:
     )
 
 
+def csi_driver_from_wire(wire: CsiDriverWire, found: Findings) -> CsiDriver:
+    who = identity(wire.metadata, "CSIDriver", found, namespaced=False)
+    publishes = (wire.spec or CsiDriverSpecWire()).storage_capacity or False
+    return CsiDriver(who.name, publishes, found.origin)
+
+
+def storage_capacity_from_wire(wire: StorageCapacityWire, found: Findings) -> StorageCapacity:
+    who = identity(wire.metadata, "CSIStorageCapacity", found)
+    # The largest volume, where the driver tells it, may be smaller than all that is free.
+    sizes = (("maximumVolumeSize", wire.maximum_volume_size), ("capacity", wire.capacity))
+    largest = next((_bytes(given, path, found) for path, given in sizes if given is not None), 0)
+    return StorageCapacity(
+        who.namespace,
+        who.name,
+        storage_class=reference(wire.storage_class_name, "storageClassName", found),
+        nodes=_selector(wire.node_topology, "nodeTopology", found),
+        largest=largest,
+        origin=found.origin,
+    )
+
+
 # -- of pods
 
 
@@ -298,7 +325,11 @@ def _kept(modes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _size(amounts: Quantities | None, path: str, found: Findings) -> int:
     given = (amounts or {}).get(_STORAGE)
-    return 0 if given is None else amount(_STORAGE, given, path, found)
+    return 0 if given is None else _bytes(given, path, found)
+
+
+def _bytes(given: Quantity, path: str, found: Findings) -> int:
+    return amount(_STORAGE, given, path, found)
 
 
 def _selector(wire: LabelSelectorWire | None, path: str, found: Findings) -> tuple[Requirement, ...] | None:

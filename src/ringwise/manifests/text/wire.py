@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-Quantities = dict[str, str | int | float]
+Quantity = str | int | float
+Quantities = dict[str, Quantity]
 Texts = dict[str, str | None]
 
 
@@ -486,19 +487,36 @@ class CsiAllocatableWire(WireStruct):
     count: int | None = None
 
 
-class CsiDriverWire(WireStruct):
+class CsiNodeDriverWire(WireStruct):
     name: str = ""
     allocatable: CsiAllocatableWire | None = None
     topology_keys: list[str] | None = None
 
 
 class CsiNodeSpecWire(WireStruct):
-    drivers: list[CsiDriverWire] | None = None
+    drivers: list[CsiNodeDriverWire] | None = None
 
 
 class CsiNodeWire(WireStruct):
     metadata: MetaWire | None = None
     spec: CsiNodeSpecWire | None = None
+
+
+class CsiDriverSpecWire(WireStruct):
+    storage_capacity: bool | None = None
+
+
+class CsiDriverWire(WireStruct):
+    metadata: MetaWire | None = None
+    spec: CsiDriverSpecWire | None = None
+
+
+class StorageCapacityWire(WireStruct):
+    metadata: MetaWire | None = None
+    storage_class_name: str | None = None
+    node_topology: LabelSelectorWire | None = None
+    capacity: Quantity | None = None
+    maximum_volume_size: Quantity | None = None
 
 
 class PriorityClassWire(WireStruct):

@@ -111,6 +111,8 @@ SPREAD_KEY_MISSING = ReasonKind(
 # -- by claim: whatever nodes are free, so that nobody waits behind such a job
 
 _CLAIM = frozenset({Trigger.VOLUME_CHANGED, Trigger.JOB_CHANGED})
+#: A node on which a volume can be used, or for which one can be made.
+_NODES = frozenset({Trigger.NODE_ADDED, Trigger.NODE_CHANGED})
 
 CLAIM_MISSING = ReasonKind(
     "claim-missing",
@@ -181,7 +183,18 @@ NO_VOLUME = ReasonKind(
     "no free volume of the StorageClass {class_name} fits the claim {claim} of pod {pod}, which asks for "
     "{size} ({modes}), and the class makes none",
     ("create a PersistentVolume of {size} or more in {class_name}", "use a StorageClass with a provisioner"),
-    _CLAIM,
+    _CLAIM | _NODES,
+)
+NO_STORAGE = ReasonKind(
+    "no-storage",
+    Stage.PREDICATE,
+    "the claim {claim} of pod {pod} asks for {size} of the StorageClass {class_name}, and its driver has "
+    "room for {largest} at most (CSIStorageCapacity)",
+    (
+        "free or add storage of the StorageClass {class_name}: it is tried again when the driver tells of it",
+        "create the claim {claim} with less, or with another StorageClass",
+    ),
+    _CLAIM | _NODES,
 )
 
 # -- by volume and node
@@ -218,6 +231,18 @@ NO_VOLUME_HERE = ReasonKind(
     "{node} can use no free volume of the StorageClass {class_name} with {size}, and none is made for "
     "it{why}",
     ("create a PersistentVolume of {size} or more in {class_name} that {node} can use",),
+    _ELSEWHERE,
+)
+NO_STORAGE_HERE = ReasonKind(
+    "no-storage-here",
+    Stage.PREDICATE,
+    "{what} asks for {size} of the StorageClass {class_name}, and its driver has room for {largest} at most "
+    "for {node} (CSIStorageCapacity)",
+    (
+        "free or add storage of the StorageClass {class_name} for {node}: it is tried again when the driver "
+        "tells of it",
+        "free chips on nodes for which it has room",
+    ),
     _ELSEWHERE,
 )
 TOO_MANY_VOLUMES = ReasonKind(

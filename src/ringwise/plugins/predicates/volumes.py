@@ -7,6 +7,7 @@ A claim that is bound sends its pod to where its volume can be used. One of a cl
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
+from functools import partial
 
 from ringwise.framework.extension_points import NodeFilter, NodeSet, Vote
 from ringwise.framework.job import Job
@@ -22,6 +23,8 @@ from ringwise.plugins.predicates.reasons import (
     CLAIM_NOT_BOUND,
     CLAIM_OF_ANOTHER_POD,
     EPHEMERAL_CLAIM_AWAITED,
+    NO_STORAGE,
+    NO_STORAGE_HERE,
     NO_VOLUME,
     NO_VOLUME_HERE,
     STORAGE_CLASS_MISSING,
@@ -106,9 +109,11 @@ class PodVolumes:
         if found is None or claim.volume or not found.waits_for_pod:
             classed = f" of StorageClass {name}" if name else ""
             return CLAIM_NOT_BOUND(claim=claim.key, pod=pod.name, classed=classed)
-        if found.provisions or self._table.kept_for(claim) is not None:
+        if self._table.kept_for(claim) is not None or self._selected(claim, found) is not None:
             return None
-        if not self._fitting(claim).nodes:
+        if self._with_room(claim, found) if found.provisions else self._fitting(claim).nodes:
+            return None
+        if not found.provisions:
             return NO_VOLUME(
                 claim=claim.key,
                 pod=pod.name,
@@ -116,7 +121,11 @@ class PodVolumes:
                 size=_size(claim),
                 modes=", ".join(claim.access_modes) or "any access mode",
             )
-        return None
+        capacities = self._table.capacities_of(found)
+        if capacities is None or self._fitting(claim).nodes:
+            return None
+        largest = _bytes(capacities.largest)
+        return NO_STORAGE(claim=claim.key, pod=pod.name, class_name=name, size=_size(claim), largest=largest)
 
     # -- sets of nodes ------------------------------------------------------------------------------
 
@@ -147,7 +156,7 @@ class PodVolumes:
         if found is None:
             return
         kept = self._table.kept_for(claim)
-        selected = self._selected(claim)
+        selected = self._selected(claim, found)
         if kept is not None:
             if kept.node_terms:
                 yield self._set_of_volume(claim, kept)
@@ -155,12 +164,20 @@ class PodVolumes:
             reason = VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=claim.selected_node)
             yield claim.key, NodeSet(1 << selected, VOLUME_FOR_ANOTHER_NODE, lambda node: reason)
         else:
-            nodes = self._fitting(claim).nodes | self._made_for(claim, found)
+            asks = (claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block)
+            fitting, made = self._fitting(claim).nodes, self._made_for(claim, found)
+            nodes = fitting | made
             if nodes != known:
-                asks = (claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block)
                 part = NodeSet(nodes, NO_VOLUME_HERE, lambda node: self._no_volume(claim, node))
                 # Pods with equal claims share what is found; avoided nodes are the claim's own.
                 yield (asks if claim.key not in self._table.refused else claim.key), part
+            room = self._with_room(claim, found)
+            if made & ~room:
+                few = (fitting | made & room).bit_count() <= _FEW
+                what = f"the claim {claim.key}" if few else "a claim of the pod"
+                key = (claim.key if few else "", NO_STORAGE_HERE.code, asks)
+                refuse = partial(self._no_storage, claim, found, what)
+                yield key, NodeSet(fitting | room, NO_STORAGE_HERE, refuse)
 
     def _set_of_volume(
         self, claim: PersistentVolumeClaim, volume: PersistentVolume
@@ -192,12 +209,12 @@ class PodVolumes:
         found = self._table.classes.get(claim.storage_class)
         return found if found is not None and found.waits_for_pod else None
 
-    def _selected(self, claim: PersistentVolumeClaim) -> int | None:
+    def _selected(self, claim: PersistentVolumeClaim, found: StorageClass) -> int | None:
         """The node for which its volume is being made, while that exists.
 
         Pods on other nodes may use a volume that is shared: where it can be used shows when it is there.
         """
-        if not claim.selected_node or claim.is_shared:
+        if not claim.selected_node or claim.is_shared or not found.provisions:
             return None
         number = self._state.node_id.get(claim.selected_node)
         return number if number is not None and self._state.nodes[number] is not None else None
@@ -212,6 +229,21 @@ class PodVolumes:
             if number is not None:
                 nodes &= ~(1 << number)
         return nodes
+
+    def _with_room(self, claim: PersistentVolumeClaim, found: StorageClass) -> int:
+        return self._nodes.with_room(self._state, claim, found, self._session.budget)
+
+    def _no_storage(self, claim: PersistentVolumeClaim, found: StorageClass, what: str, node: int) -> Reason:
+        capacities, known = self._table.capacities_of(found), self._state.nodes[node]
+        labels = {} if known is None else known.labels
+        largest = 0 if capacities is None else capacities.largest_for(self._state.labels, node, labels)
+        return NO_STORAGE_HERE(
+            what=what,
+            node=self._state.names[node],
+            class_name=found.name,
+            size=_size(claim),
+            largest=_bytes(largest),
+        )
 
     def _no_volume(self, claim: PersistentVolumeClaim, node: int) -> Reason:
         name = self._state.names[node]
@@ -288,16 +320,20 @@ class PodVolumes:
             if self._of(kept) >> node & 1:
                 return ClaimChoice(claim.key, kept.name)
             return self._set_of_volume(claim, kept)[1].refuse(node)
-        selected_node = self._selected(claim)
+        selected_node = self._selected(claim, found)
         if selected_node is not None:
             if selected_node != node:
                 return VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=claim.selected_node)
             return ClaimChoice(claim.key)
         fitting = self._fitting(claim)
         name = smallest(self._state, fitting, node, claim.key, excluded) or ""
-        if name or self._made_for(claim, found) >> node & 1:
+        if name:
             return ClaimChoice(claim.key, name)
-        return self._no_volume(claim, node)
+        if not self._made_for(claim, found) >> node & 1:
+            return self._no_volume(claim, node)
+        if not self._with_room(claim, found) >> node & 1:
+            return self._no_storage(claim, found, f"the claim {claim.key}", node)
+        return ClaimChoice(claim.key)
 
     def _fitting(self, claim: PersistentVolumeClaim) -> FittingVolumes:
         return self._nodes.fitting(self._state, claim, self._session.budget)
@@ -361,4 +397,8 @@ def _missing(pod: Pod, key: str) -> Reason:
 
 
 def _size(claim: PersistentVolumeClaim) -> str:
-    return amount_text("memory", claim.requested)
+    return _bytes(claim.requested)
+
+
+def _bytes(amount: int) -> str:
+    return amount_text("memory", amount)

@@ -55,6 +55,7 @@ from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGua
 from ringwise.scheduler.core.run_time_limits import RunTimeLimits
 from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
+from ringwise.scheduler.core.storage_waits import StorageWaits
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
 from ringwise.scheduler.core.volume_events import VolumeEvents
 from ringwise.scheduler.core.volume_waits import VolumeWaits
@@ -231,6 +232,7 @@ class Scheduler:
                 NodeReservationExpiry(state, topology, self._triggers, notify),
                 # Before those that look for pods on faulty hardware: what is not bound yet is given back.
                 self._volumes,
+                StorageWaits(state, self._book, self._pending, self._configuration),
                 self._previous,
                 self._shares,
                 self._backoff,

@@ -1,4 +1,4 @@
-"""What events about claims, volumes, their classes and CSINodes change."""
+"""What events about claims, volumes, their classes, CSI drivers and what these have room for change."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class VolumeEvents:
             ev.StorageClassGone: self._class_gone,
             ev.CsiNodeSeen: self._csi_node_seen,
             ev.CsiNodeGone: self._csi_node_gone,
+            ev.CsiDriverSeen: self._driver_seen,
+            ev.CsiDriverGone: self._driver_gone,
+            ev.StorageCapacitySeen: self._capacity_seen,
+            ev.StorageCapacityGone: self._capacity_gone,
             ev.VolumeSeen: self._volume_seen,
             ev.VolumeGone: self._volume_gone,
             ev.ClaimSeen: self._claim_seen,
@@ -34,6 +38,8 @@ class VolumeEvents:
     def known(self) -> Iterator[ev.Event]:
         yield from map(ev.StorageClassSeen, self._table.classes.values())
         yield from map(ev.CsiNodeSeen, self._table.csi_nodes.values())
+        yield from map(ev.CsiDriverSeen, self._table.drivers.values())
+        yield from map(ev.StorageCapacitySeen, self._table.capacities.values())
         for volume in self._table.volumes.values():
             claim = self._table.claims.get(self._table.taken.get(volume.name, ""))
             if claim is not None and volume.claim is None:
@@ -59,6 +65,28 @@ class VolumeEvents:
     def _csi_node_gone(self, event: ev.CsiNodeGone, now: int) -> None:
         self._table.drop_csi_node(event.name)
         self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _driver_seen(self, event: ev.CsiDriverSeen, now: int) -> None:
+        if self._table.put_driver(event.driver):
+            self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _driver_gone(self, event: ev.CsiDriverGone, now: int) -> None:
+        self._table.drop_driver(event.name)
+        self._triggers.add(Trigger.VOLUME_CHANGED)
+
+    def _capacity_seen(self, event: ev.StorageCapacitySeen, now: int) -> None:
+        if not self._table.capacities:
+            # From now on they count.
+            self._triggers.add(Trigger.VOLUME_CHANGED)
+        growth = self._table.put_capacity(event.capacity)
+        if growth is not None:
+            self._notify(ie.StorageGrew(event.capacity.storage_class, growth), now)
+
+    def _capacity_gone(self, event: ev.StorageCapacityGone, now: int) -> None:
+        self._table.drop_capacity(f"{event.namespace}/{event.name}")
+        if not self._table.capacities:
+            # Nothing is checked any more.
+            self._triggers.add(Trigger.VOLUME_CHANGED)
 
     def _volume_seen(self, event: ev.VolumeSeen, now: int) -> None:
         before = self._table.volumes.get(event.volume.name)

@@ -14,6 +14,8 @@ from ringwise.plugins.predicates.reasons import (
     CLAIM_NOT_BOUND,
     CLAIM_OF_ANOTHER_POD,
     EPHEMERAL_CLAIM_AWAITED,
+    NO_STORAGE,
+    NO_STORAGE_HERE,
     NO_VOLUME,
     NO_VOLUME_HERE,
     STORAGE_CLASS_MISSING,
@@ -40,6 +42,7 @@ _OF_CLAIMS = frozenset(
         CLAIM_NOT_BOUND,
         STORAGE_CLASS_MISSING,
         NO_VOLUME,
+        NO_STORAGE,
     )
 )
 
@@ -51,6 +54,7 @@ _OF_VOLUMES = frozenset(
         VOLUME_IN_ANOTHER_ZONE,
         VOLUME_FOR_ANOTHER_NODE,
         NO_VOLUME_HERE,
+        NO_STORAGE_HERE,
         TOO_MANY_VOLUMES,
     )
 )

@@ -1,0 +1,136 @@
+"""Jobs with claims whose volumes are still to be made, by class and size: who is tried when storage grows.
+
+Drivers of local disks write how much they have room for every minute, for each node. Only who asks for more
+than there was, and not for more than there is now, can use the difference.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ringwise.framework.job import Job
+from ringwise.reasons import CAPACITY
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.pending_queue import PendingQueue
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod
+from ringwise.state.node_labels import members_of
+from ringwise.state.storage_capacities import selected_nodes
+from ringwise.state.volume_table import keys_of
+
+#: Nobody is evicted by these: a job for which a node has too few free chips cannot use it.
+_EVICT_NOBODY = frozenset({"enqueue", "allocate", "backfill"})
+#: So many nodes are looked at one by one.
+_FEW = 16
+
+
+class _Chips(NamedTuple):
+    """What a node must have free before a job can use it; freed chips wake the job, too."""
+
+    resource: str
+    least: int
+
+
+#: Whatever is free on the node, the job is tried.
+_ANY = _Chips("", 0)
+
+
+class StorageWaits(Component):
+    name = "storage"
+
+    def __init__(
+        self, state: ClusterState, book: JobBook, pending: PendingQueue, configuration: ActiveConfiguration
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._pending = pending
+        self._configuration = configuration
+        #: Jobs by class, size in bytes and chips. And the sizes of each class, ascending.
+        self._jobs: dict[str, dict[int, dict[_Chips, dict[str, None]]]] = {}
+        self._sizes: dict[str, list[int]] = {}
+        #: Where a job is in these.
+        self._asked: dict[str, tuple[_Chips, set[tuple[str, int]]]] = {}
+
+    def hears(self) -> Handlers:
+        return {
+            ie.JobSettled: lambda event, now: self._settled(event.job),
+            ie.JobGone: lambda event, now: self._forget(event.job.key),
+            ie.StorageGrew: lambda event, now: self._grew(event),
+        }
+
+    def _settled(self, job: Job) -> None:
+        self._forget(job.key)
+        if not job.has_claims or not self._state.volumes.capacities:
+            return
+        pods = [pod for pod in job.pods.values() if self._state.pods[pod.uid].node < 0]
+        asked = {pair for pod in pods for pair in self._sizes_of(keys_of(pod))}
+        if not asked:
+            return
+        chips = _least_chips(job, pods)
+        self._asked[job.key] = chips, asked
+        for name, size in asked:
+            by_size = self._jobs.setdefault(name, {})
+            if size not in by_size:
+                insort(self._sizes.setdefault(name, []), size)
+            by_size.setdefault(size, {}).setdefault(chips, {})[job.key] = None
+
+    def _sizes_of(self, keys: Iterable[str]) -> Iterator[tuple[str, int]]:
+        table = self._state.volumes
+        for key in keys:
+            claim = table.claims.get(key)
+            if claim is not None and not claim.volume:
+                found = table.classes.get(claim.storage_class)
+                if found is not None and found.waits_for_pod and table.capacities_of(found) is not None:
+                    yield claim.storage_class, claim.requested
+
+    def _forget(self, key: str) -> None:
+        chips, asked = self._asked.pop(key, (_ANY, ()))
+        for name, size in asked:
+            by_size = self._jobs[name]
+            by_chips = by_size[size]
+            del by_chips[chips][key]
+            if not by_chips[chips]:
+                del by_chips[chips]
+            if not by_chips:
+                del by_size[size]
+                sizes = self._sizes[name]
+                del sizes[bisect_right(sizes, size) - 1]
+            if not by_size:
+                del self._jobs[name], self._sizes[name]
+
+    def _grew(self, event: ie.StorageGrew) -> None:
+        sizes, growth = self._sizes.get(event.storage_class, []), event.growth
+        found = sizes[bisect_right(sizes, growth.above) : bisect_right(sizes, growth.largest)]
+        nodes = selected_nodes(self._state.labels, growth.nodes) if found else 0
+        if not nodes:
+            return
+        for size in found:
+            for chips, jobs in self._jobs[event.storage_class][size].items():
+                if not self._may_be_used(nodes, chips):
+                    continue
+                for key in jobs:
+                    job = self._book.jobs.get(key)
+                    if job is not None and self._book.has_pending(job):
+                        self._pending.activate(key)
+
+    def _may_be_used(self, nodes: int, chips: _Chips) -> bool:
+        evicts_nobody = set(self._configuration.current.actions) <= _EVICT_NOBODY
+        if not chips.least or not evicts_nobody or nodes.bit_count() > _FEW:
+            return True
+        fleet = self._state.fleets[chips.resource]
+        # What is reserved may be so for one of these jobs.
+        free = (fleet.free_mask[node] | fleet.reserved[node] for node in members_of(nodes))
+        return any(mask.bit_count() >= chips.least for mask in free)
+
+
+def _least_chips(job: Job, pods: Sequence[Pod]) -> _Chips:
+    """Of the pod that asks for least, where freed chips wake the job and all its pods use one resource."""
+    resources = {pod.cls.resource or "" for pod in pods}
+    if len(resources) > 1 or job.reason is None or not job.reason.kind.cured_by >= CAPACITY:
+        return _ANY
+    return _Chips(resources.pop(), min(pod.cls.chips for pod in pods))
