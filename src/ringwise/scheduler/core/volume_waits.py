@@ -92,8 +92,10 @@ class VolumeWaits(Component):
         self._notify = notify
         #: Called with every binding that is sent.
         self.on_bound: Callable[[Job, Bind], None] = lambda job, bind: None
-        #: By job.
+        #: By job; when the time of the first of them is over; and jobs of which one waits for no claim.
         self._batches: dict[str, list[_Batch]] = {}
+        self._ends = Deadlines()
+        self._ready: dict[str, None] = {}
         self._job_of: dict[str, str] = {}
         #: Jobs to be looked at, each with the claims that changed; None: with its pods and nodes.
         self._changed: dict[str, dict[str | None, None]] = {}
@@ -108,6 +110,8 @@ class VolumeWaits(Component):
         #: Jobs that gave their nodes back and are not tried before; and how often in a row.
         self._until = Deadlines()
         self._failures: dict[str, int] = {}
+        #: Claims, and when the first of the nodes that they avoid is tried again.
+        self._refusals = Deadlines()
         #: What was chosen since it was told last, by claim.
         self._commands: dict[str, SelectNode | BindVolume] = {}
 
@@ -240,11 +244,28 @@ class VolumeWaits(Component):
             {bind.uid: bind for bind in binds}, claims, dict.fromkeys(claims), timeout, now + timeout
         )
         self._batches.setdefault(job.key, []).append(batch)
+        # Pods that are no gang are held one by one: those that wait already are not looked at again.
+        before = self._ends.of(job.key)
+        self._ends.put(job.key, batch.until if before is None else min(before, batch.until))
+        if not batch.waiting:
+            self._ready[job.key] = None
         for key in claims:
             self._by_claim.setdefault(key, {})[job.key] = None
         for allocation in allocations:
             self._job_of[allocation.pod.uid] = job.key
             self._by_node.setdefault(allocation.node, {})[job.key] = None
+
+    def _note_batches(self, key: str) -> None:
+        """The job waits for more, or for less."""
+        batches = self._batches.get(key, ())
+        if batches:
+            self._ends.put(key, min(batch.until for batch in batches))
+        else:
+            self._ends.drop(key)
+        if any(not batch.waiting for batch in batches):
+            self._ready[key] = None
+        else:
+            self._ready.pop(key, None)
 
     def _select(self, key: str, node: str, volume: str) -> _Awaited:
         """Write what was chosen for a claim, unless it is written already."""
@@ -292,22 +313,20 @@ class VolumeWaits(Component):
         )
 
     def deadline(self) -> int | None:
-        times = [batch.until for batches in self._batches.values() for batch in batches]
-        times += [until for nodes in self._state.volumes.refused.values() for until in nodes.values()]
-        first = self._until.first()
-        return min(times if first is None else [*times, first], default=None)
+        times = (self._ends.first(), self._refusals.first(), self._until.first())
+        return min((time for time in times if time is not None), default=None)
 
     def review(self, now: int) -> None:
         changed, self._changed = self._changed, {}
         for key, claims in changed.items():
             for batch in self._batches.get(key, ()):
                 self._check(key, batch, claims, now)
+            self._note_batches(key)
             self._tell(key, now)
         self._end_broken(now)
-        for key, batches in list(self._batches.items()):
-            late = [batch for batch in batches if batch.until <= now]
-            if late:
-                self._give_back(key, late, now, _timed_out(late[0]))
+        for key in self._ends.due(now):
+            late = [batch for batch in self._batches[key] if batch.until <= now]
+            self._give_back(key, late, now, _timed_out(late[0]))
         self._end_refusals(now)
         for key in self._until.take(now):
             self._pending.activate(key)
@@ -329,12 +348,13 @@ class VolumeWaits(Component):
 
     def _end_refusals(self, now: int) -> None:
         refused = self._state.volumes.refused
-        for key, nodes in list(refused.items()):
+        for key in self._refusals.take(now):
+            nodes = refused.pop(key, {})
             left = {node: until for node, until in nodes.items() if until > now}
-            if len(left) < len(nodes):
+            if left:
                 refused[key] = left
-                if not left:
-                    del refused[key]
+                self._refusals.put(key, min(left.values()))
+            if len(left) < len(nodes):
                 self._claim_changed(key)
 
     # -- whether it goes on -------------------------------------------------------------------------
@@ -402,8 +422,9 @@ class VolumeWaits(Component):
         if claim.selected_node == awaited.node:
             awaited.confirmed = True
         elif awaited.confirmed and not claim.selected_node:
-            until = now + REFUSED_SECONDS * _SECOND
-            table.refused.setdefault(key, {})[awaited.node] = until
+            refused = table.refused.setdefault(key, {})
+            refused[awaited.node] = now + REFUSED_SECONDS * _SECOND
+            self._refusals.put(key, min(refused.values()))
             return f"the provisioner made no volume of the claim {key} for {awaited.node}"
         elif claim.selected_node not in ("", awaited.before):
             return f"the volume of the claim {key} is made for {claim.selected_node}, not for {awaited.node}"
@@ -430,7 +451,7 @@ class VolumeWaits(Component):
     def act(self, now: int) -> list[Command]:
         """The bindings of those whose claims are all bound."""
         commands: list[Command] = []
-        for key in list(self._batches):
+        for key in list(self._ready):
             job = self._book.jobs.get(key)
             if job is not None:
                 commands += self._send(job, now, len(commands))
@@ -523,6 +544,7 @@ class VolumeWaits(Component):
             self._batches[key] = left
         else:
             self._batches.pop(key, None)
+        self._note_batches(key)
         claims = {claim for batch in left for claim in batch.claims}
         nodes = {bind.node for batch in left for bind in batch.binds.values()}
         for batch in batches:
