@@ -138,10 +138,11 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     if reason is not None:
         return False
     placed = len(statement.allocations)
-    if job.has_claims and not has_pending_pods(session, job):
+    more = (job.has_claims or 0 < placed < len(job.pods)) and has_pending_pods(session, job)
+    if job.has_claims and not more:
         # Pods beyond its gang may wait for claims.
         job.reason = claim_refusal(session, job)
-    return 0 < placed < len(job.pods) and has_pending_pods(session, job)
+    return more and 0 < placed < len(job.pods)
 
 
 def _attempt(

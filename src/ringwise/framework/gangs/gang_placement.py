@@ -61,10 +61,15 @@ def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> li
 
 
 def has_pending_pods(session: Session, job: Job) -> bool:
-    """Whether `pending_pods` has any, without their order: that of sub-groups costs most."""
-    if job.has_claims or job.backups:
+    """Whether `pending_pods` has any, without all of them and their order: it is asked after each pod."""
+    if job.backups:
         return bool(_placeable_pods(session, job))
-    return any(not pod.cls.best_effort and session.is_pending(pod) for pod in job.in_order)
+    return any(
+        not pod.cls.best_effort
+        and session.is_pending(pod)
+        and (not job.has_claims or session.claim_refusal(pod) is None)
+        for pod in job.in_order
+    )
 
 
 def _pods_in_order(session: Session, job: Job, best_effort: bool = False) -> list[Pod]:
