@@ -62,3 +62,14 @@ def test_without_enqueue_also_a_job_larger_than_the_cluster_gets_its_pods() -> N
     rig.step()
     assert rig.machine.view.jobs["default/large"].inqueue
     assert rig.reason("large") == "gang-incomplete"
+
+
+@pytest.mark.parametrize(("pods", "minimum", "code"), [(2, 1, "no-node-fits"), (2, 2, "gang-incomplete")])
+def test_pods_that_request_nothing_and_fit_nowhere_have_a_reason(pods: int, minimum: int, code: str) -> None:
+    rig = Rig(1)
+    rig.submit("light", pods=pods, min_available=minimum, chips=0, node_selector=(("zone", "a"),))
+    rig.run()
+    assert rig.reason("light") == code
+    rig.node("n2", labels={"zone": "a"})
+    rig.run()
+    assert (rig.nodes_of("light"), rig.reason("light")) == (["n2"] * pods, None)

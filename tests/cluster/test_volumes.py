@@ -36,7 +36,16 @@ from tests.cluster.volumes import (
     wait_told,
     with_scratch,
 )
-from tests.manifests.volumes import HOST, NO_PROVISIONER, ZONE, claim_spec, csi_node, storage_class
+from tests.manifests.volumes import (
+    HOST,
+    NO_PROVISIONER,
+    ZONE,
+    claim_spec,
+    csi_driver,
+    csi_node,
+    storage_capacity,
+    storage_class,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -44,6 +53,7 @@ LOCAL = storage_class("local", NO_PROVISIONER, waits=True)
 STATIC = storage_class("static", NO_PROVISIONER)
 DYNAMIC = storage_class("dynamic", PROVISIONER, waits=True)
 DRIVER = "csi.tests.ringwise"
+STORAGE = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
 CONFIGURATION = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
 
 
@@ -124,6 +134,23 @@ def test_zones_limits_of_attached_volumes_and_claims_for_one_pod(cluster: Cluste
     wait_on(cluster, "more", "a-1")
     delete_pod(cluster, "alone")
     wait_on(cluster, "again", "a-1")
+
+
+def test_a_volume_is_made_where_its_driver_has_room_and_a_job_starts_when_there_is_more(
+    cluster: Cluster,
+) -> None:
+    """The rights of the chart suffice to hear of it."""
+    room = [storage_capacity(f"room-{at}", "room", f"{at - 1}Gi", f"node-{at}") for at in (1, 2)]
+    cluster.apply([*nodes(2), storage_class("room", DRIVER, waits=True), csi_driver(DRIVER), *room])
+    cluster.run()
+    cluster.apply([with_scratch(vcjob("train", 1, 8), "room")])
+    cluster.wait(lambda: selected(cluster, "train-work-0-scratch") == "node-2", "node-2 is selected")
+    provision(cluster, "room", lambda node: {"node": node})
+    wait_on(cluster, "train", "node-2")
+    cluster.apply([with_scratch(vcjob("late", 1, 8), "room")])
+    wait_told(cluster, "late", "no-storage-here 1")
+    cluster.api.patch(f"{STORAGE}/room-1", {"capacity": "5Gi"})
+    cluster.wait(lambda: selected(cluster, "late-work-0-scratch") == "node-1", "node-1 is selected")
 
 
 def stateful_set(name: str, *, apart: bool, at_once: bool) -> Object:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ringwise.framework.gangs.gang_placement import place_best_effort
+from ringwise.framework.gangs.gang_placement import place_best_effort, started_pods
+from ringwise.framework.job import Job
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
+from ringwise.framework.statement import Statement
 
 
 def backfill(session: Session) -> None:
@@ -18,15 +20,27 @@ def backfill(session: Session) -> None:
         statement = session.statement()
         try:
             session.budget.begin(job.namespace, len(job.pods))
-            place_best_effort(session, job, statement)
+            reason = place_best_effort(session, job, statement)
         except Exception as error:
             statement.discard()
             session.fail_job(job, error, "backfill")
             continue
-        if session.job_ready(job):
+        if session.job_ready(job) and not _selects_for_a_part(session, job, statement):
             statement.commit()
         else:
             statement.discard()
+        if reason is not None and job.reason is None:
+            job.reason = reason
+
+
+def _selects_for_a_part(session: Session, job: Job, statement: Statement) -> bool:
+    """Whether volumes would be made for a part of a gang.
+
+    Pods that request nothing count for their gang while they wait. What is selected for their claims cannot
+    be taken back: it waits until all of them have nodes.
+    """
+    selects = any(one.volumes for one in statement.allocations)
+    return selects and started_pods(session, job) < job.min_available
 
 
 SPEC = ActionSpec(

@@ -120,9 +120,10 @@ class VolumeController:
         if claim.volume:
             named = (volume for volume in volumes if volume.name == claim.volume)
             return next((one for one in named if one.claim is None or _is_for(one.claim, claim)), None)
-        kept = next((one for one in volumes if one.claim is not None and _is_for(one.claim, claim)), None)
-        if kept is not None:
-            return kept
+        kept = (one for one in volumes if one.claim is not None and _is_for(one.claim, claim))
+        suiting = next((one for one in kept if one.suits(claim)), None)
+        if suiting is not None:
+            return suiting
         cls = self._get(StorageClass, claim.storage_class) if claim.storage_class else None
         if cls is not None and cls.waits_for_pod:
             return self._made(claim, cls) if claim.selected_node else None
@@ -190,9 +191,6 @@ def _is_for(reference: ClaimReference, claim: PersistentVolumeClaim) -> bool:
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return (
         volume.phase == _AVAILABLE
-        and volume.storage_class == claim.storage_class
-        and volume.block == claim.block
-        and volume.capacity >= claim.requested
-        and set(claim.access_modes) <= set(volume.access_modes)
+        and volume.suits(claim)
         and (claim.selector is None or all_hold(claim.selector, volume.labels))
     )

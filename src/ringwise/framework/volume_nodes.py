@@ -143,12 +143,7 @@ def smallest(
 
 def fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether a free volume of the claim's class has what the claim asks for."""
-    return (
-        volume.block is claim.block
-        and volume.capacity >= claim.requested
-        and set(claim.access_modes) <= set(volume.access_modes)
-        and (claim.selector is None or all_hold(claim.selector, volume.labels))
-    )
+    return volume.suits(claim) and (claim.selector is None or all_hold(claim.selector, volume.labels))
 
 
 def _in_places(state: ClusterState, places: tuple[tuple[str, str], ...]) -> int:

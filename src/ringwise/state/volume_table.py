@@ -168,11 +168,13 @@ class VolumeTable:
         return (self.volumes[name] for name in self._free.get(storage_class, ()))
 
     def kept_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
-        """The volume that names this claim, should there be several the first by name."""
+        """The volume that names this claim and suits it, should there be several the first by name."""
         names = [
             name
             for name in self._of_claim.get(claim.key, ())
-            if (reference := self.volumes[name].claim) is not None and reference.uid in ("", claim.uid)
+            if (reference := self.volumes[name].claim) is not None
+            and reference.uid in ("", claim.uid)
+            and self.volumes[name].suits(claim)
         ]
         return self.volumes[min(names)] if names else None
 

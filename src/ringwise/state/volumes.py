@@ -108,6 +108,16 @@ class PersistentVolume:
         """Whether a claim may take it."""
         return self.claim is None and self.phase == "Available" and not self.deleting
 
+    def suits(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether it has what a claim asks for that it names: the volume controller binds no other to it."""
+        return (
+            self.storage_class == claim.storage_class
+            and self.block is claim.block
+            and self.capacity >= claim.requested
+            and set(claim.access_modes) <= set(self.access_modes)
+            and not self.deleting
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:

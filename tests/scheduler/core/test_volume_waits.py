@@ -23,7 +23,7 @@ from tests.scheduler.volume_rig import GIB, VolumeRig, on_node, reference
 def gang(rig: VolumeRig, pods: int = 2, *, storage_class: str = "fast", **more: Any) -> None:
     for index in range(pods):
         rig.claim(f"data-{index}", storage_class)
-    rig.submit("train", pods=pods, chips=8, claims=("data-{}",), **more)
+    rig.submit("train", pods=pods, **{"chips": 8, "claims": ("data-{}",), **more})
 
 
 def predicates_with(arguments: dict[str, Any], tiers: Sequence[Tier] | None = None) -> tuple[Tier, ...]:
@@ -65,6 +65,62 @@ def test_no_node_is_selected_before_the_whole_gang_has_its_nodes() -> None:
     rig.node("n3")
     rig.run()
     assert set(rig.selected()) == {"data-0", "data-1", "data-2"}
+
+
+def test_no_node_is_selected_for_a_part_of_a_gang_that_requests_nothing() -> None:
+    rig = VolumeRig(2)
+    gang(rig, 3, chips=0)
+    rig.provision("data-2", node_terms=on_node("n9"))
+    rig.run()
+    assert rig.selected() == {}
+    assert rig.reason("train") == "gang-incomplete"
+    rig.node("n9")
+    rig.run()
+    assert set(rig.selected()) == {"data-0", "data-1"}
+    for name in ("data-0", "data-1"):
+        assert rig.bindings() == {}
+        rig.provision(name)
+        rig.run()
+    assert set(rig.bindings()) == {"train-0", "train-1", "train-2"}
+
+
+def test_a_gang_whose_pods_share_a_claim_for_one_pod_is_told_that_it_cannot_start() -> None:
+    rig = VolumeRig(2)
+    rig.claim("one", access_modes=("ReadWriteOncePod",))
+    rig.submit("train", pods=2, chips=8, claims=("one",))
+    rig.run()
+    assert (rig.selected(), rig.reason("train")) == ({}, "claim-shared")
+    answer = explain(rig.machine.view, rig.machine.view.jobs["default/train"], rig.now)
+    assert [cure.text for cure in answer.cures] == [
+        "give each pod a claim of its own",
+        "use the access mode ReadWriteMany",
+    ]
+    rig.change_claim("one", access_modes=("ReadWriteMany",))
+    rig.run()
+    assert rig.selected() == {"one": "n1"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"storage_class": "local"}, {"capacity": 1}, {"block": True}, {"access_modes": ("ReadOnlyMany",)}],
+)
+def test_a_volume_that_names_a_claim_and_does_not_suit_it_is_not_waited_for(fields: dict[str, Any]) -> None:
+    rig = VolumeRig(1)
+    gang(rig, 1)
+    rig.volume("wrong", **{"storage_class": "fast", "claim": reference(rig.claims["data-0"]), **fields})
+    rig.run()
+    assert rig.selected() == {"data-0": "n1"}
+
+
+def test_a_volume_of_a_node_that_comes_later_is_given() -> None:
+    rig = VolumeRig(1)
+    rig.volume("disk", node_terms=on_node("n9"))
+    gang(rig, 1, storage_class="local")
+    rig.run()
+    assert rig.reason("train") == "no-volume"
+    rig.node("n9")
+    rig.run()
+    assert rig.given() == {"disk": "data-0"}
 
 
 def test_a_wait_delays_nobody_else_and_its_chips_are_given_to_nobody() -> None:

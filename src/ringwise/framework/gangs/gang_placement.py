@@ -296,7 +296,7 @@ def _pods_with_few_nodes_first(session: Session, pods: Sequence[Pod]) -> Sequenc
 
 
 def place_best_effort(session: Session, job: Job, statement: Statement) -> Reason | None:
-    """Place as many pods that request nothing as find a node."""
+    """Place as many pods that request nothing as find a node; why the first does not."""
     limited = session.limited(job, pending_pods(session, job, best_effort=True))
     if limited is not None:
         return limited
@@ -306,7 +306,7 @@ def place_best_effort(session: Session, job: Job, statement: Statement) -> Reaso
 def place_each(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
     """Place as many of these pods as find a node, whatever the gang has; why the first does not.
 
-    The statement says which were placed: None is returned only where the job is ready, too.
+    The statement says which were placed: None is returned only where all were, and the job is ready.
     """
     if not asks_for_topology(job):
         return _place_one_by_one(session, job, statement, pods, None)
@@ -434,6 +434,8 @@ def _place_one_by_one(
     finally:
         if hidden and current is not None:
             current.unhide(hidden)
+    if missing is None and failed is not None:
+        return failed
     if placed >= (missing or 0) and (not whole_gang or session.job_ready(job)):
         return None
     return failed or too_few_pods(job, started_pods(session, job))
@@ -491,9 +493,9 @@ def _no_node(
         "nodes": session.state.node_count,
         "refusals": selection.refusals(hidden),
     }
-    if job.min_available <= 1:
-        return NO_NODE_FITS(**details)
     started = started_pods(session, job)
+    if job.min_available <= 1 or started >= job.min_available:
+        return NO_NODE_FITS(**details)
     return GANG_INCOMPLETE(
         **details, fit=started, needed=job.min_available, missing=job.min_available - started
     )

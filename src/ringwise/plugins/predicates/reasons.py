@@ -160,6 +160,14 @@ CLAIM_IN_USE = ReasonKind(
     ("nothing to do: it starts when {user} has ended", "use the access mode ReadWriteOnce or ReadWriteMany"),
     _CLAIM,
 )
+CLAIM_SHARED = ReasonKind(
+    "claim-shared",
+    Stage.PREDICATE,
+    "the pods {user} and {pod} must start together and use the claim {claim}, which one pod alone may use "
+    "(ReadWriteOncePod)",
+    ("give each pod a claim of its own", "use the access mode ReadWriteMany"),
+    _CLAIM,
+)
 CLAIM_NOT_BOUND = ReasonKind(
     "claim-not-bound",
     Stage.PREDICATE,

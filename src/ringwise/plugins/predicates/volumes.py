@@ -22,6 +22,7 @@ from ringwise.plugins.predicates.reasons import (
     CLAIM_MISSING,
     CLAIM_NOT_BOUND,
     CLAIM_OF_ANOTHER_POD,
+    CLAIM_SHARED,
     EPHEMERAL_CLAIM_AWAITED,
     NO_STORAGE,
     NO_STORAGE_HERE,
@@ -96,10 +97,20 @@ class PodVolumes:
             users = self._table.users.get(key, {})
             other = next((uid for uid in users if uid != pod.uid), None)
             if other is not None:
-                return CLAIM_IN_USE(claim=key, user=self._state.pods[other].pod.key)
+                user = self._state.pods[other].pod
+                if self._start_together(pod, user):
+                    return CLAIM_SHARED(claim=key, pod=pod.name, user=user.name)
+                return CLAIM_IN_USE(claim=key, user=user.key)
         if claim.phase == LOST or (claim.bound and claim.volume not in self._table.volumes):
             return CLAIM_LOST(claim=key, pod=pod.name, volume=claim.volume)
         return None if claim.bound else self._unbound(pod, claim)
+
+    def _start_together(self, pod: Pod, user: Pod) -> bool:
+        """Whether both are of a gang that has not started: the end of one is not to be waited for."""
+        if pod.group is None or pod.group != user.group or pod.namespace != user.namespace or user.node:
+            return False
+        job = self._session.jobs.get(f"{pod.namespace}/{pod.group}")
+        return job is not None and job.min_available > 1
 
     def _unbound(self, pod: Pod, claim: PersistentVolumeClaim) -> Reason | None:
         name = claim.storage_class
