@@ -90,6 +90,10 @@ class Incident:
     error: str
 
 
+def _announce_to_nobody(allocations: Sequence[Allocation]) -> None:
+    pass
+
+
 class Plugin(Protocol):
     """Built for each cycle from its entry in the configuration; `open` registers its functions."""
 
@@ -141,7 +145,7 @@ class Session:
         self.observe = observer or (lambda session, job: None)
         self.observed = observer is not None
         #: Called with allocations as soon as they are final, in the middle of the cycle.
-        self.announce: Callable[[Sequence[Allocation]], None] = lambda allocations: None
+        self.announce: Callable[[Sequence[Allocation]], None] = _announce_to_nobody
         #: Called with every job that is validated and every attempt to place one.
         self.on_progress: Callable[[], None] = lambda: None
         #: The work that jobs may cost.
@@ -178,6 +182,18 @@ class Session:
         #: The plugin that is being opened.
         self._opening: PluginOption | None = None
         state.settle()
+
+    def close(self) -> None:
+        """At the end of a cycle: nothing is asked of the session any more.
+
+        Session and plugins refer to each other. Unless that ends here, what a cycle has made is found by a
+        search for garbage only, and until then every copy of the process has its pages to copy.
+        """
+        self._tiers = []
+        self._functions = {}
+        self._selections = {}
+        self._shared = {}
+        self.announce = _announce_to_nobody
 
     # -- plugins ---------------------------------------------------------------------
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import pytest
 
+from ringwise.actions import ACTIONS
+from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, Evict, SetGroupStatus, SetPodCondition
 from ringwise.messages.events import Decide
+from ringwise.plugins import PLUGINS
 from tests.fingerprint import state_of, usage_of
-from tests.scheduler.rig import SECOND, Rig
+from tests.scheduler.rig import SECOND, Rig, gangs_may_end
 
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -259,3 +264,26 @@ def test_the_reported_reason_of_a_pod_is_forgotten_with_the_pod() -> None:
         assert rig.step(1) == []
         rig.gone("large-0")
         rig.step()
+
+
+def test_what_a_cycle_made_is_gone_with_it() -> None:
+    """Or every copy of the process has more pages to copy, until a search for garbage finds it."""
+    usual = gangs_may_end()
+    known = {option.name for tier in usual for option in tier.plugins}
+    others = Tier(tuple(PluginOption.of(spec.name) for spec in PLUGINS if spec.name not in known))
+    rig = Rig(2, actions=[spec.name for spec in ACTIONS], tiers=(*usual, others))
+    rig.queue("other", weight=2)
+    rig.priority("high", 100)
+    for number in range(2):
+        rig.submit(f"low-{number}", chips=8, preemptable=True)
+    rig.run()
+    rig.submit("high", chips=8, priority="high")
+    rig.submit("gang", pods=2, chips=8, queue="other")
+    gc.collect()
+    gc.disable()
+    try:
+        rig.run()
+        left = [one for one in gc.get_objects() if isinstance(one, Session)]
+        assert [one for one in left if one.state is state_of(rig.machine.view)] == []
+    finally:
+        gc.enable()

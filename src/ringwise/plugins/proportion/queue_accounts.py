@@ -36,8 +36,7 @@ class QueueAccounts:
         self._asking: list[_Asking] = []
         self._limits: dict[str, Amounts] = {}
         self._capabilities: dict[str, Amounts] = {}
-        self._gangs: dict[str, Amounts] = {}
-        self._promises = _GangPromises(session, self)
+        self._promises = _GangPromises(session)
 
     # -- limits --------------------------------------------------------------------------
 
@@ -63,12 +62,8 @@ class QueueAccounts:
         return found
 
     def gang(self, job: Job) -> Amounts:
-        """What the job needs at once. Cached, because computing it orders the job's pods."""
-        found = self._gangs.get(job.key)
-        if found is None:
-            whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
-            found = self._gangs[job.key] = job.asked() if whole else job.min_asked()
-        return found
+        """What the job needs at once."""
+        return self._promises.needs(job)
 
     # -- shares --------------------------------------------------------------------------
 
@@ -201,9 +196,14 @@ class QueueAccounts:
 class _GangPromises(Promises):
     """Where a PodGroup has no `minResources`, its job is promised what its smallest gang asks for."""
 
-    def __init__(self, session: Session, accounts: QueueAccounts) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__(session)
-        self._accounts = accounts
+        self._gangs: dict[str, Amounts] = {}
 
     def needs(self, job: Job) -> Amounts:
-        return self._accounts.gang(job)
+        """What the job needs at once. Cached, because computing it orders the job's pods."""
+        found = self._gangs.get(job.key)
+        if found is None:
+            whole = len(job.in_order) <= job.min_available and not (job.group and job.group.min_resources)
+            found = self._gangs[job.key] = job.asked() if whole else job.min_asked()
+        return found

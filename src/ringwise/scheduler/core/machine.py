@@ -440,6 +440,7 @@ class Scheduler:
             if by:
                 self._notify(ie.PodEvicted(gone.pod.uid, cause, by), now)
             evictions.append(self._assumed.evict(gone.job, gone.pod.uid, gone.why, cause, by))
+        session.close()
         # A pod is warned before it is evicted.
         commands: list[Command] = [*binds, *self._preemptions.warnings(), *evictions]
         for job in pending:
