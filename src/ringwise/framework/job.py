@@ -194,7 +194,7 @@ class Job:
         if self.ordered is None:
             self.note_contents()
             self.ordered = [pod.uid for pod in sorted(self.pods.values(), key=pod_order)]
-        return [self.pods[uid] for uid in self.ordered]
+        return list(map(self.pods.__getitem__, self.ordered))
 
     @property
     def chip_pods(self) -> list[Pod]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, fields
+from operator import attrgetter
 
 from ringwise.records import dataclass
 from ringwise.wellknown import BATCH_API, GROUP_SUSPENDED, ORDINARY_GROUP_PREFIX, VOLCANO_SCHEDULER
@@ -163,7 +164,7 @@ class PodClass(_FoundOnce):
     resource_claims: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(tuple(getattr(self, part.name) for part in fields(self))))
+        object.__setattr__(self, "_hash", hash(_fields_of(self)))
         asks = self.chips or self.cpu_milli or self.memory or self.extended
         object.__setattr__(self, "best_effort", not asks)
         object.__setattr__(self, "ports", frozenset(port[1:] for port in self.host_ports))
@@ -181,7 +182,10 @@ class PodClass(_FoundOnce):
             return True
         if not isinstance(other, PodClass) or self._hash != other._hash:
             return False
-        return all(getattr(self, part.name) == getattr(other, part.name) for part in fields(self))
+        return bool(_fields_of(self) == _fields_of(other))
+
+
+_fields_of = attrgetter(*(part.name for part in fields(PodClass)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain
-from ringwise.state.model import Pod
+from ringwise.state.model import EMPTY, Pod
 from ringwise.state.volume_table import ClaimChoice
 
 
@@ -421,12 +421,12 @@ def _place_one_by_one(
                 # A node fits, so it really is the queue that keeps the pod waiting.
                 failed = denied
                 continue
-            volumes = _volumes(session, pod, selected.node)
+            volumes = _volumes(session, pod, selected.node) if pod.claims else ()
             if isinstance(volumes, Reason):
                 failed = failed or volumes
                 continue
             chips = selection.chips_of_chosen(selected.node)
-            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, volumes=volumes))
+            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, EMPTY, volumes))
             used.add(selected.node)
             placed += 1
             if missing is not None and placed >= missing and (not whole_gang or session.job_ready(job)):

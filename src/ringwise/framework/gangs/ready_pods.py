@@ -163,7 +163,8 @@ class ReadyPods:
             # It counted already while it waited.
             counts.best_effort -= by
             return
-        counts.count(pod.uid, by)
+        if counts.group_of:
+            counts.count(pod.uid, by)
         row = counts.by_task.get(pod.task)
         if row is not None:
             was_short = row[0] < row[1]
