@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from itertools import combinations, pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.framework.configuration import Configuration, PluginOption, Tier
+from ringwise.framework.evictions import victim_search
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.commands import AnnotatePod, Evict, EvictionCause, RecordJobEvent
@@ -554,6 +556,44 @@ def test_what_a_share_allows_goes_to_a_whole_job_where_spare_pods_would_use_it_u
     assert sorted(rig.evictions()) == ["whole-0", "whole-1"]
 
 
+@pytest.mark.parametrize("shares", ["capacity", "proportion"])
+@pytest.mark.parametrize("later", [False, True])
+def test_nobody_is_evicted_for_more_than_its_queue_may_have_then(shares: str, later: bool) -> None:
+    """Two of q would be within its share each, and not together; who is evicted goes for the third queue."""
+    rig = rig_of(3, tiers=tiers(shares=shares))
+    for name in ("q", "other", "third"):
+        rig.queue(name, deserved={CHIP: 8})
+    for name in ("a", "b", "c"):
+        submit(rig, Gang(name, 1, 1, "other"))
+        rig.run()
+    for name in ("first", "second"):
+        submit(rig, replace(taker(1, priority="low"), name=name))
+        if later:
+            rig.run()
+    submit(rig, replace(taker(1, queue="third", priority="low"), name="of-third"))
+    rig.run()
+    assert len(rig.evictions()) == 2
+    rig.gone(*rig.evictions())
+    rig.run()
+    assert [len(rig.places(name)) for name in ("first", "second", "of-third")] == [1, 0, 1]
+
+
+def test_a_job_waits_for_the_pods_that_are_evicted_for_it_and_for_no_others() -> None:
+    rig = rig_of(3)
+    rig.queue("q")
+    for name in ("a", "b", "c"):
+        submit(rig, Gang(name, 1, 1))
+        rig.run()
+        rig.step(10)
+    for name in ("first", "second"):
+        submit(rig, replace(taker(1), name=name))
+    rig.run()
+    for name in ("first", "second"):
+        reason = rig.machine.view.jobs[f"default/{name}"].reason
+        assert reason is not None
+        assert reason.message.startswith("1 pod is evicted for it (gangpreempt)")
+
+
 # -- evictions that fail ------------------------------------------------------------------------------
 
 BUDGET = "disruption budget b allows 1 eviction, and 2 would be needed"
@@ -744,3 +784,48 @@ def test_a_job_that_may_evict_nobody_looks_at_no_candidate(
     rig.run()
     assert asked == []
     assert rig.evictions() == []
+
+
+@settings(max_examples=examples(15), deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from(("preempt", "gangpreempt", "reclaim", "gangreclaim")))
+def test_the_same_victims_go_however_many_candidates_are_looked_at_first(seed: int, action: str) -> None:
+    """Most searches look at the cheapest candidates only: those behind them would change nothing."""
+
+    def victims(first: int) -> list[tuple[str, str]]:
+        random = Random(seed)
+        rig = rig_of(
+            12, actions=("allocate", action), tiers=tiers(shares=random.choice(("capacity", "proportion")))
+        )
+        for name in ("q", "other"):
+            rig.queue(name, deserved={CHIP: 8 * random.randint(1, 12)})
+        for number in range(1, 13):
+            chips = random.choice((1, 2, 4, 8))
+            for offset in range(0, 8, chips):
+                name = f"r{number}-{offset}"
+                rig.submit(
+                    name,
+                    chips=chips,
+                    queue=random.choice(("q", "other")),
+                    priority=random.choice(("low", "low", "middle")),
+                    preemptable=random.random() < 0.9,
+                )
+                rig.change(
+                    f"{name}-0",
+                    node=f"n{number}",
+                    phase="Running",
+                    holds=tuple(range(offset, offset + chips)),
+                    bound=rig.now - random.choice((0, random.randint(0, 86400))) * 10**9,
+                )
+        rig.step()
+        for number in range(3):
+            pods = random.choice((1, 1, 2, 4))
+            chips = 8 if pods > 1 else random.choice((1, 4, 8))
+            rig.submit(f"t{number}", pods=pods, chips=chips, queue="q", priority="high")
+        rig.deaf = True
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(victim_search, "FIRST_LOOKED_AT", first)
+            patched.setattr(victim_search, "TIMES_AS_MANY", 2)
+            rig.step(1)
+        return [(one.pod, one.by) for one in rig.commands if isinstance(one, Evict)]
+
+    assert victims(1) == victims(10**6)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from ringwise.framework.evictions.bundles import ARGUMENTS, bundles_of
 from ringwise.framework.evictions.candidates import preemptable_pods
 from ringwise.framework.evictions.eviction import evict_for, starving_jobs
+from ringwise.framework.evictions.nominated_shares import nominated_shares
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.job import Job
 from ringwise.framework.registry import ActionSpec
@@ -20,9 +21,10 @@ NAME = "gangpreempt"
 
 
 def gangpreempt(session: Session) -> None:
-    for _, job in starving_jobs(session):
-        for choice in choices_for(session, job):
-            evict_for(session, job, choice, NAME)
+    with nominated_shares(session):
+        for _, job in starving_jobs(session):
+            for choice in choices_for(session, job):
+                evict_for(session, job, choice, NAME)
 
 
 def choices_for(session: Session, job: Job) -> Iterator[VictimChoice]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ringwise.framework.arguments import Argument, boolean, integer
 from ringwise.framework.evictions.candidates import preemptable_pods
 from ringwise.framework.evictions.eviction import evict_for, starving_jobs
+from ringwise.framework.evictions.nominated_shares import nominated_shares
 from ringwise.framework.evictions.victim_search import VictimChoice
 from ringwise.framework.gangs.domain_placement import obeys_topology
 from ringwise.framework.job import Job
@@ -22,10 +23,11 @@ NAME = "preempt"
 
 
 def preempt(session: Session) -> None:
-    for _, job in starving_jobs(session):
-        for choice in choices_for(session, job):
-            if evict_for(session, job, choice, NAME):
-                break
+    with nominated_shares(session):
+        for _, job in starving_jobs(session):
+            for choice in choices_for(session, job):
+                if evict_for(session, job, choice, NAME):
+                    break
 
 
 def left_to_gangs(session: Session, job: Job) -> bool:

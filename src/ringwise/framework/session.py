@@ -162,6 +162,9 @@ class Session:
         self.ignores_protection = False
         #: Whether victims are searched in bundles, which keep gangs: plugins that keep them abstain.
         self.searches_bundles = False
+        #: Whether the first tier that has a say named victims when it was asked last: with more candidates it
+        #: names these, too, and no other tier is asked.
+        self.first_tier_decided = False
         #: Whether an action enqueues jobs; without one every job is admitted.
         self.enqueues = ENQUEUE in configuration.actions
         #: Plugins that give chips, where the configuration has none of them.
@@ -379,6 +382,7 @@ class Session:
 
     def unprotected(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         """Those whose turn to be reclaimed no plugin puts off: of what was lent, nothing else is asked."""
+        self.first_tier_decided = True
         return self._not_protected(RECLAIM_PROTECTION, job, candidates, lambda uids: uids)
 
     def _allowed_victims(
@@ -389,8 +393,12 @@ class Session:
         pod: Pod,
         candidates: list[str],
     ) -> list[str]:
+        first, *others = [tier for tier in self.tiers(point) if tier] or [[]]
+
         def agreed(uids: list[str]) -> list[str]:
-            return agreed_victims((named(job, pod, uids) for named in tier) for tier in self.tiers(point))
+            by_first = agreed_victims([(named(job, pod, uids) for named in first)])
+            self.first_tier_decided = bool(by_first)
+            return by_first or agreed_victims((named(job, pod, uids) for named in tier) for tier in others)
 
         return self._not_protected(protection, job, candidates, agreed)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from ringwise.framework.evictions.lost_work import SECOND, LostWork
+from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.session import Session
 from ringwise.framework.victim_queues import JobPod
@@ -37,6 +38,17 @@ class QueuePods:
     @cached_property
     def classes(self) -> frozenset[PodClass]:
         return frozenset({id(pod.cls): pod.cls for _, pod in self._members}.values())
+
+    @cached_property
+    def elastic(self) -> list[Job]:
+        """The jobs that can spare a pod; of the time when it was first asked for: it can only become less."""
+        spare = self._session.shared(SparePods)
+        return [job for job in self.jobs.values() if spare.any_of(job)]
+
+    @cached_property
+    def positions(self) -> Mapping[str, int]:
+        """By uid: a number that rises in this order."""
+        return {pod.uid: position for position, (_, pod) in enumerate(self.in_order)}
 
     @cached_property
     def in_order(self) -> list[JobPod]:
@@ -87,10 +99,21 @@ class QueuePods:
         fewer = QueuePods(
             self._session, self.name, [member for member in self._members if member[1].uid not in going]
         )
+        known = self.__dict__
         lost = {job.key for job, pod in self._members if pod.uid in going}
-        if "in_order" in self.__dict__ and lost.isdisjoint(fewer.jobs):
+        fewer.jobs = {job.key: job for job, _ in fewer._members}
+        if "elastic" in known:
+            fewer.elastic = [job for job in self.elastic if job.key in fewer.jobs]
+        if "in_order" in known and lost.isdisjoint(fewer.jobs):
             # No job lost a part of its pods: the order of the others is as it was.
             fewer.in_order = [member for member in self.in_order if member[1].uid not in going]
+            if "positions" in known:
+                fewer.positions = self.positions
+        # A queue with pods of several priorities would else be put in order again for each job.
+        fewer._lower = {
+            priority: fewer if there is self else there.without(going)
+            for priority, there in self._lower.items()
+        }
         return fewer
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
+from ringwise.framework.evictions.nominated_shares import NominatedShares
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
 from ringwise.framework.gangs.gang_placement import has_pending_pods, pending_pods
 from ringwise.framework.job import Job
@@ -86,6 +87,7 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
     if reservation is not None and reservation.evicting:
         # What was reserved for it did not suffice: it is free for the new search.
         session.reservations.lift(job.key)
+        session.shared(NominatedShares).remove(job.key)
     try:
         with session.reservations.open_to(job.key):
             plan = plan_for(session, job, choice)
@@ -145,6 +147,7 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         losers=losers(session, plan),
     )
     session.reservations.make(reservation)
+    session.shared(NominatedShares).add(job, [allocation.pod for allocation in plan.allocations])
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
 
 

@@ -8,7 +8,7 @@ expensive victims first, to those without which the job does not fit.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from heapq import heapify, heappop, heappush
 from itertools import islice
@@ -36,6 +36,8 @@ from ringwise.state.node_labels import node_set
 MAX_NODES_TRIED = 64
 #: Up to this many victims of a gang are spared one by one; larger sets are reduced by the chips they hold.
 MAX_SPARED_SINGLY = 32
+#: So many of the cheapest candidates are looked at first, then so many times as many.
+FIRST_LOOKED_AT, TIMES_AS_MANY = 64, 8
 #: To try what is free without a pod, and to put it back, costs as much as to look at so many nodes.
 STEPS_TO_EVICT = 10
 #: So many candidates are read in a step.
@@ -76,8 +78,16 @@ class EvictionPlan:
 
     victims: tuple[JobPod, ...]
     allocations: tuple[Allocation, ...]
-    #: Pods that are being deleted already; what they hold counts as free.
+    #: Pods that are being deleted already and leave what it gets.
     leaving: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """A group by itself: its price, and how many chips it holds on each node."""
+
+    price: tuple[Any, ...]
+    chips: Mapping[int, int]
 
 
 @contextmanager
@@ -108,10 +118,21 @@ class VictimSearch:
         self._pods = pods[: max(1, missing)]
         queues = self._in_victim_order(self._worth_asking())
         self._queue_place = {queue.name: place for place, queue in enumerate(queues)}
-        self._candidates = [member for queue in queues for member in queue.in_order]
-        self._read(len(self._candidates))
+        self._candidates: Sequence[JobPod] = (
+            queues[0].in_order
+            if len(queues) == 1
+            else [member for queue in queues for member in queue.in_order]
+        )
         #: The position of each candidate in the victim order.
-        self._position = {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
+        self._position: Mapping[str, int] = (
+            queues[0].positions
+            if len(queues) == 1
+            else {pod.uid: position for position, (_, pod) in enumerate(self._candidates)}
+        )
+        if len(queues) != 1:
+            self._read(len(self._candidates))
+        #: Whether a job among them can spare a pod.
+        self._any_spare = any(self._spare.any_of(job) for queue in queues for job in queue.elastic)
         #: The domain that must take the job, where one must.
         self._domain: Domain | None = None
         #: Whether plugins left out pods that they were asked about last.
@@ -184,8 +205,7 @@ class VictimSearch:
     def _fits_beside_kept(self, plan: EvictionPlan) -> bool:
         outer = self._session.statement()
         try:
-            if plan.leaving:
-                self._release_leaving(outer.evict)
+            self._release_leaving(outer.evict)
             return self._try((plan.victims,)) is not None
         finally:
             outer.discard()
@@ -197,13 +217,15 @@ class VictimSearch:
         fits_now = self._try(())
         outer = session.statement()
         try:
-            self._release_leaving(outer.evict)
-            leaving = tuple(eviction.pod.uid for eviction in outer.evictions)
+            leaving = self._release_leaving(outer.evict)
             found = self._try(()) if leaving else fits_now
             if found is not None:
-                return EvictionPlan((), found, leaving if fits_now is None else ())
+                return EvictionPlan((), found, _awaited(leaving, found) if fits_now is None else ())
             plan = self._with_victims() if self._candidates else None
-            return None if plan is None else EvictionPlan(plan.victims, plan.allocations, leaving)
+            if plan is None:
+                return None
+            awaited = _awaited(leaving, plan.allocations, plan.victims)
+            return EvictionPlan(plan.victims, plan.allocations, awaited)
         finally:
             outer.discard()
 
@@ -312,9 +334,15 @@ class VictimSearch:
     def _groups(self, members: Sequence[JobPod], kind: _Groups) -> list[VictimGroup]:
         """No gang is cut below its minimum: only the pods a job can spare are evicted, or all of them."""
         if kind is _Groups.SPARE:
+            if not self._any_spare:
+                return []
             if self._choice.bundles is not None:
                 members = _members(self._spare_units(members))
             return sorted(self._spare_units(self._allowed(members)), key=self._place_of_group)
+        running = self._spare.running
+        if self._go_in_order(kind):
+            asked = _by_job(self._allowed(members))
+            return [tuple(there) for there in asked if len(there) == running(there[0][0])]
         here = self._here(members)
         if here is not members:
             jobs = {job.key for job, _ in here}
@@ -327,7 +355,6 @@ class VictimSearch:
             allowed = [one for there in _by_job(members) for one in self._allowed(there)]
         else:
             allowed = self._allowed(members)
-        running = self._spare.running
         whole = [tuple(there) for there in _by_job(allowed) if len(there) == running(there[0][0])]
         if kind is _Groups.ALL:
             ending = {group[0][0].key for group in whole}
@@ -343,13 +370,16 @@ class VictimSearch:
         again = self._work.was_preempted_lately(job)
         return self._queue_place[job.queue], job.priority, again, lost, self._position[group[0][1].uid]
 
-    def _release_leaving(self, evict: Callable[[Eviction], None]) -> None:
-        """What pods that are being deleted hold counts as free: no pod is evicted for it."""
-        session = self._session
+    def _release_leaving(self, evict: Callable[[Eviction], None]) -> dict[str, int]:
+        """What pods that are being deleted hold counts as free: no pod is evicted for it. Uid -> node."""
+        session, placements, found = self._session, self._session.state.pods, dict[str, int]()
         for job, pod in session.shared(LeavingPods).now():
-            if session.state.pods[pod.uid].node >= 0:
+            node = placements[pod.uid].node
+            if node >= 0:
                 session.budget.spend(STEPS_TO_EVICT)
                 evict(Eviction(job, pod, "", self._job))
+                found[pod.uid] = node
+        return found
 
     # -- trying ---------------------------------------------------------------------------
 
@@ -387,7 +417,49 @@ class VictimSearch:
     def _one_pod(self, kind: _Groups) -> EvictionPlan | None:
         """The node whose victims are cheapest; on a tie the earlier in victim order, then natural order."""
         best: tuple[Any, EvictionPlan] | None = None
-        for lowest, rank, needed, groups in islice(self._offers(kind), MAX_NODES_TRIED):
+        in_parts = len(self._queue_place) == 1 and self._go_in_order(kind)
+        for candidates in self._more_and_more() if in_parts else (self._candidates,):
+            best = self._cheapest_node(kind, candidates)
+            rest = len(self._candidates) - len(candidates)
+            if not rest:
+                break
+            # No node that needs one of the others can cost less than the first of them does.
+            decided = self._session.first_tier_decided
+            if best is not None and decided and best[0][0] < self._least(self._candidates[-rest][0]):
+                break
+        return None if best is None else best[1]
+
+    def _go_in_order(self, kind: _Groups) -> bool:
+        """Whether only whole jobs go, in the order of the candidates: then those behind need no look.
+
+        What plugins say of a candidate depends on those before it only.
+        """
+        whole = kind is _Groups.ALL or kind is _Groups.SPARE_FIRST
+        return whole and not self._any_spare and self._domain is None
+
+    def _more_and_more(self) -> Iterator[Sequence[JobPod]]:
+        """The cheapest candidates, each time more of them, at last all; no job in part."""
+        candidates, count = self._candidates, FIRST_LOOKED_AT
+        # The last part but one is small beside all.
+        while 2 * count < len(candidates):
+            while count < len(candidates) and candidates[count][0] is candidates[count - 1][0]:
+                count += 1
+            if count < len(candidates):
+                yield candidates[:count]
+            count *= TIMES_AS_MANY
+        yield candidates
+
+    def _least(self, job: Job) -> tuple[Any, ...]:
+        """A price that is not above that of any victims with a pod of this job, or of one behind it."""
+        pods = [pod for pod in job.pods.values() if pod.uid in self._position]
+        lost = sum(self._work.of(job, pod) for pod in pods)
+        again = self._work.was_preempted_lately(job)
+        first = min(self._position[pod.uid] for pod in pods)
+        return job.priority, self._queue_place[job.queue], ((job.priority, again, lost),), 1, first
+
+    def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> tuple[Any, EvictionPlan] | None:
+        best: tuple[Any, EvictionPlan] | None = None
+        for lowest, rank, needed, groups in islice(self._offers(kind, candidates), MAX_NODES_TRIED):
             if best is not None and best[0] <= (lowest, rank):
                 break
             plan = self._on_node(needed, groups)
@@ -395,31 +467,27 @@ class VictimSearch:
                 price = (self._price([plan.victims]), rank)
                 if best is None or price < best[0]:
                     best = (price, plan)
-        return None if best is None else best[1]
+        return best
 
     def _offers(
-        self, kind: _Groups
+        self, kind: _Groups, candidates: Sequence[JobPod]
     ) -> Iterator[tuple[tuple[Any, ...], int, list[VictimGroup], list[VictimGroup]]]:
         """Nodes whose chips suffice without their victims: the price, the place in natural order, and whom.
 
-        The lowest price first. Who is needed on a node is found only when no other can be cheaper: more
-        victims never cost less, so that the cheapest group of a node is the least that it can cost.
+        The lowest price first. Who is needed on a node is found only when no other can be cheaper.
         """
         session = self._session
         rank_of = session.state.rank_of
         selection = session.node_selection(self._job, self._pods[0])
-        by_node = self._groups_by_node(kind)
+        by_node = self._groups_by_node(kind, candidates)
         self._read(len(by_node))
-        alone: dict[int, tuple[Any, ...]] = {}
+        offered: dict[int, _Offered] = {}
         heap: list[tuple[tuple[Any, ...], int, bool, int]] = []
         for node, groups in by_node.items():
-            lowest: tuple[Any, ...] | None = None
             for group in groups:
-                price = alone.get(id(group))
-                if price is None:
-                    price = alone[id(group)] = self._price((group,))
-                if lowest is None or price < lowest:
-                    lowest = price
+                if id(group) not in offered:
+                    offered[id(group)] = self._offered(group)
+            lowest = self._least_on(selection, node, [offered[id(group)] for group in groups])
             if lowest is not None:
                 heap.append((lowest, rank_of(node), False, node))
         heapify(heap)
@@ -435,6 +503,44 @@ class VictimSearch:
             if needed is not None:
                 found[node] = needed
                 heappush(heap, (self._price(needed or groups), rank, True, node))
+
+    def _offered(self, group: VictimGroup) -> _Offered:
+        """Of a group by itself."""
+        placements = self._session.state.pods
+        chips: dict[int, int] = {}
+        for _, pod in group:
+            placement = placements[pod.uid]
+            chips[placement.node] = chips.get(placement.node, 0) + placement.chips.bit_count()
+        return _Offered(self._price((group,)), chips)
+
+    def _least_on(
+        self, selection: NodeSelection, node: int, groups: Sequence[_Offered]
+    ) -> tuple[Any, ...] | None:
+        """A price that is not above that of any of these groups that leave enough chips; None: none do.
+
+        More victims never cost less. Where all are of one priority and queue, as many of the cheapest as
+        have to go at least are counted.
+        """
+        cheapest = min(groups, key=lambda one: one.price).price
+        policy = selection.policy
+        if policy is None:
+            return cheapest
+        lacking = selection.chips - self._session.state.fleets[policy.resource].free(node).bit_count()
+        fewest = 0
+        for chips in sorted([one.chips.get(node, 0) for one in groups], reverse=True):
+            if lacking <= 0:
+                break
+            lacking -= chips
+            fewest += 1
+        if lacking > 0:
+            return None
+        if fewest < 2 or any(one.price[:2] != cheapest[:2] or len(one.price[2]) > 1 for one in groups):
+            return cheapest
+        lost = sorted([one.price[2][0][1:] for one in groups])[:fewest]
+        seconds = sorted([one.price[2][0][2] for one in groups])[:fewest]
+        work = ((cheapest[0], any(again for again, _ in lost), sum(seconds)),)
+        pods = sum(sorted([one.price[3] for one in groups])[:fewest])
+        return *cheapest[:2], work, pods, min(one.price[4] for one in groups)
 
     def _price(self, groups: Sequence[VictimGroup]) -> tuple[Any, ...]:
         """What it costs to evict these, the smallest first.
@@ -467,12 +573,14 @@ class VictimSearch:
             max(self._position[pod.uid] for _, pod in members),
         )
 
-    def _groups_by_node(self, kind: _Groups) -> dict[int, list[VictimGroup]]:
+    def _groups_by_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> dict[int, list[VictimGroup]]:
         placements = self._session.state.pods
         if kind is _Groups.SPARE:
+            if not self._any_spare:
+                return {}
             on_node: dict[int, list[JobPod]] = {}
             together: list[JobPod] = []
-            for member in self._candidates:
+            for member in candidates:
                 if not self._spare.any_of(member[0]):
                     continue
                 if member[0].sub_groups:
@@ -482,7 +590,7 @@ class VictimSearch:
             # Each node by itself: which pods a job can spare depends on the order of the candidates.
             alone = {node: groups for node, there in on_node.items() if (groups := self._groups(there, kind))}
             return self._on_nodes(self._groups(together, kind), alone) if together else alone
-        return self._on_nodes(self._groups(self._candidates, kind), {})
+        return self._on_nodes(self._groups(candidates, kind), {})
 
     def _on_nodes(
         self, groups: Iterable[VictimGroup], found: dict[int, list[VictimGroup]]
@@ -540,7 +648,7 @@ class VictimSearch:
     # -- a gang: the cheapest pods of the cluster ----------------------------------------------
 
     def _gang(self, kind: _Groups) -> EvictionPlan | None:
-        enough = self._fewest_of_the_cheapest(self._groups(self._candidates, kind))
+        enough = self._fewest_of_the_cheapest(kind)
         if enough is None:
             return None
         groups, found = enough
@@ -550,18 +658,27 @@ class VictimSearch:
         return EvictionPlan(_members(groups), found)
 
     def _fewest_of_the_cheapest(
-        self, groups: list[VictimGroup]
+        self, kind: _Groups
     ) -> tuple[list[VictimGroup], tuple[Allocation, ...]] | None:
         """As few of the cheapest as are enough: the number is doubled, then bisected; None: all are not.
 
         All of them, which may be thousands, are tried only where half of them are not enough.
         """
-        low, high = 0, min(1, len(groups))
-        found = self._try(groups[:high]) if groups else None
+        sources = self._more_and_more() if self._go_in_order(kind) else iter((self._candidates,))
+        groups: list[VictimGroup] = []
+        low, high, found = 0, 0, None
         while found is None:
-            if high == len(groups):
+            wanted = 2 * high or 1
+            while len(groups) < wanted:
+                candidates = next(sources, None)
+                if candidates is None:
+                    break
+                known = self._groups(candidates, kind)
+                if len(candidates) == len(self._candidates) or self._session.first_tier_decided:
+                    groups = known
+            if len(groups) == high:
                 return None
-            low, high = high, min(2 * high, len(groups))
+            low, high = high, min(wanted, len(groups))
             found = self._try(groups[:high])
         while high - low > 1:
             middle = (low + high) // 2
@@ -596,6 +713,15 @@ class VictimSearch:
     def _on_its_nodes(self, groups: list[VictimGroup], found: tuple[Allocation, ...]) -> list[VictimGroup]:
         placements, nodes = self._session.state.pods, {allocation.node for allocation in found}
         return [group for group in groups if any(placements[pod.uid].node in nodes for _, pod in group)]
+
+
+def _awaited(
+    leaving: Mapping[str, int], found: Iterable[Allocation], victims: Sequence[JobPod] = ()
+) -> tuple[str, ...]:
+    """The leaving pods that it waits for: those on its nodes. Where there are none, some leave its share."""
+    nodes = {allocation.node for allocation in found}
+    there = tuple(uid for uid, node in leaving.items() if node in nodes)
+    return there if there or victims else tuple(leaving)
 
 
 def _by_job(members: Iterable[JobPod]) -> list[list[JobPod]]:

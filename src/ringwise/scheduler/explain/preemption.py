@@ -10,6 +10,7 @@ from ringwise.durations import time_text
 from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.bundles import ALLOW_WHOLE
 from ringwise.framework.evictions.eviction import MAX_NAMED, losers, losers_text, plan_for
+from ringwise.framework.evictions.nominated_shares import NominatedShares, nominated_shares
 from ringwise.framework.evictions.reclaiming import reclaim_choices
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice
 from ringwise.framework.extension_points import PREEMPT_PROTECTION, RECLAIM_PROTECTION
@@ -138,7 +139,8 @@ def _dry_run(
     try:
         if job.evicts_nobody or job.queue not in session.queues or session.job_valid(job) is not None:
             return None
-        with session.reservations.open_to(job.key):
+        with nominated_shares(session), session.reservations.open_to(job.key):
+            session.shared(NominatedShares).remove(job.key)
             for choice in _CHOICES[action](session, job):
                 if whole and choice.bundles is not None:
                     choice = replace(choice, bundles=replace(choice.bundles, allow_whole=True))
