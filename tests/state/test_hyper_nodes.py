@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ringwise.state.cluster import ClusterState
 from ringwise.state.hyper_nodes import NO_TIER, Forest
 from ringwise.state.model import HyperNode, HyperNodeMember, NetworkTopology, Node, Requirement
+from ringwise.state.name_patterns import NamePattern, PatternTooCostly, SearchableNames
 from ringwise.state.node_labels import members_of
 
 
@@ -197,6 +198,30 @@ def test_members_by_expression_and_labels() -> None:
         labelled("c", Requirement("rack", "NotIn", ("r0", "r1", "r2"))),
     )
     assert drawn(trees) == {"a": ("", [0, 1, 2]), "b": ("", [4, 5]), "c": ("", [6, 7])}
+
+
+def test_an_expression_that_is_too_costly_is_not_tried_again_with_every_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tried: list[int] = []
+
+    def counted(pattern: NamePattern, names: SearchableNames, most: int) -> set[str]:
+        tried.append(len(names.names))
+        if len(names.names) > 9:
+            raise PatternTooCostly
+        return {"n1"}
+
+    monkeypatch.setattr(NamePattern, "found_in_all", counted)
+    state = state_of(20, matching("bad", "n.*1"))
+    assert told(state.hyper_forest()) == {"bad": ["bad-expression"]}
+    state.put_node(Node("late"))
+    state.drop_node("n19")
+    assert told(state.hyper_forest()) == {"bad": ["bad-expression"]}
+    assert tried == [20]
+    for number in range(8, 19):
+        state.drop_node(f"n{number}")
+    assert drawn(state.hyper_forest()) == {"bad": ("", [1])}
+    assert tried == [20, 9]
 
 
 def test_tier_names_inside_their_tree() -> None:

@@ -7,7 +7,7 @@ other the natural order of names decides: the result does not depend on the orde
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -26,6 +26,8 @@ _TOO_COSTLY = (
     "takes too long to match, by itself or with those before it: write it without repetitions inside each "
     "other, and with a part that few names contain"
 )
+#: An expression that was too costly is tried again when one name of so many is gone.
+_FEWER = 10
 #: As a limit: no domain of a tree is allowed, for another tree has the tier's name.
 NO_TIER = -1
 #: A problem names so many things.
@@ -165,6 +167,8 @@ class _Matches:
         self.wrong = ""
         self.names: set[str] = set()
         self._pattern: NamePattern | None = None
+        #: Where it was too costly: what it was allowed to cost, for how many names, and how many are gone.
+        self._allowed = self._known = self._gone = 0
         try:
             self._pattern = NamePattern(text)
         except BadPattern as error:
@@ -184,13 +188,16 @@ class _Matches:
             self.names = self._pattern.found_in_all(names, min(most, MAX_WORK))
         except PatternTooCostly:
             self.wrong = _TOO_COSTLY
+            self._allowed, self._known, self._gone = min(most, MAX_WORK), len(names.names), 0
 
-    def change(self, added: Iterable[str], gone: Iterable[str]) -> bool:
+    def change(self, added: Iterable[str], gone: Collection[str], most: int) -> bool:
         """Returns whether that was possible; otherwise it has to be read."""
         if self._pattern is None:
             return True
         if self.wrong:
-            return False
+            # More names do not make it cheaper. To find that out takes longest of all.
+            self._gone += len(gone)
+            return min(most, MAX_WORK) <= self._allowed and self._gone * _FEWER < self._known
         self.names.difference_update(gone)
         try:
             self.names.update(name for name in added if self._pattern.found_in(name))
@@ -215,7 +222,7 @@ class _Patterns:
         for text in wanted:
             known = self._matches.get(text)
             matches = found[text] = known or _Matches(text)
-            if known is None or not matches.change(added, gone):
+            if known is None or not matches.change(added, gone, left):
                 matches.read(searchable, left)
             left -= matches.cost
         self._names, self._matches = names, found
