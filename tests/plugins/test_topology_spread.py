@@ -153,6 +153,19 @@ def test_a_preference_leads_to_the_emptiest_domain() -> None:
     assert extra["n5"] <= extra["n1"]
 
 
+def test_a_preference_counts_what_a_requirement_counts() -> None:
+    """Neither pods that terminate nor those on nodes that the pod does not select."""
+    lab = on(zones(), "n2", "n3", "n4")
+    lab.put(replace(lab.pod("old1web-0"), deleting=True))
+    names = (NodeTerm(fields=(Requirement("metadata.name", "In", ("n1", "n3", "n4")),)),)
+    cls = pod_class_of(spread=(spread(ZONE, required=False),), node_terms=names)
+    lab.job("new", labels={"app": "web"}, cls=cls)
+    preferences = node_preferences(lab.session("predicates", "nodeorder"), lab["new"], lab.pod("new-0"))
+    assert preferences is not None
+    extra = {lab.state.names[node]: preferences.extra(node) for node in lab.state.known_nodes()}
+    assert extra["n1"] == extra["n3"] > extra["n4"]
+
+
 # -- equals a look at all nodes and pods -----------------------------------------------------------------
 
 TAINT = Taint("team", "x")

@@ -36,6 +36,8 @@ _Counts = dict[int, int]
 Place = TypeVar("Place", int, str)
 #: Terms with their weights, and the namespace of the pod.
 _Preferences = tuple[tuple[tuple[PodTerm, int], ...], str]
+#: The term of a preferred spread constraint, its weight, and the nodes on which it counts pods.
+_Even = tuple[PodTerm, int, int]
 #: A pod was placed on a node (1) or removed from it (-1).
 _Change = tuple[Pod, int, int]
 
@@ -303,6 +305,56 @@ class PreferredDomains:
         return known
 
 
+class EvenDomains:
+    """By node, for preferred spread constraints: less for every pod that they count in its domains.
+
+    Pods that terminate, and pods on nodes that a constraint does not count, are left out, as in
+    kube-scheduler.
+    """
+
+    def __init__(self, session: Session, nearby: NearbyPods, counted: Sequence[_Even], changes: int) -> None:
+        self._session = session
+        self._nearby = nearby
+        self._counted = [(*one, nearby.bit_of(one[0])) for one in counted]
+        self._read = changes
+        self.numbers = NodeWeights(session.state.labels.known)
+        for term, weight, nodes, bit in self._counted:
+            pods: dict[str, int] = {}
+            for node, number in nearby.staying(bit):
+                domain = domain_of(session.state, node, term.topology_key)
+                if domain is not None and nodes >> node & 1:
+                    pods[domain] = pods.get(domain, 0) + number
+            together: dict[int, list[str]] = {}
+            for domain, number in pods.items():
+                together.setdefault(number, []).append(domain)
+            session.budget.spend(len(pods))
+            for number, domains in together.items():
+                self.numbers.add(-weight * number, nodes_in(session.state, term.topology_key, domains))
+        self._measure()
+
+    def follow(self, changes: Sequence[_Change]) -> None:
+        if self._read == len(changes):
+            return
+        state, budget = self._session.state, self._session.budget
+        budget.spend(len(changes) - self._read)
+        changed = False
+        for pod, node, by in changes[self._read :]:
+            matching = 0 if pod.deleting else self._nearby.matching(pod)
+            for term, weight, nodes, bit in self._counted if matching else ():
+                domain = domain_of(state, node, term.topology_key) if matching & bit else None
+                if domain is not None and nodes >> node & 1:
+                    budget.spend(self.numbers.digits)
+                    self.numbers.add(-weight * by, nodes_in(state, term.topology_key, (domain,)))
+                    changed = True
+        self._read = len(changes)
+        if changed:
+            self._measure()
+
+    def _measure(self) -> None:
+        self._session.budget.spend(self.numbers.digits)
+        self.spread = -min(0, self.numbers.lowest(self._session.state.labels.known))
+
+
 class PodAffinityIndex:
     """The pods near which pods of this cycle want to be, or do not want to be."""
 
@@ -311,9 +363,10 @@ class PodAffinityIndex:
         self._nearby: dict[tuple[PodClass, str], NearbyPods] = {}
         #: By class and namespace of the pods: for their preferences, and for their spread constraints.
         self._preferred: dict[tuple[PodClass, str], PreferredDomains] = {}
-        self._even: dict[tuple[PodClass, str], PreferredDomains] = {}
+        self._even: dict[tuple[PodClass, str], EvenDomains] = {}
         #: The same by the terms: those of classes that differ otherwise are counted together.
         self._weighted: dict[_Preferences, PreferredDomains] = {}
+        self._spread_out: dict[tuple[tuple[_Even, ...], str], EvenDomains] = {}
         self._spread: dict[tuple[PodClass, str], list[SpreadCounts]] = {}
         #: What was placed and removed since the first question; whoever asks catches up.
         self._changes: list[_Change] = []
@@ -348,7 +401,7 @@ class PodAffinityIndex:
         found.follow(self._changes)
         return found
 
-    def even(self, job: Job, pod: Pod) -> PreferredDomains:
+    def even(self, job: Job, pod: Pod) -> EvenDomains:
         """For the spread constraints that this pod prefers.
 
         Fewer pods are better, and more so where there are many domains, as in kube-scheduler.
@@ -357,11 +410,17 @@ class PodAffinityIndex:
         found = self._even.get((cls, pod.namespace))
         if found is None:
             preferred = [constraint for constraint in cls.spread if not constraint.required]
-            weighted = []
+            counted = []
             for constraint, nodes in zip(preferred, counted_nodes(session, cls, preferred), strict=True):
                 domains = count_domains(session, constraint.term.topology_key, nodes)
-                weighted.append((constraint.term, -round(_SCALE * log(domains + 2))))
-            found = self._even[cls, pod.namespace] = self._of_terms(job, pod, tuple(weighted))
+                counted.append((constraint.term, round(_SCALE * log(domains + 2)), nodes))
+            key = tuple(counted), pod.namespace
+            known = self._spread_out.get(key)
+            if known is None:
+                nearby = self.nearby(job, pod)
+                known = EvenDomains(session, nearby, counted, len(self._changes))
+                self._spread_out[key] = known
+            found = self._even[cls, pod.namespace] = known
         found.follow(self._changes)
         return found
 
