@@ -82,6 +82,13 @@ def test_13_unknown_fields_are_warnings() -> None:
     assert "warnings" not in respond(vcjob(8, minAvailble=1), operation="UPDATE", old=vcjob(8))
     owner = [{"kind": "ReplicaSet", "name": "made", "uid": "1", "apiVersion": "apps/v1"}]
     assert "warnings" not in respond(pod(1, strange=1, ownerReferences=owner))
+    near = pod(1, annotations={"volcano.sh/network-topology-mode": "hrad"})
+    response = respond(near)
+    assert response["allowed"] is True
+    assert response["warnings"] == [
+        "metadata.annotations[volcano.sh/network-topology-mode]: must be hard or soft, got 'hrad' "
+        "(did you mean 'hard'?); it counts as hard"
+    ]
 
 
 def test_8_a_priority_class_that_the_namespace_may_not_use_is_a_warning() -> None:

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import JOBS, Cluster, check_chips, node_of
+from tests.cluster.cluster import JOBS, PODS, Cluster, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import NAMESPACE, Object, nodes, pod, vcjob
 from tests.cluster.owners import Workload
 
 pytestmark = pytest.mark.cluster
 
 CONFIGURATION = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
 ALLOCATED = "volcano.sh/job-allocated-hypernode"
+MODE = "volcano.sh/network-topology-mode"
 WITH_THE_PLUGIN = (
     'actions: "enqueue, allocate, backfill"\n'
     "tiers:\n- plugins:\n  - {name: priority}\n  - {name: gang}\n  - {name: conformance}\n"
@@ -111,13 +112,25 @@ def test_soft_mode_takes_the_lowest_tier_and_pods_of_a_deployment_ask_by_annotat
     assert running < {"node-1", "node-2", "node-3", "node-4"}
     cluster.wait(lambda: allocated(cluster, "soft") == "top", "the HyperNode is written")
     wanted = {
-        "volcano.sh/network-topology-mode": "hard",
+        MODE: "hard",
         "volcano.sh/network-topology-highest-tier": "1",
     }
     Workload(cluster, "Deployment", "web", 2, 4, pod_annotations=wanted)
     web = cluster.wait_running("web", 2)
     (left,) = {"node-1", "node-2", "node-3", "node-4"} - running
     assert {node_of(one) for one in web} == {left}
+    # A bare pod asks the same way. Its mode is misspelt: that counts as hard, and is told. node-5 is free.
+    made = cluster.api.create(PODS, pod("bare-0", 8, annotations={**wanted, MODE: "hrad"}))
+    group = f"podgroup-{made['metadata']['uid']}"
+
+    def told() -> list[str]:
+        found = cluster.events("PodGroup", group)
+        return [one["message"] for one in found if one["reason"] == "NetworkTopologyUnread"]
+
+    (message,) = cluster.wait(told, "the mode is told")
+    assert "must be hard or soft, got 'hrad' (did you mean 'hard'?); it counts as hard" in message
+    cluster.wait(lambda: "no HyperNode" in str(cluster.pods("bare")[0]["status"]), "it waits for a HyperNode")
+    assert not node_of(cluster.pods("bare")[0])
 
 
 def test_bad_input_is_told_and_hurts_no_other_job(cluster: Cluster) -> None:
