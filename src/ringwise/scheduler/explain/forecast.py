@@ -20,7 +20,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
-from ringwise.framework.gangs.gang_placement import missing_pods, pending_pods, place_gang
+from ringwise.framework.gangs.gang_placement import has_pending_pods, missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
 from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
@@ -646,7 +646,7 @@ class _Play:
             reason = self._add(job, placed, beyond_gang=waits_for_one_more(session, job))
             if reason is not None:
                 return placed, reason
-            while pending_pods(session, job) and self._add(job, placed, beyond_gang=True) is None:
+            while has_pending_pods(session, job) and self._add(job, placed, beyond_gang=True) is None:
                 pass
         return placed, None
 
