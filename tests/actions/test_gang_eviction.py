@@ -594,6 +594,28 @@ def test_a_job_waits_for_the_pods_that_are_evicted_for_it_and_for_no_others() ->
         assert reason.message.startswith("1 pod is evicted for it (gangpreempt)")
 
 
+def test_two_jobs_that_may_reclaim_from_each_other_do_so_in_turns() -> None:
+    """Each queue has more than it deserves of one resource while it runs, and not of the other."""
+    rig = rig_of(1, preempt_again_after=3600)
+    rig.queue("q", deserved={CHIP: 8, "cpu": 2000})
+    rig.queue("other", deserved={CHIP: 4, "cpu": 10000})
+    for name in ("q", "other"):
+        rig.submit(name, chips=8, queue=name, preemptable=True, cpu_milli=8000)
+        rig.run()
+    evicted_after = []
+    for minute in range(180):
+        began = len(rig.evictions())
+        for name in [name for name, pod in rig.pods.items() if pod.deleting]:
+            rig.tell(ev.PodGone(rig.pods[name].uid))
+            rig.replacement(name)
+        rig.step(60)
+        if len(rig.evictions()) > began:
+            evicted_after.append(minute)
+    # At first at once; who was evicted waits an hour before it evicts who got its place.
+    assert rig.evictions()[:2] == ["q-0", "other-0"]
+    assert evicted_after == [59, 119, 179]
+
+
 # -- evictions that fail ------------------------------------------------------------------------------
 
 BUDGET = "disruption budget b allows 1 eviction, and 2 would be needed"

@@ -150,6 +150,8 @@ class Job:
     cooling: dict[BrokenChip, CoolDown] = field(default_factory=dict)
     #: When it was last preempted or reclaimed, in nanoseconds. Kept by the preemptions.
     preempted: int | None = None
+    #: When pods were last evicted for it, in nanoseconds. Kept by the same.
+    given_room: int | None = None
     #: Its eviction was refused: nobody asks for it again before this, in nanoseconds. Kept by the same.
     spared_until: int = 0
     #: When the first pod that it could evict, but for its protection, loses that, in nanoseconds.

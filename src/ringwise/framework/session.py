@@ -74,6 +74,7 @@ from ringwise.state.node_windows import WithheldNodes
 from ringwise.state.reservations import Reservations
 from ringwise.topology.natural import natural_key
 
+_SECOND = 1_000_000_000
 T = TypeVar("T")
 F = TypeVar("F")
 
@@ -350,6 +351,21 @@ class Session:
     def reclaimable(self, job: Job, pod: Pod, candidates: list[str]) -> list[str]:
         return self._allowed_victims(RECLAIMABLE, RECLAIM_PROTECTION, job, pod, candidates)
 
+    def _keep_their_turn(self, job: Job, candidates: list[str]) -> dict[str, int]:
+        """Until when pods are not reclaimed by a job that was evicted lately itself: those of jobs that got
+        room by evictions lately. Shares in several resources may allow two jobs to reclaim from each other.
+        """
+        again = self.settings.preempt_again_after * _SECOND
+        if job.preempted is None or job.preempted + again <= self.now:
+            return {}
+        found: dict[str, int] = {}
+        for uid in candidates:
+            owner = self.job_of(self.state.pods[uid].pod)
+            given = None if owner is None else owner.given_room
+            if given is not None and given + again > self.now:
+                found[uid] = min(given, job.preempted) + again
+        return found
+
     @contextmanager
     def in_bundles(self) -> Iterator[None]:
         """Inside, plugins are asked about pods that go in bundles."""
@@ -400,7 +416,8 @@ class Session:
             self.first_tier_decided = bool(by_first)
             return by_first or agreed_victims((named(job, pod, uids) for named in tier) for tier in others)
 
-        return self._not_protected(protection, job, candidates, agreed)
+        keep_turns = point is RECLAIMABLE
+        return self._not_protected(protection, job, candidates, agreed, keep_turns=keep_turns)
 
     def _not_protected(
         self,
@@ -408,9 +425,13 @@ class Session:
         job: Job,
         candidates: list[str],
         agreed: Callable[[list[str]], list[str]],
+        *,
+        keep_turns: bool = False,
     ) -> list[str]:
         spared = self._spared_pods
         until = {uid: spared[uid] for uid in candidates if uid in spared} if spared else {}
+        if keep_turns:
+            until |= self._keep_their_turn(job, candidates)
         for protects in self._functions[protection]:
             for uid in candidates:
                 end = protects(uid)

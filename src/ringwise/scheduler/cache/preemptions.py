@@ -95,6 +95,8 @@ class Preemptions(Component):
         self._pending = pending
         self._reservations = reservations
         self._triggers = triggers
+        #: By namespace and name of the jobs that got room under the leader before: when.
+        self._read_takers: dict[str, int] = {}
         #: By key of the job that was not evicted.
         self.refused: dict[str, RefusedEviction] = {}
         #: By queue: the longest cooldown, as it is written.
@@ -140,6 +142,7 @@ class Preemptions(Component):
             before, pods=before.pods + 1, chips=before.chips + pod.cls.chips, lost=before.lost + lost
         )
         job.preempted = now
+        taker.given_room = now
         self._leaving[pod.uid] = job.key, pod.cls.chips, lost
         text = f"{time_text(now)} {event.cause.value} for {by}"
         warning = AnnotatePod(pod.uid, pod.namespace, pod.name, {EVICTED: text})
@@ -218,6 +221,8 @@ class Preemptions(Component):
         job = event.job
         if job.preempted is None and job.key in self.jobs:
             job.preempted = self.jobs[job.key].at
+        if job.given_room is None:
+            job.given_room = self._read_takers.get(f"{job.namespace}/{job.name}")
 
     def _queue_seen(self, event: QueueSeen, now: int) -> None:
         """Jobs wait for what queues allow others: when that changes they need not wait until then."""
@@ -271,10 +276,14 @@ class Preemptions(Component):
             return
         for key, one in _each(found.get("preempted"), now):
             self.jobs.setdefault(key, one)
+            self._read_takers[one.by] = max(one.at, self._read_takers.get(one.by, 0))
             job = self._book.jobs.get(key)
             if job is not None:
                 job.preempted = self.jobs[key].at
         self._written = event.preemptions
+        for job in self._book.jobs.values():
+            if job.given_room is None:
+                job.given_room = self._read_takers.get(f"{job.namespace}/{job.name}")
         self._forget(now)
 
 
