@@ -851,3 +851,50 @@ def test_the_same_victims_go_however_many_candidates_are_looked_at_first(seed: i
         return [(one.pod, one.by) for one in rig.commands if isinstance(one, Evict)]
 
     assert victims(1) == victims(10**6)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from((("gangreclaim", "gangpreempt"), ("preempt", "reclaim"), ("reclaim", "gangpreempt"))),
+    st.sampled_from(("capacity", "proportion")),
+)
+def test_evictions_end_start_those_they_are_for_and_tear_no_gang(
+    seed: int, actions: tuple[str, ...], shares: str
+) -> None:
+    """Jobs of all queues and priorities come one after the other; whoever is evicted is created again."""
+    random = Random(seed)
+    nodes = random.randint(2, 6)
+    rig = rig_of(nodes, actions=("allocate", *actions), tiers=tiers(shares=shares))
+    for name in ("q", "other", "third"):
+        deserved = {CHIP: 8 * random.randint(0, nodes)} if shares == "capacity" else {}
+        rig.queue(name, deserved=deserved, weight=random.randint(1, 3))
+    minimums: dict[str, int] = {}
+    for number in range(random.randint(2, 8)):
+        pods = random.randint(1, min(3, nodes))
+        minimums[f"j{number}"] = random.randint(1, pods)
+        rig.submit(
+            f"j{number}",
+            pods=pods,
+            chips=8,
+            min_available=minimums[f"j{number}"],
+            queue=random.choice(("q", "other", "third")),
+            priority=random.choice(list(PRIORITIES)),
+            preemptable=random.random() < 0.85,
+            annotations={COOLDOWN_TIME: "5m"} if random.random() < 0.3 else {},
+        )
+        for _ in range(random.randint(0, 2)):
+            rig.step(random.choice((1, 60, 600)))
+    started: set[str] = set()
+    evicted_by: list[int] = []
+    for _ in range(40):
+        rig.step(30)
+        started |= {f"default/{name}" for name, least in minimums.items() if len(left(rig, name)) >= least}
+        for name in [name for name, pod in rig.pods.items() if pod.deleting]:
+            rig.tell(ev.PodGone(rig.pods[name].uid))
+            rig.replacement(name)
+        evicted_by.append(len(rig.evictions()))
+    assert evicted_by[-1] == evicted_by[-15]
+    assert {one.by for one in rig.commands if isinstance(one, Evict)} <= started
+    for name, least in minimums.items():
+        assert len(left(rig, name)) == 0 or len(left(rig, name)) >= least

@@ -57,6 +57,10 @@ class Units:
         self._permit = permit
         self._by_job: dict[str, Reason | dict[str, Unit]] = {}
         self.budgets = tuple(budgets)
+        #: By namespace, with their positions: a tenant may have thousands, which are nothing to others.
+        self._budgets_of: dict[str, list[tuple[int, DisruptionBudget]]] = {}
+        for number, budget in enumerate(self.budgets):
+            self._budgets_of.setdefault(budget.namespace, []).append((number, budget))
         #: Uids of pods that a plan of this question has moved or placed.
         self.pinned: set[str] = set()
 
@@ -74,7 +78,8 @@ class Units:
         """By the uids of its pods, or why it must not be moved."""
         known = self._by_job.get(job.key)
         if known is None:
-            known = not_movable(self._view, job, self._now, self._permit, self.budgets) or self._made(job)
+            budgets = [budget for _, budget in self._budgets_of.get(job.namespace, ())]
+            known = not_movable(self._view, job, self._now, self._permit, budgets) or self._made(job)
             self._by_job[job.key] = known
         return known
 
@@ -126,7 +131,7 @@ class Units:
                 continue
             uses = {
                 number: count
-                for number, budget in enumerate(self.budgets)
+                for number, budget in self._budgets_of.get(job.namespace, ())
                 if (count := sum(map(budget.counts, pods)))
             }
             order = (min(held), f"{job.key}/{pods[0].name}")
