@@ -65,6 +65,7 @@ def test_hyper_nodes_follow_the_labels_of_nodes_also_after_a_restart(tmp_path: P
         terminal.ok("advance 5s")
         assert domains(lab) == {}
         ran = terminal.run("submit -", setting(GOOD))
+        assert "discovery of HyperNodes volcano-controller-configmap created" in ran.stdout
         assert "the source ufm is not supported and has no effect; supported: label" in ran.stderr
         terminal.ok("advance 5s")
         assert domains(lab) == {"a": ("n0", "n1"), "b": ("n2",), "one": ("a", "b")}

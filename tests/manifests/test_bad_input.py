@@ -186,7 +186,7 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a spread without a skew": (
         with_spec(topologySpreadConstraints=[{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]),
-        "spec.topologySpreadConstraints[0].maxSkew: must be a whole number of 1 or more, got 0",
+        "spec.topologySpreadConstraints[0].maxSkew: is missing",
     ),
     "an unknown kind of spread": (
         with_spec(

@@ -90,6 +90,7 @@ _WORDS = {
     "NodeReservations": "reservations",
     "MovePlan": "plan of moves",
     "NamespaceLimits": "limits of namespaces",
+    "TopologyDiscovery": "discovery of HyperNodes",
 }
 
 

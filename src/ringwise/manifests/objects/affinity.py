@@ -199,6 +199,8 @@ def _spread_rule(
         found.wrong(f"{path}.topologyKey", "is missing")
     _one_of(wire.when_unsatisfiable, (_DO_NOT_SCHEDULE, "ScheduleAnyway"), f"{path}.whenUnsatisfiable", found)
     required = wire.when_unsatisfiable == _DO_NOT_SCHEDULE
+    if wire.max_skew is None:
+        found.wrong(f"{path}.maxSkew", "is missing")
     if wire.min_domains is not None and not required:
         found.wrong(f"{path}.minDomains", f"is allowed only with whenUnsatisfiable: {_DO_NOT_SCHEDULE}")
     policies = (wire.node_affinity_policy or _HONOR, wire.node_taints_policy or _IGNORE)

@@ -104,7 +104,7 @@ class AffinityWire(WireStruct):
 
 
 class TopologySpreadWire(WireStruct):
-    max_skew: int = 0
+    max_skew: int | None = None
     topology_key: str = ""
     when_unsatisfiable: str = ""
     label_selector: LabelSelectorWire | None = None
