@@ -390,7 +390,7 @@ def test_preempt_leaves_a_job_with_a_topology_to_gangpreempt_and_says_so() -> No
     view = rig.machine.view
     answer = explain(view, view.jobs["default/taker"], rig.now)
     assert answer.notes == (
-        "preempt evicts nobody for a job with a network topology: add gangpreempt to the actions",
+        "preempt evicts no pod for a job with a network topology: add gangpreempt to the actions",
     )
     [cure] = [cure.text for cure in answer.cures if cure.kind == "bundles"]
     assert cure.startswith("if gangpreempt were one of the actions: default/a loses 16 chips")

@@ -675,7 +675,7 @@ def test_M1_F1_a_moved_job_of_the_record_counts_from_now_on_at_the_latest() -> N
 @pytest.mark.parametrize(
     ("off", "why"),
     [
-        (-601, "the plan was sent 10 min 1 s ago, and one that is more than 10 min off moves nobody"),
+        (-601, "the plan was sent 10 min 1 s ago, and one that is more than 10 min off moves no job"),
         (3600, "the plan was sent 1 h ahead of the scheduler's clock, and one that is more than 10 min off"),
     ],
 )

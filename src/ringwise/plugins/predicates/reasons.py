@@ -54,7 +54,7 @@ INSUFFICIENT_RESOURCE = ReasonKind(
 RESOURCE_CLAIMS = ReasonKind(
     "resource-claims-unsupported",
     Stage.PREDICATE,
-    "the pod has resourceClaims ({claims}), dynamic resource allocation that nobody does here",
+    "the pod has resourceClaims ({claims}), dynamic resource allocation, which is not done here",
     ("ask for the devices in resources.limits, and remove resourceClaims",),
     SPECIFICATION,
 )

@@ -272,7 +272,7 @@ class Moves(Component):
     def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
         """The plan, if it still holds; else why it does not."""
         if not plan.moves:
-            return None, "the plan moves nobody"
+            return None, "the plan moves no job"
         if len(self.plans) >= MAX_PLANS:
             return None, f"{counted(self.plans, 'plan')} are carried out already"
         waiting = self._book.jobs.get(plan.job)
@@ -330,7 +330,7 @@ class Moves(Component):
             if pod.cls.chips != len(target.chips):
                 return f"{target.name} asks for {counted(pod.cls.chips, 'chip')}"
             if not is_recreated(job, pod):
-                return f"nobody creates {target.name} again"
+                return f"nothing creates {target.name} again"
             owner = owner_key(job, pod)
             moving = next((one for one in live.jobs if one.owner == owner), None)
             if moving is None:
@@ -733,7 +733,7 @@ def _named(names: Iterable[str]) -> str:
 def _why_not_in_time(age: int) -> str:
     off = duration_text(abs(age))
     when = f"{off} ago" if age > 0 else f"{off} ahead of the scheduler's clock"
-    return f"the plan was sent {when}, and one that is more than {duration_text(MAX_AGE)} off moves nobody"
+    return f"the plan was sent {when}, and one that is more than {duration_text(MAX_AGE)} off moves no job"
 
 
 def _moves_text(moving: MovingJob) -> str:

@@ -42,7 +42,7 @@ def evicts_nobody(view: SchedulerView, job: Job) -> Iterator[str]:
         yield "no pod is evicted for it until one of its claims changes: its volumes were not there in time"
     if job.reason is not None and _left_to_gangpreempt(view, job):
         yield (
-            f"{preempt.NAME} evicts nobody for a job with a network topology: "
+            f"{preempt.NAME} evicts no pod for a job with a network topology: "
             f"add {gangpreempt.NAME} to the actions"
         )
 
