@@ -217,7 +217,7 @@ def test_17_drain_names_the_gangs_it_hurts_and_asks(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("span", "words"),
     [
-        ("banana", "'banana' is no span of time: write seconds (90), or 90s, 30m, 1h30m"),
+        ("banana", "'banana' is no span of time: write seconds (90), or 90s, 30m, 1h30m, 2d"),
         ("-- -5m", "'-5m' is no span of time"),
         ("-5m", "'-5m' is no span of time"),
         ("''", "'' is no span of time"),

@@ -6,7 +6,7 @@ import click
 
 
 def duration_argument(text: str) -> int:
-    """`90`, `90s`, `1h30m`, in nanoseconds."""
+    """`90`, `90s`, `1h30m`, `2d`, in nanoseconds."""
     from ringwise.apps.lab.api import MAX_TIME
     from ringwise.embed.kubelet import NotSimulatableError, seconds_or_duration
 
@@ -14,7 +14,7 @@ def duration_argument(text: str) -> int:
         found = seconds_or_duration(text)
     except NotSimulatableError:
         raise click.BadParameter(
-            f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m"
+            f"{text!r} is no span of time: write seconds (90), or 90s, 30m, 1h30m, 2d"
         ) from None
     if found >= MAX_TIME:
         raise click.BadParameter(f"{text!r} is too long: at most 100 years")
