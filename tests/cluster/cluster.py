@@ -46,6 +46,8 @@ CLAIMS = f"/api/v1/namespaces/{NAMESPACE}/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
 STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+CSI_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
+STORAGE_CAPACITIES = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 #: What makes pods again that are deleted.
 OWNERS = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, BATCH_JOBS)
@@ -369,7 +371,7 @@ class Cluster:
     def clear(self) -> None:
         """Delete everything that a test created."""
         self.clear_jobs()
-        for path in (CLAIMS, VOLUMES, STORAGE_CLASSES, CSI_NODES):
+        for path in (CLAIMS, VOLUMES, STORAGE_CLASSES, CSI_NODES, CSI_DRIVERS, STORAGE_CAPACITIES):
             self.api.delete(path)
         self.api.delete("/api/v1/nodes")
         self.api.delete(HYPER_NODES)

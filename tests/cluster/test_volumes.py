@@ -22,7 +22,16 @@ import json
 
 import pytest
 
-from tests.cluster.cluster import CLAIMS, CSI_NODES, PODS, STATEFUL_SETS, Cluster, check_chips, node_of
+from tests.cluster.cluster import (
+    CLAIMS,
+    CSI_NODES,
+    PODS,
+    STATEFUL_SETS,
+    STORAGE_CAPACITIES,
+    Cluster,
+    check_chips,
+    node_of,
+)
 from tests.cluster.objects import NAMESPACE, Object, node, nodes, pod, vcjob
 from tests.cluster.volumes import (
     PROVISIONER,
@@ -53,7 +62,6 @@ LOCAL = storage_class("local", NO_PROVISIONER, waits=True)
 STATIC = storage_class("static", NO_PROVISIONER)
 DYNAMIC = storage_class("dynamic", PROVISIONER, waits=True)
 DRIVER = "csi.tests.ringwise"
-STORAGE = "/apis/storage.k8s.io/v1/namespaces/kube-system/csistoragecapacities"
 CONFIGURATION = "/api/v1/namespaces/volcano-system/configmaps/volcano-scheduler-configmap"
 
 
@@ -149,7 +157,7 @@ def test_a_volume_is_made_where_its_driver_has_room_and_a_job_starts_when_there_
     wait_on(cluster, "train", "node-2")
     cluster.apply([with_scratch(vcjob("late", 1, 8), "room")])
     wait_told(cluster, "late", "no-storage-here 1")
-    cluster.api.patch(f"{STORAGE}/room-1", {"capacity": "5Gi"})
+    cluster.api.patch(f"{STORAGE_CAPACITIES}/room-1", {"capacity": "5Gi"})
     cluster.wait(lambda: selected(cluster, "late-work-0-scratch") == "node-1", "node-1 is selected")
 
 

@@ -173,8 +173,11 @@ def test_a_driver_says_for_which_nodes_it_has_room_for_how_large_a_volume() -> N
         ({**storage_class("fast"), "provisioner": ""}, "provisioner: is missing"),
         (csi_node("node-1", {"a": -1}), "spec.drivers[0].allocatable.count"),
         ({**csi_driver(), "spec": {"storageCapacity": "yes"}}, "spec.storageCapacity"),
-        (storage_capacity("c", "fast", "much"), "capacity"),
-        (storage_capacity("c", "fast", "1Gi", maximumVolumeSize="-1"), "maximumVolumeSize"),
+        (storage_capacity("c", "fast", "much"), ": capacity: must be a quantity"),
+        (
+            storage_capacity("c", "fast", "1Gi", maximumVolumeSize="-1"),
+            ": maximumVolumeSize: must",
+        ),
         (storage_capacity("c", "x" * 300, "1Gi"), "storageClassName: must be a name of at most 253"),
         (
             storage_capacity("c", "fast", "1Gi", nodeTopology={"matchExpressions": [{"key": "a"}]}),

@@ -21,6 +21,7 @@ from ringwise.manifests.text.limits import (
     check,
     pod_claims,
 )
+from ringwise.manifests.text.quantities import NotReadableError, quantity
 from ringwise.manifests.text.strings import shared
 from ringwise.manifests.text.wire import (
     ClaimReferenceWire,
@@ -325,11 +326,15 @@ def _kept(modes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _size(amounts: Quantities | None, path: str, found: Findings) -> int:
     given = (amounts or {}).get(_STORAGE)
-    return 0 if given is None else _bytes(given, path, found)
+    return 0 if given is None else amount(_STORAGE, given, path, found)
 
 
 def _bytes(given: Quantity, path: str, found: Findings) -> int:
-    return amount(_STORAGE, given, path, found)
+    try:
+        return quantity(given)
+    except NotReadableError as problem:
+        found.wrong(path, f"{problem}, got {shown(given)}")
+        return 0
 
 
 def _selector(wire: LabelSelectorWire | None, path: str, found: Findings) -> tuple[Requirement, ...] | None:
