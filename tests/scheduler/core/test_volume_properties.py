@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -10,15 +12,23 @@ from hypothesis import strategies as st
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, BindVolume, Command, SelectNode
-from tests.scheduler.volume_rig import VolumeRig, on_node
+from ringwise.state.model import Requirement
+from ringwise.state.volumes import CsiDriver, StorageCapacity
+from tests.scheduler.volume_rig import GIB, VolumeRig, on_node
 
 NODES = 3
 PODS = 2
 JOBS = ("one", "two", "three")
+DRIVER = ev.CsiDriverSeen(CsiDriver("disk.example.com", publishes_capacity=True))
 
 
 class Checked(VolumeRig):
     """Looks at every command: what it does to the objects must be allowed at that moment."""
+
+    #: So many commands of a turn are carried out; then the scheduler is killed. None: all.
+    left: int | None = None
+    #: What the driver of `fast` publishes, by node.
+    room: Mapping[str, StorageCapacity] = MappingProxyType({})
 
     def step(self, seconds: float = 0, **more: Any) -> list[Command]:
         commands = super().step(seconds, **more)
@@ -27,6 +37,10 @@ class Checked(VolumeRig):
         return commands
 
     def _carry_out(self, command: Command, failing: set[str]) -> None:
+        if self.left is not None:
+            if not self.left:
+                return
+            self.left -= 1
         if isinstance(command, BindVolume):
             given = self.volumes[command.volume].claim
             assert given is None or given.name == command.claim, "a volume is given twice"
@@ -47,7 +61,8 @@ class Checked(VolumeRig):
                 records = self.machine.view.cluster.pods
                 assert all(records[pod.uid].node >= 0 for pod in pods), "a part of a gang was reserved"
                 assert len(pods) == PODS
-            if any(pod.name in bound for pod in pods):
+            # Pods that request nothing count for their gang while they wait, as in Volcano.
+            if any(pod.name in bound and not pod.cls.best_effort for pod in pods):
                 assert all(pod.name in bound or pod.node is not None for pod in pods)
 
     def check_chips(self) -> None:
@@ -64,9 +79,10 @@ class Checked(VolumeRig):
         other = Checked()
         other.now, other._serial = self.now, self._serial
         other.claims, other.volumes = self.claims, self.volumes
-        other.pods, other.groups = self.pods, self.groups
+        other.pods, other.groups, other.room = self.pods, self.groups, self.room
         for number in range(1, NODES + 1):
-            other.node(f"n{number}")
+            other.node(f"n{number}", labels={"host": f"n{number}"})
+        other.tell(DRIVER, *map(ev.StorageCapacitySeen, self.room.values()))
         other.tell(*map(ev.VolumeSeen, self.volumes.values()), *map(ev.ClaimSeen, self.claims.values()))
         other.tell(*map(ev.PodGroupSeen, self.groups.values()), *map(ev.PodSeen, self.pods.values()))
         return other
@@ -75,6 +91,9 @@ class Checked(VolumeRig):
 claims = st.builds(lambda job, pod: f"{job}-{pod}", st.sampled_from(JOBS), st.integers(0, PODS - 1))
 happenings = st.one_of(
     st.tuples(st.just("submit"), st.sampled_from(JOBS), st.sampled_from(["fast", "local"])),
+    st.tuples(st.just("best effort"), st.sampled_from(JOBS), st.sampled_from(["fast", "local"])),
+    st.tuples(st.just("room"), st.sampled_from(["n1", "n2", "n3"]), st.sampled_from(["0", "1"])),
+    st.tuples(st.just("killed"), st.integers(0, 5).map(str), st.just("")),
     st.tuples(st.just("end"), st.sampled_from(JOBS), st.just("")),
     st.tuples(st.just("volume"), st.integers(1, 5).map(str), st.sampled_from(["", "n1", "n2", "n3"])),
     st.tuples(st.just("bind"), claims, st.sampled_from(["", "selected", "n1", "n2", "n3"])),
@@ -89,11 +108,11 @@ happenings = st.one_of(
 
 def happen(rig: Checked, what: str, name: str, how: str) -> Checked:
     match what:
-        case "submit" if f"default/{name}" not in rig.groups:
+        case "submit" | "best effort" if f"default/{name}" not in rig.groups:
             for index in range(PODS):
                 if f"{name}-{index}" not in rig.claims:
                     rig.claim(f"{name}-{index}", how)
-            rig.submit(name, pods=PODS, chips=8, claims=(f"{name}-{{}}",))
+            rig.submit(name, pods=PODS, chips=8 if what == "submit" else 0, claims=(f"{name}-{{}}",))
         case "end" if f"default/{name}" in rig.groups:
             rig.end(name)
         case "volume" if name not in rig.volumes:
@@ -108,7 +127,16 @@ def happen(rig: Checked, what: str, name: str, how: str) -> Checked:
         case "fail":
             rig.tell(ev.ClaimFailed(f"default/{name}", "refused by the test"))
         case "node":
-            rig.node(name, ready=how == "ready")
+            rig.node(name, ready=how == "ready", labels={"host": name})
+        case "room":
+            nodes = (Requirement("host", "In", (name,)),)
+            found = StorageCapacity("kube-system", name, "fast", nodes, int(how) * GIB)
+            rig.room = {**rig.room, name: found}
+            rig.tell(ev.StorageCapacitySeen(found))
+        case "killed":
+            rig.left = int(name)
+            rig.step()
+            return rig.restarted()
         case "time":
             rig.step(int(name))
         case "restart":
@@ -138,13 +166,16 @@ def bind(rig: Checked, name: str, how: str) -> None:
 def test_nothing_is_given_twice_and_gangs_start_as_a_whole(
     story: list[tuple[tuple[str, str, str], bool]],
 ) -> None:
-    rig = Checked(NODES)
+    rig = Checked()
+    rig.tell(DRIVER)
+    for number in range(1, NODES + 1):
+        rig.node(f"n{number}", labels={"host": f"n{number}"})
     for (what, name, how), decides in story:
         rig = happen(rig, what, name, how)
         if decides:
             rig.step()
     for number in range(1, NODES + 1):
-        rig.node(f"n{number}")
+        rig.node(f"n{number}", labels={"host": f"n{number}"})
     for _ in range(4):
         rig.step(301)
         for claim in list(rig.claims):
