@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ringwise.grammar import counted
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.live_plan import EndedPlan, LivePlan
 from ringwise.scheduler.explain.why import expected_start
 from ringwise.scheduler.view import SchedulerView
-from ringwise.views.documents.changes import AppliedPlanFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.changes import AppliedPlanFields
 
 
 def with_saving(view: SchedulerView, plan: MovePlan, now: int) -> MovePlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.loaded_cluster import input_events
@@ -30,7 +30,6 @@ from ringwise.state.vcjob import VcJob
 from ringwise.state.volumes import PersistentVolumeClaim
 from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.superpods import NodeId
-from ringwise.views.documents.place import CandidateFields
 from ringwise.views.place import (
     PlaceAnswer,
     first_by_rank,
@@ -41,6 +40,9 @@ from ringwise.views.place import (
     placed_switches,
 )
 from ringwise.wellknown import SCHEDULER_NAMES
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.place import CandidateFields
 
 #: Nodes that refuse for these reasons are no candidates.
 UNASKED = frozenset({NODE_CORDONED.code, SELECTOR_MISMATCH.code, UNTOLERATED_TAINT.code})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING
 
 from ringwise.durations import time_text
 from ringwise.scheduler.node_states import NodeChips, NodeState, StateOfNode, chips_of_node, node_states
@@ -10,7 +11,9 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
 from ringwise.topology.chips import chip_names, chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.cluster import ChipFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import ChipFields
 
 
 def chip_documents(view: SchedulerView, now: int, nodes: Container[str] | None = None) -> list[ChipFields]:

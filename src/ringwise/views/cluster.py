@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from ringwise.framework.amounts import lacking
 from ringwise.framework.gangs.ranks import ranks_of
@@ -37,24 +38,26 @@ from ringwise.state.vcjob import OVER, VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.cluster import (
-    ChipTotals,
-    JobFields,
-    JobRow,
-    NodeFields,
-    NodeRow,
-    PodFields,
-    QueueFields,
-    StatesFields,
-    StatusFields,
-    TopDocument,
-)
-from ringwise.views.documents.common import ExpectedStartFields
 from ringwise.views.faults import hurt_fields
 from ringwise.views.pictures import chips_fields
 from ringwise.views.queue_shares import QueueShares
 from ringwise.views.written_reasons import WrittenReason
 from ringwise.wellknown import ACCELERATOR_TYPE
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import (
+        ChipTotals,
+        JobFields,
+        JobRow,
+        NodeFields,
+        NodeRow,
+        PodFields,
+        QueueFields,
+        StatesFields,
+        StatusFields,
+        TopDocument,
+    )
+    from ringwise.views.documents.common import ExpectedStartFields
 
 
 @dataclass(frozen=True, slots=True)

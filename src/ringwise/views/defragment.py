@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ringwise.messages.move_plan import MovePlan, PlannedMove, PlannedPod
 from ringwise.reasons import Reason
 from ringwise.scheduler.view import SchedulerView
-from ringwise.views.documents.maintenance import (
-    DefragPlanDocument,
-    MovePlanFields,
-    NoMovePlanFields,
-    PlannedMoveFields,
-)
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.maintenance import (
+        DefragPlanDocument,
+        MovePlanFields,
+        NoMovePlanFields,
+        PlannedMoveFields,
+    )
 
 _SECOND = 1_000_000_000
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from ringwise.scheduler.explain.capacity import BoardCapacity, ChipCounts, JobShape
 from ringwise.scheduler.explain.doctor import Diagnosis
@@ -10,19 +11,21 @@ from ringwise.scheduler.explain.findings import NOTE, WARNING, Finding
 from ringwise.scheduler.explain.why import Explanation, PodLocation
 from ringwise.scheduler.view import SchedulerView
 from ringwise.views.cluster import JobView, expected_start_fields
-from ringwise.views.documents.explain import (
-    BoardCapacityFields,
-    CapacityDocument,
-    ChipCountFields,
-    DoctorDocument,
-    FindingFields,
-    PodLocationFields,
-    ShapeFields,
-    WhyDocument,
-)
-from ringwise.views.documents.topology import PicturesFields
 from ringwise.views.pictures import WHY_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.explain import (
+        BoardCapacityFields,
+        CapacityDocument,
+        ChipCountFields,
+        DoctorDocument,
+        FindingFields,
+        PodLocationFields,
+        ShapeFields,
+        WhyDocument,
+    )
+    from ringwise.views.documents.topology import PicturesFields
 
 
 def explanation_document(explanation: Explanation, now: int) -> WhyDocument:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringwise.scheduler.hurt import Hurt, HurtJobs
 from ringwise.scheduler.view import SchedulerView
-from ringwise.views.documents.cluster import HurtFields
-from ringwise.views.documents.maintenance import FaultsDocument
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import HurtFields
+    from ringwise.views.documents.maintenance import FaultsDocument
 
 
 def hurt_fields(hurt: Hurt) -> HurtFields:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import Forest
 from ringwise.state.model import HyperNode, Requirement
 from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import JobView
-from ringwise.views.documents.hyper_nodes import HyperNodeFields, HyperNodeJobFields, HyperNodeMemberFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.hyper_nodes import HyperNodeFields, HyperNodeJobFields, HyperNodeMemberFields
 
 
 def hyper_node_documents(view: SchedulerView, some: Iterable[HyperNode]) -> Iterator[HyperNodeFields]:

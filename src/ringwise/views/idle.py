@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringwise.framework.job import Job
 from ringwise.framework.users import user_of
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.accounting import IdleDocument, IdleFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.accounting import IdleDocument, IdleFields
 
 #: Below this mean, in percent, a chip counts as idle, and how long it must have been measured, in seconds.
 IDLE_BELOW = 5.0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ringwise.framework.holdings import NAMESPACE, QUEUE, USER, Scope
 from ringwise.framework.limits import WaitingCounts, scope_of, waits_for_limit
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import ANY_NAMESPACE, REQUEUE
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.limits import LimitFields, LimitsDocument, RunTimeFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.limits import LimitFields, LimitsDocument, RunTimeFields
 
 _SECOND = 1_000_000_000
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ringwise.scheduler.explain.boards_present import board_of_node
 from ringwise.scheduler.node_states import NodeChips, chips_of_node, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
-from ringwise.views.documents.cluster import ChipsFields, NodeChipsFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import ChipsFields, NodeChipsFields
 
 Row = TypeVar("Row")
 

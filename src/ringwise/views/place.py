@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from ringwise.framework.gangs.ranks import ranks_of
 from ringwise.framework.job import Job
@@ -19,19 +20,21 @@ from ringwise.scheduler.explain.why import not_obeyed
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.topology.chips import chips_of, mask_of
-from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields, SubGroupFields
-from ringwise.views.documents.place import (
-    CandidateFields,
-    PlacedJobFields,
-    PlaceDocument,
-    PlacedPictureFields,
-    PlacedPodFields,
-    PlacePicturesFields,
-)
-from ringwise.views.documents.topology import PlacedSwitchFields
 from ringwise.views.pictures import PLACE_PODS, first_and_last, node_chips
 from ringwise.views.topology import superpod_documents, switch_documents
 from ringwise.wellknown import LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import JobPodFields, PlacementFields, PodFields, SubGroupFields
+    from ringwise.views.documents.place import (
+        CandidateFields,
+        PlacedJobFields,
+        PlaceDocument,
+        PlacedPictureFields,
+        PlacedPodFields,
+        PlacePicturesFields,
+    )
+    from ringwise.views.documents.topology import PlacedSwitchFields
 
 PLACED, PENDING, REFUSED, RUNNING = "placed", "pending", "refused", "running"
 

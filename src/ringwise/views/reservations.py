@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ringwise.scheduler.explain.reserving import RunsThere, running_then
 from ringwise.scheduler.node_states import NodeState, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import NodeReservation
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.reservations import ReservationFields, ReservedNodeFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.reservations import ReservationFields, ReservedNodeFields
 
 #: States that keep nobody from using a node.
 _USABLE = (NodeState.READY, NodeState.RESERVED, NodeState.SUB_HEALTHY, NodeState.REPORT_PENDING)

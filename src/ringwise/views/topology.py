@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
@@ -15,15 +16,17 @@ from ringwise.state.model import Isolation
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import SuperPodId
 from ringwise.topology.switches import ResolvedTopology
-from ringwise.views.documents.topology import (
-    NodeCountFields,
-    RackFields,
-    SuperPodFields,
-    SwitchFields,
-    TopologyDocument,
-)
 from ringwise.views.reservations import reservation_documents
 from ringwise.wellknown import SUPER_POD_RANK
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.topology import (
+        NodeCountFields,
+        RackFields,
+        SuperPodFields,
+        SwitchFields,
+        TopologyDocument,
+    )
 
 
 @dataclass(slots=True)

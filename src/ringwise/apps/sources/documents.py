@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -40,26 +40,6 @@ from ringwise.views.cluster import (
     with_starts,
 )
 from ringwise.views.defragment import defrag_plan_document
-from ringwise.views.documents.accounting import IdleDocument
-from ringwise.views.documents.cluster import (
-    ChipsDocument,
-    JobDocument,
-    JobsDocument,
-    NodeDocument,
-    NodesDocument,
-    PodDocument,
-    PodsDocument,
-    QueueDocument,
-    QueuesDocument,
-    StatusFields,
-    TopDocument,
-)
-from ringwise.views.documents.explain import CapacityDocument, WhyDocument
-from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
-from ringwise.views.documents.limits import LimitsDocument
-from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
-from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
-from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.explain import (
     capacity_document,
     ended_document,
@@ -75,6 +55,28 @@ from ringwise.views.lists import EVERYTHING, Choice, Listing
 from ringwise.views.place import job_class, pods_of_job, sub_group_fields
 from ringwise.views.reservations import reservation_documents
 from ringwise.views.topology import topology_document
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.accounting import IdleDocument
+    from ringwise.views.documents.cluster import (
+        ChipsDocument,
+        JobDocument,
+        JobsDocument,
+        NodeDocument,
+        NodesDocument,
+        PodDocument,
+        PodsDocument,
+        QueueDocument,
+        QueuesDocument,
+        StatusFields,
+        TopDocument,
+    )
+    from ringwise.views.documents.explain import CapacityDocument, WhyDocument
+    from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
+    from ringwise.views.documents.limits import LimitsDocument
+    from ringwise.views.documents.maintenance import DefragPlanDocument, FaultsDocument
+    from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
+    from ringwise.views.documents.topology import TopologyDocument
 
 
 class ClusterAnswers(ABC):

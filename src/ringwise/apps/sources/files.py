@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ringwise.apps.loading import assumed_chips, queue_notes
 from ringwise.apps.place import place
@@ -14,9 +15,11 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
-from ringwise.views.documents.explain import StoryDocument
-from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.place import place_document
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.explain import StoryDocument
+    from ringwise.views.documents.place import PlaceDocument
 
 
 class FilesSource(ObjectAnswers):

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ringwise.apps.loaded_cluster import LoadedCluster, from_bundle
 from ringwise.apps.queries import examine
@@ -15,9 +16,11 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.errors import ManifestError
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
-from ringwise.views.documents.explain import DoctorDocument
-from ringwise.views.documents.maintenance import DrainPlanDocument
 from ringwise.views.explain import diagnosis_document
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.explain import DoctorDocument
+    from ringwise.views.documents.maintenance import DrainPlanDocument
 
 Tell = Callable[[object], object]
 

@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
-from ringwise.views.documents.accounting import IdleDocument
-from ringwise.views.documents.cluster import (
-    ChipsDocument,
-    JobDocument,
-    JobsDocument,
-    NodeDocument,
-    NodesDocument,
-    PodDocument,
-    PodsDocument,
-    QueueDocument,
-    QueuesDocument,
-    TopDocument,
-)
-from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
-from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
-from ringwise.views.documents.limits import LimitsDocument
-from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
-from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
-from ringwise.views.documents.topology import TopologyDocument
 from ringwise.views.lists import EVERYTHING, Listing
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.accounting import IdleDocument
+    from ringwise.views.documents.cluster import (
+        ChipsDocument,
+        JobDocument,
+        JobsDocument,
+        NodeDocument,
+        NodesDocument,
+        PodDocument,
+        PodsDocument,
+        QueueDocument,
+        QueuesDocument,
+        TopDocument,
+    )
+    from ringwise.views.documents.explain import CapacityDocument, DoctorDocument, StoryDocument, WhyDocument
+    from ringwise.views.documents.hyper_nodes import HyperNodeDocument, HyperNodesDocument
+    from ringwise.views.documents.limits import LimitsDocument
+    from ringwise.views.documents.maintenance import DefragPlanDocument, DrainPlanDocument, FaultsDocument
+    from ringwise.views.documents.place import PlaceDocument
+    from ringwise.views.documents.reservations import ReservationPlanDocument, ReservationsDocument
+    from ringwise.views.documents.topology import TopologyDocument
 
 
 class QuerySource(Protocol):

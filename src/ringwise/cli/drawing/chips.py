@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from ringwise.views.documents.cluster import ChipsFields
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import ChipsFields
+
 
 #: Words of the drawings that are no signs.
 CLASS_LEGEND = "in parentheses: the class by the label tor-affinity and the number of pods (docs/switches.md)"

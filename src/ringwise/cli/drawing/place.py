@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -11,19 +12,21 @@ from ringwise.cli.drawing.chips import CLASS_LEGEND, SCORE_LEGEND, chip_list, ch
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
-from ringwise.views.documents.cluster import NodeChipsFields
-from ringwise.views.documents.place import (
-    PlacedJobFields,
-    PlaceDocument,
-    PlacedPictureFields,
-    PlacedPodFields,
-)
 from ringwise.views.pictures import PLACE_PODS, first_and_last
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.cluster import NodeChipsFields
+    from ringwise.views.documents.place import (
+        PlacedJobFields,
+        PlaceDocument,
+        PlacedPictureFields,
+        PlacedPodFields,
+    )
 
 _COLOURS = {"placed": "green", "pending": "yellow", "refused": "red", "running": "cyan"}
 
 #: (node, resource) -> its chips after the run, and those that were free before it.
-Pictures = Mapping[tuple[str, str], tuple[NodeChipsFields, Sequence[int]]]
+Pictures = Mapping[tuple[str, str], "tuple[NodeChipsFields, Sequence[int]]"]
 
 
 def print_placements(console: Console, document: PlaceDocument, scores: bool) -> None:

@@ -9,6 +9,7 @@ Neighbouring racks that look the same share a box.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -17,7 +18,9 @@ from ringwise.cli.drawing.signs import BUSY, FAULTY, FAULTY_MEANING, FREE, UNUSA
 from ringwise.cli.output import WIDE
 from ringwise.grammar import counted
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.topology import RackFields, SuperPodFields
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.topology import RackFields, SuperPodFields
 
 #: Also where there is width for more.
 _BOXES_IN_A_LINE = 4

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -35,13 +36,15 @@ from ringwise.grammar import counted
 from ringwise.manifests.text.errors import one_line
 from ringwise.topology.natural import natural_key
 from ringwise.topology.superpods import order_key
-from ringwise.views.documents.reservations import ReservationFields
-from ringwise.views.documents.topology import (
-    IsolationFields,
-    SuperPodFields,
-    SwitchFields,
-    SwitchNodeFields,
-)
+
+if TYPE_CHECKING:
+    from ringwise.views.documents.reservations import ReservationFields
+    from ringwise.views.documents.topology import (
+        IsolationFields,
+        SuperPodFields,
+        SwitchFields,
+        SwitchNodeFields,
+    )
 
 
 def print_switches(console: Console, switches: Sequence[SwitchFields]) -> None:
