@@ -13,7 +13,11 @@ from ringwise.topology.natural import natural_key
 from ringwise.views.cluster import JobView
 
 if TYPE_CHECKING:
-    from ringwise.views.documents.hyper_nodes import HyperNodeFields, HyperNodeJobFields, HyperNodeMemberFields
+    from ringwise.views.documents.hyper_nodes import (
+        HyperNodeFields,
+        HyperNodeJobFields,
+        HyperNodeMemberFields,
+    )
 
 
 def hyper_node_documents(view: SchedulerView, some: Iterable[HyperNode]) -> Iterator[HyperNodeFields]:
