@@ -104,7 +104,7 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
 #: a job that has ended, faulty chips in the drawings of switches, SuperPoDs and racks, and what a queue
 #: deserves.
 _ADDED = frozenset(
-    {"schema", "board_reason", "queue", "faulty", "faulty_nodes", "share"}
+    {"schema", "board_reason", "queue", "faulty", "faulty_nodes", "share", "notes"}
     # What clients need to draw.
     | {
         "now",
