@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ringwise.framework.configuration import Configuration
+from ringwise.framework.session import Session
 from ringwise.messages import events as ev
 from ringwise.messages.commands import SetGroupStatus
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import BUILT_IN, default_tiers
-from ringwise.state.model import Node, Owner, PodClass, PodGroup
+from ringwise.state.model import Node, Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from tests.scheduler.rig import Rig
 
@@ -73,3 +76,39 @@ def test_pods_that_request_nothing_and_fit_nowhere_have_a_reason(pods: int, mini
     rig.node("n2", labels={"zone": "a"})
     rig.run()
     assert (rig.nodes_of("light"), rig.reason("light")) == (["n2"] * pods, None)
+
+
+def test_a_pod_beyond_the_gang_costs_the_same_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are placed one at a time: looking at all of them for each one would cost their square."""
+    looked = 0
+    is_pending = Session.is_pending
+
+    def counted(self: Session, pod: Pod) -> bool:
+        nonlocal looked
+        looked += 1
+        return is_pending(self, pod)
+
+    monkeypatch.setattr(Session, "is_pending", counted)
+    looks = []
+    for pods in (20, 80):
+        looked = 0
+        rig = Rig(pods)
+        rig.submit("train", pods=pods, chips=8, min_available=1)
+        rig.run()
+        assert len(set(rig.nodes_of("train"))) == pods
+        looks.append(looked)
+    assert looks[1] < 5 * looks[0]
+
+
+def test_pods_beyond_the_gang_take_turns_with_other_jobs_and_pass_those_that_fit_nowhere() -> None:
+    rig = Rig(4, actions=("allocate", "backfill"))
+    rig.submit("first", pods=3, chips=8, min_available=1)
+    rig.submit("second", pods=3, chips=8, min_available=1)
+    rig.change("first-1", cls=replace(rig.pods["first-1"].cls, node_selector=(("rack", "none"),)))
+    rig.run()
+    assert {name for name in rig.pods if rig.pods[name].node is not None} == {
+        "first-0",
+        "first-2",
+        "second-0",
+        "second-1",
+    }

@@ -13,6 +13,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -163,10 +164,10 @@ class Prepared:
         return Run(total, cluster.waiting(), len(theirs), bound)
 
 
-def gang_cost(pods: int) -> tuple[float, int]:
+def gang_cost(pods: int, minimum: int | None = None) -> tuple[float, int]:
     """Processor time per pod of a gang each pod of which names its host, on twice as many nodes."""
     cluster = Ordinary(2 * pods)
-    events = cluster.add(pinned_gang("g", cluster.nodes, pods))
+    events = cluster.add(pinned_gang("g", cluster.nodes, pods, minimum))
     before = cluster.feed.bound
     return cluster.feed.time_of(events) / pods, cluster.feed.bound - before
 
@@ -174,7 +175,11 @@ def gang_cost(pods: int) -> tuple[float, int]:
 def gangs() -> list[Measured]:
     """What a pod costs in a large gang all pods of which differ, and in a small one."""
     results: list[Measured] = []
-    costs = {"nodes of any kind": gang_cost, **{one.name: one.cost for one in WHOLE_JOBS}}
+    costs: dict[str, Callable[[int], tuple[float, int]]] = {
+        "nodes of any kind": gang_cost,
+        "beyond a gang of one": partial(gang_cost, minimum=1),
+        **{one.name: one.cost for one in WHOLE_JOBS},
+    }
     for name, cost in costs.items():
         cost(_SMALL_GANG)  # What is imported for the first job of a kind is no cost of its pods.
         small, bound = cost(_SMALL_GANG)

@@ -96,9 +96,11 @@ def _repulsive(name: str, nodes: Sequence[str], terms: int = 3_000) -> list[tupl
     return [_group(name), (kind, {**pod, "status": {"phase": "Running"}})]
 
 
-def _pinned(name: str, nodes: Sequence[str], pods: int, by_label: bool) -> list[tuple[str, Plain]]:
+def _pinned(
+    name: str, nodes: Sequence[str], pods: int, by_label: bool, minimum: int | None = None
+) -> list[tuple[str, Plain]]:
     """A gang each pod of which names its node, as those of a DaemonSet do."""
-    objects = [_group(name, pods)]
+    objects = [_group(name, pods if minimum is None else minimum)]
     for number, node in zip(range(pods), nodes, strict=False):
         objects.append(_pod(f"{name}-{number}", name, names_node(node, by_label), chips=0))
     return objects
@@ -171,9 +173,11 @@ def _at_the_limits(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
     return _lone(name, affinity)
 
 
-def pinned_gang(name: str, nodes: Sequence[str], pods: int) -> list[tuple[str, Plain]]:
-    """A gang each pod of which names its host."""
-    return _pinned(name, nodes, pods, by_label=True)
+def pinned_gang(
+    name: str, nodes: Sequence[str], pods: int, minimum: int | None = None
+) -> list[tuple[str, Plain]]:
+    """A gang each pod of which names its host; with `minimum` all others are beyond the gang."""
+    return _pinned(name, nodes, pods, by_label=True, minimum=minimum)
 
 
 def _just_repulsive(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:

@@ -7,7 +7,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from ringwise.framework.evictions.cool_down import cooling_chips, may_use_all, set_aside
-from ringwise.framework.gangs.gang_placement import claim_refusal, has_pending_pods, place_gang
+from ringwise.framework.gangs.further_pods import FurtherPods
+from ringwise.framework.gangs.gang_placement import claim_refusal, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.queue_discipline import note_attempt, take_turn
 from ringwise.framework.reach import Reach
@@ -61,6 +62,7 @@ def allocate(session: Session) -> None:
             job.inqueue = True
     waiting = _jobs_by_queue(session)
     serial = len(session.pending)
+    further = FurtherPods(session)
     while waiting:
         queue = _next_queue(session, waiting)
         jobs = waiting[queue.name]
@@ -71,7 +73,7 @@ def allocate(session: Session) -> None:
         _, _, job, complete = jobs.pop()
         if not jobs:
             del waiting[queue.name]
-        if _serve(session, job, complete):
+        if _serve(session, job, complete, further):
             # The pods beyond its gang compete again, one at a time.
             serial += 1
             waiting.setdefault(queue.name, jobs).push_again((session.job_key(job), serial, job, True))
@@ -111,7 +113,7 @@ def _jobs_by_queue(session: Session) -> dict[str, PriorityQueue]:
     return waiting
 
 
-def _serve(session: Session, job: Job, complete: bool) -> bool:
+def _serve(session: Session, job: Job, complete: bool, further: FurtherPods) -> bool:
     """Try one job; True when it starts and has more pods to place."""
     behind = take_turn(session, job)
     if behind is not None:
@@ -122,12 +124,13 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
             session.observe(session, job)
     try:
         session.budget.begin(job.namespace, len(job.pods))
-        statement, reason = _attempt(session, job, complete, ())
-        if reason is None and not statement.allocations and has_pending_pods(session, job):
+        more_pods = further if complete else None
+        statement, reason = _attempt(session, job, more_pods, ())
+        if reason is None and not statement.allocations and further.wait(job):
             # Its gang is complete; a pod beyond it waits and gets its reason.
-            statement, reason = _attempt(session, job, True, ())
+            statement, reason = _attempt(session, job, further, ())
         if reason is not None and (owners := lending_owners(session, job)):
-            statement, reason = _attempt(session, job, complete, owners)
+            statement, reason = _attempt(session, job, more_pods, owners)
     except Exception as error:
         session.fail_job(job, error, "allocate")
         note_attempt(session, job)
@@ -138,7 +141,7 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
     if reason is not None:
         return False
     placed = len(statement.allocations)
-    more = (job.has_claims or 0 < placed < len(job.pods)) and has_pending_pods(session, job)
+    more = (job.has_claims or 0 < placed < len(job.pods)) and further.wait(job)
     if job.has_claims and not more:
         # Pods beyond its gang may wait for claims.
         job.reason = claim_refusal(session, job)
@@ -146,23 +149,26 @@ def _serve(session: Session, job: Job, complete: bool) -> bool:
 
 
 def _attempt(
-    session: Session, job: Job, complete: bool, owners: Iterable[str]
+    session: Session, job: Job, further: FurtherPods | None, owners: Iterable[str]
 ) -> tuple[Statement, Reason | None]:
-    """Place the job, also on what is reserved for it and `owners`; if it does not fit, nothing is kept."""
+    """Place the job, also on what is reserved for it and `owners`; if it does not fit, nothing is kept.
+
+    `further`: its gang is complete, and the next of these pods is placed.
+    """
     if not len(session.reservations):
-        return _place(session, job, complete)
+        return _place(session, job, further)
     with reserved_free(session, job, owners):
-        answer = _place(session, job, complete)
+        answer = _place(session, job, further)
         statement, reason = answer
         if reason is None and statement.allocations:
             session.reservations.use(job.key, session.now + BINDING_SECONDS * 1_000_000_000)
     return answer
 
 
-def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
+def _place(session: Session, job: Job, further: FurtherPods | None) -> tuple[Statement, Reason | None]:
     chips = cooling_chips(session, job) if job.cooling else {}
     if not chips:
-        return _try_to_place(session, job, complete)
+        return _try_to_place(session, job, further)
     broke_again = cooling_chips(session, job, broke_again=True)
     # F3: each reach without the chips that broke the job, then with them. S9 is stronger: a job keeps its
     # healthy nodes also where it then needs such a chip.
@@ -171,19 +177,23 @@ def _place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reaso
     if broke_again and (len(reaches) == 1 or may_use_all(job)):
         stages.append((Reach.ANY, {}))
     for reach, avoided in stages[:-1]:
-        answer = _place_within(session, job, complete, reach, avoided)
+        answer = _place_within(session, job, further, reach, avoided)
         if answer[1] is None:
             return answer
-    return _place_within(session, job, complete, *stages[-1])
+    return _place_within(session, job, further, *stages[-1])
 
 
 def _place_within(
-    session: Session, job: Job, complete: bool, reach: Reach, avoided: dict[int, int]
+    session: Session,
+    job: Job,
+    further: FurtherPods | None,
+    reach: Reach,
+    avoided: dict[int, int],
 ) -> tuple[Statement, Reason | None]:
     session.reach = reach
     try:
         with set_aside(session, job, avoided):
-            return _try_to_place(session, job, complete)
+            return _try_to_place(session, job, further)
     finally:
         session.reach = Reach.ANY
 
@@ -192,10 +202,11 @@ def _without_repeats(*avoided: dict[int, int]) -> list[dict[int, int]]:
     return [one for number, one in enumerate(avoided) if one not in avoided[:number]]
 
 
-def _try_to_place(session: Session, job: Job, complete: bool) -> tuple[Statement, Reason | None]:
+def _try_to_place(session: Session, job: Job, further: FurtherPods | None) -> tuple[Statement, Reason | None]:
     statement = session.statement()
+    pods = further.of(job) if further is not None else None
     try:
-        reason = place_gang(session, job, statement, beyond_gang=complete)
+        reason = place_gang(session, job, statement, beyond_gang=further is not None, further=pods)
     except Exception:
         statement.discard()
         raise

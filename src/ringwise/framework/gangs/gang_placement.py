@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 
 from ringwise.framework.amounts import request_text
@@ -135,12 +135,20 @@ def too_few_pods(job: Job, pods: int) -> Reason:
 
 
 def place_gang(
-    session: Session, job: Job, statement: Statement, *, beyond_gang: bool = False
+    session: Session,
+    job: Job,
+    statement: Statement,
+    *,
+    beyond_gang: bool = False,
+    further: Iterable[Pod] | None = None,
 ) -> Reason | None:
     """Place the job's pods until its gang is complete; None when it is.
 
-    `beyond_gang` continues with the pods a job may have beyond its gang, one at a time.
+    `beyond_gang` continues with the pods a job may have beyond its gang, one at a time: the first of
+    `further` that finds a node, where the caller has them (`FurtherPods`).
     """
+    if beyond_gang and further is not None:
+        return _place_one_more(session, job, statement, further)
     by_sub_group = bool(job.sub_groups) and not _is_placed_as_a_whole(job)
     # Sub-groups are brought into order where they are placed.
     pods = (_pods_in_order if by_sub_group and not job.places else pending_pods)(session, job)
@@ -247,19 +255,22 @@ def _place_as_planned(
     return None if reason is None else waits_for_planned_places(planned)
 
 
-def _place_one_more(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
+def _place_one_more(session: Session, job: Job, statement: Statement, pods: Iterable[Pod]) -> Reason | None:
     """Place the first pod that finds a node; of equal pods one is tried."""
     failed: Reason | None = None
     tried: set[NodeSelection] = set()
     for pod in pods:
         selection = session.node_selection(job, pod)
-        if selection not in tried:
+        if selection in tried:
+            # Those before the one that fits are looked at again each time.
+            session.budget.spend(1)
+        else:
             tried.add(selection)
             reason = session.limited(job, [pod]) or _place_together(session, job, statement, [pod], 1)
             if reason is None:
                 return None
             failed = failed or reason
-    return failed or too_few_pods(job, started_pods(session, job))
+    return failed or claim_refusal(session, job) or too_few_pods(job, started_pods(session, job))
 
 
 def _place_pods(

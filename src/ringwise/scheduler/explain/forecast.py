@@ -20,7 +20,8 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from ringwise.framework.budget import NamespaceSteps, StepBudget, TooCostly
-from ringwise.framework.gangs.gang_placement import has_pending_pods, missing_pods, place_gang
+from ringwise.framework.gangs.further_pods import FurtherPods
+from ringwise.framework.gangs.gang_placement import missing_pods, place_gang
 from ringwise.framework.job import Job
 from ringwise.framework.limits import WaitingCounts
 from ringwise.framework.queue_discipline import blocks, lacks_room, line_of, shape_of
@@ -643,18 +644,21 @@ class _Play:
             if reason is not None:
                 return placed, reason
             # A job whose gang is complete waits for the next of its pods.
-            reason = self._add(job, placed, beyond_gang=waits_for_one_more(session, job))
+            further = FurtherPods(session)
+            reason = self._add(job, placed, further if waits_for_one_more(session, job) else None)
             if reason is not None:
                 return placed, reason
-            while has_pending_pods(session, job) and self._add(job, placed, beyond_gang=True) is None:
+            while further.wait(job) and self._add(job, placed, further) is None:
                 pass
         return placed, None
 
-    def _add(self, job: Job, placed: list[Statement], *, beyond_gang: bool) -> Reason | None:
+    def _add(self, job: Job, placed: list[Statement], further: FurtherPods | None) -> Reason | None:
+        """Place its gang, or the next of its further pods."""
         session = self._session
         statement = session.statement()
+        pods = further.of(job) if further is not None else None
         try:
-            reason = place_gang(session, job, statement, beyond_gang=beyond_gang)
+            reason = place_gang(session, job, statement, beyond_gang=further is not None, further=pods)
         except Exception:
             statement.discard()
             for one in reversed(placed):
