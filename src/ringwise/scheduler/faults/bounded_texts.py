@@ -39,8 +39,12 @@ class BoundedTexts:
         return "{" + ",".join(self._texts.values()) + "}"
 
 
+#: Made once: `json.dumps` makes one for each value, and documents have thousands of them.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
 def compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return _ENCODER.encode(value)
 
 
 def check_writable(value: object) -> None:

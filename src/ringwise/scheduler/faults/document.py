@@ -13,7 +13,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.placement.racks.levels import Level
@@ -90,7 +90,8 @@ def write(
     parts += [_Part("tolerated", compact(one), max(seen for *_, seen in one[1])) for one in tolerated.items()]
     parts += [_Part("rejections", compact([place, *last]), 0) for place, last in rejections]
     parts += [
-        _Part("restarts", compact([owner, one.first, one.last, one.again]), one.last)
+        # There may be thousands, of all jobs that a fault hit lately.
+        _Part("restarts", f"[{compact(owner)},{one.first},{one.last},{one.again}]", one.last)
         for owner, one in restarts.items()
     ]
     # Newest first: the oldest do not fit.
@@ -115,8 +116,7 @@ def write(
         room = room * largest * 9 // (len(text) * 10)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     list: str
     text: str
     time: int
@@ -140,8 +140,8 @@ def _that_fit(parts: Iterable[_Part], room: int) -> list[_Part]:
 def _joined(parts: Iterable[_Part], left_out: int) -> str:
     lists = ("retries", "jobs", "clocks", "placements", "tolerated", "rejections", "restarts")
     texts: dict[str, list[str]] = {name: [] for name in lists}
-    for part in parts:
-        texts.setdefault(part.list, []).append(part.text)
+    for name, text, _ in parts:
+        texts.setdefault(name, []).append(text)
     # The one that was used last comes last: the first are forgotten first.
     retries = ",".join(reversed(texts.pop("retries")))
     others = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
