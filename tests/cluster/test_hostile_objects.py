@@ -135,7 +135,7 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     made: set[str] = set()
 
     def restarts() -> int:
-        """How many were told. Where new pods take longer than the pause, they wait for nothing and none is."""
+        """How many were told: none where new pods take longer than the pause, and wait for nothing."""
         made.update(one["metadata"]["uid"] for one in cluster.pods("faulty"))
         told = [event["message"] for event in cluster.api.items(EVENTS) if event["reason"] == BACKOFF]
         return max((int(found[1]) for text in told if (found := RESTARTS.search(text))), default=0)
