@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from tests.lab.rig import Terminal, job, running
+from tests.lab.rig import Terminal, job, nodes, pod, running
 
 
 def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
@@ -30,3 +31,14 @@ def test_every_chip_has_its_state_pod_faults_and_note(tmp_path: Path) -> None:
         assert "there is no node nowhere" in terminal.refused(f"chips list {lab} --node nowhere")
         both = terminal.refused(f"chips list {lab} --context other")
         assert "--lab names a lab and --context a cluster: give one of them" in both
+
+
+def test_N7_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(pod("partly", 2, node="node-0", holds="Ascend910-0"), job("train", 1, 1))
+        terminal.ok("advance 5s")
+        assert set(terminal.seats()) == {"lab/partly"}
+        assert "lab/partly" in terminal.ok("why train")
+        findings = json.loads(terminal.run("doctor -o json").stdout)["findings"]
+        assert ("unknown-holder", "node node-0") in [(one["code"], one["where"]) for one in findings]

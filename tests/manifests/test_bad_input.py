@@ -143,10 +143,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         bound("Ascend910-1,Ascend910-1", 2, "huawei.com/AscendReal"),
         "metadata.annotations[huawei.com/AscendReal]: names the chip Ascend910-1 twice",
     ),
-    "fewer chips than asked for": (
-        bound("Ascend910-1", 2),
-        f"metadata.annotations[{ASCEND}]: must name as many chips as the limit 2 of {ASCEND}, got 1",
-    ),
     "hundreds of chips": (
         bound(",".join(f"Ascend910-{chip}" for chip in range(400))),
         f"metadata.annotations[{ASCEND}]: must have at most 4096 characters, got 5489",
@@ -298,7 +294,19 @@ def test_other_documents_are_read_when_one_is_invalid(case: str) -> None:
     document, _ = WRONG[case]
     read = read_bundle(["-"], stdin=text_of(node("other"), document, pod("last")), keep_going=True)
     assert [one.name for one in read.nodes] == ["other"]
-    assert [one.name for one in read.pods] == ["last"]
+    assert [one.name for one in read.pods if not one.node] == ["last"]
+
+
+def test_a_bound_pod_that_cannot_be_read_is_not_left_out_N7() -> None:
+    """Its node takes no other NPU pod, whether its annotations, its limits or everything is wrong."""
+    unreadable = bound("Ascend910-0")
+    unreadable["spec"]["containers"] = "none"
+    text = text_of(bound("npu-1", 2), {**unreadable, "metadata": {"name": "b"}}, pod("c", node_name="node-0"))
+    read = read_bundle(["-"], stdin=text, keep_going=True)
+    nameless, closing, without_chips = read.pods
+    assert (nameless.node, nameless.cls.chips, nameless.holds) == ("node-0", 2, ())
+    assert (closing.key, closing.node, closing.unreadable) == ("default/b", "node-0", True)
+    assert without_chips.name == "c"
 
 
 def test_all_errors_are_reported() -> None:

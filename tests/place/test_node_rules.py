@@ -85,6 +85,30 @@ def test_a_pod_that_names_no_chips_closes_its_node_and_is_named_N7() -> None:
     assert other["pods"][0]["node"] == "n-1"
 
 
+@pytest.mark.parametrize("key", [ASCEND, "huawei.com/AscendReal"])
+@pytest.mark.parametrize("owned", ["open", "guarded"])
+def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_named_N7(
+    key: str, owned: str
+) -> None:
+    """Kubernetes counts as many chips idle as are free here, for one of these is faulty."""
+    partial = filler("stranger", "n-0", [0, 1], key=key)
+    partial["metadata"]["annotations"][key] = "Ascend910-0"
+    faulty = node_report("n-0", report(range(1, 7), unhealthy=[7]))
+    objects = [node("n-0", devices=range(8)), faulty, partial, bare(1)]
+    job = job_of(ask(objects, {"owned-annotations": owned}), "job")
+    assert job["outcome"] == "pending"
+    reason = candidates(job)["n-0"]["reason"]
+    assert reason["code"] == "unknown-holder"
+    assert (
+        "vcjob/stranger on n-0 uses 1 chip of huawei.com/Ascend910 that it does not name" in reason["message"]
+    )
+    # Each list counts, and together they name what the pod uses.
+    other_key = ({ASCEND, "huawei.com/AscendReal"} - {key}).pop()
+    partial["metadata"]["annotations"][other_key] = "Ascend910-0,Ascend910-4"
+    job = job_of(ask(objects, {"owned-annotations": "open"}), "job")
+    assert job["pods"][0]["chips"] == [1]
+
+
 def test_chips_taken_in_this_run_are_not_free_for_the_next_job_N6() -> None:
     pods = [pod(f"job-{number}", pod_spec(2)) for number in range(6)]
     answer = ask([node("n-0"), *pods], scores=False)

@@ -133,3 +133,17 @@ def test_two_pods_on_one_chip_are_an_error_and_the_rest_can_still_be_placed_N6()
     going = ringwise("place", "-f", "-", "-o", "json", "--keep-going", given=as_bytes(objects))
     assert going.returncode == 2
     assert json.loads(going.stdout)["jobs"][0]["pods"][0]["chips"] == [4, 5, 6, 7]
+
+
+@pytest.mark.process
+def test_the_chips_of_a_pod_that_cannot_be_read_are_not_given_away_N7() -> None:
+    unreadable = filler("old", "n-0", [0, 1])
+    unreadable["metadata"]["annotations"]["huawei.com/Ascend910"] = "npu-0,npu-1"
+    given = as_bytes([node("n-0"), unreadable, pod("job", pod_spec(4))])
+    going = ringwise("place", "-f", "-", "-o", "json", "--keep-going", given=given)
+    assert going.returncode == 2
+    (job,) = (one for one in json.loads(going.stdout)["jobs"] if one["name"] == "job")
+    assert job["outcome"] == "pending"
+    assert "unknown-holder 1" in job["reason"]["message"]
+    findings = json.loads(ringwise("doctor", "-f", "-", "-o", "json", given=given).stdout)["findings"]
+    assert [one["code"] for one in findings if "vcjob/old" in one["what"]] == ["unknown-holder"]

@@ -99,15 +99,13 @@ class StateMachine(RuleBasedStateMachine):
         )
 
     @precondition(lambda self: not self.marks)
-    @rule(name=st.sampled_from(NAMES), chips=st.integers(1, 4), names_them=st.booleans(), data=st.data())
-    def foreign_pod(self, name: str, chips: int, names_them: bool, data: st.DataObject) -> None:
-        """A pod bound by another scheduler, with chips that are free, or without naming them."""
+    @rule(name=st.sampled_from(NAMES), chips=st.integers(1, 4), named=st.integers(0, 4))
+    def foreign_pod(self, name: str, chips: int, named: int) -> None:
+        """A pod bound by another scheduler, which names all, some or none of its chips; they are free."""
         self.serial += 1
         number = self.state.node_id.get(name)
         free = self.state.fleets[RESOURCE].free(number) if number is not None else 0
-        held = tuple(c for c in range(64) if free >> c & 1)[:chips] if names_them else ()
-        if names_them and len(held) < chips:
-            return
+        held = tuple(c for c in range(64) if free >> c & 1)[: min(chips, named)]
         cls = PodClass(resource=RESOURCE, chips=chips)
         self.state.put_pod(Pod(f"f{self.serial}", "x", f"f{self.serial}", cls, node=name, holds=held))
 
@@ -221,7 +219,7 @@ class StateMachine(RuleBasedStateMachine):
                     if placement.pod.cls.chips:
                         requested += placement.pod.cls.chips
                         held |= placement.chips
-                        unknown |= not placement.chips
+                        unknown |= placement.chips.bit_count() < placement.pod.cls.chips
             report = state.report_of(node.name, RESOURCE)
             bad = 0 if report is None else report.unhealthy | report.recovering
             listed = mask_of(device.chip for device in node.devices or ())

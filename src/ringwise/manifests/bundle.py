@@ -18,6 +18,7 @@ from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
 from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.objects.metadata import given_name, identity
 from ringwise.manifests.objects.pods import PodClassCache
+from ringwise.manifests.objects.unreadable_pods import stand_in_for_pod
 from ringwise.manifests.objects.volumes import ephemeral_volumes
 from ringwise.manifests.objects.workload_pods import add_workloads
 from ringwise.manifests.objects.workloads import (
@@ -411,6 +412,16 @@ class _BundleReader:
         if isinstance(value, VcJob) and not value.problems:
             self._count_pods(value.replicas, "spec.tasks", found)
         self._keep(self.bundle.of(kind.value), value, wire.metadata, found)
+        if found.errors and isinstance(value, Pod):
+            self._keep_chips_of(document.plain() if self._misfits else wire, found)
+
+    def _keep_chips_of(self, received: object, found: Findings) -> None:
+        """Add what stands for a bound pod with errors: with `keep_going` its chips are not free (N7)."""
+        pod = stand_in_for_pod(received, self._classes, found.origin)
+        if pod is not None:
+            first = self._origins.setdefault((self._kind, pod.namespace, pod.name), found.origin)
+            if first is found.origin:
+                self.bundle.pods.append(pod)
 
     def _count_pods(self, count: int, path: str, found: Findings) -> None:
         self._job_pods += count

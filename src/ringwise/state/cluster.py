@@ -66,6 +66,11 @@ class PodRecord:
     #: It has its node, and is bound when the claims of its gang are.
     reserved: bool = False
 
+    @property
+    def unnamed_chips(self) -> int:
+        """N7: how many of the chips that it uses are not known."""
+        return max(0, self.pod.cls.chips - self.chips.bit_count())
+
 
 class NodePosition(NamedTuple):
     superpod: int | None
@@ -690,7 +695,7 @@ class ClusterState:
         if pod.holds or pod.mounted:
             _check_range(pod)
         known = self.pods.get(pod.uid)
-        kept: int | None = None
+        kept = 0
         before: PodRecord | None = None
         if known is not None:
             if known.assumed and pod.node is None and pod.live and not pod.deleting:
@@ -700,7 +705,7 @@ class ClusterState:
                 return
             if known.node >= 0:
                 if pod.node == self.names[known.node] and _same_limit(known.pod, pod):
-                    kept, before = known.chips or None, known
+                    kept, before = known.chips, known
                 self._unhold(known)
         placement = PodRecord(pod)
         self.pods[pod.uid] = placement
@@ -730,8 +735,11 @@ class ClusterState:
                 doubtful |= report.doubtful.get(pod.uid, 0)
         return doubtful
 
-    def _chips_of(self, pod: Pod, bound_with: int | None) -> int:
-        """N8: the chips of a live bound pod; `bound_with` are those it has held on this node so far."""
+    def _chips_of(self, pod: Pod, bound_with: int) -> int:
+        """N8: the chips of a live bound pod; `bound_with` are those it has held on this node so far.
+
+        While these are fewer than it uses, its annotation may still name the others (N7).
+        """
         resource = pod.cls.resource
         if not pod.cls.chips or resource is None or pod.node is None:
             return 0
@@ -739,8 +747,8 @@ class ClusterState:
             if pod.uid in report.mounted:
                 return report.mounted[pod.uid]
         mounted = mask_of(pod.mounted)
-        if bound_with is None:
-            bound_with = mask_of(pod.holds)
+        if bound_with.bit_count() < pod.cls.chips:
+            bound_with |= mask_of(pod.holds)
         if self.guarded_annotations:
             return mounted or bound_with
         return bound_with | mounted
@@ -756,7 +764,7 @@ class ClusterState:
             or known.node < 0
             or not pod.live
             or pod.node != self.names[known.node]
-            or known.chips != self._chips_of(pod, known.chips or None)
+            or known.chips != self._chips_of(pod, known.chips)
             or known.pod.name != pod.name
             or known.pod.namespace != pod.namespace
             or known.pod.cls != pod.cls
@@ -873,7 +881,7 @@ class ClusterState:
         if cls.resource is not None and cls.chips:
             fleet = self.fleets[cls.resource]
             tables.append(fleet.extra_claims)
-            if not placement.chips:
+            if placement.unnamed_chips:
                 tables += [fleet.unknown_holders, fleet.unknown_holders[number]]
         return tables
 
@@ -930,8 +938,8 @@ class ClusterState:
                 if node is not None and node.devices is None and fleet.reported[number] is not None:
                     # A report lists free chips only; this one is held, so it exists.
                     fleet.listed[number] |= mask
-            else:
-                fleet.unknown_holders.setdefault(number, {})[pod.key] = cls.chips
+            if unnamed := placement.unnamed_chips:
+                fleet.unknown_holders.setdefault(number, {})[pod.key] = unnamed
             if placement.doubtful:
                 self._withhold(fleet, number)
         self._load(number, cls, 1)
@@ -953,7 +961,7 @@ class ClusterState:
             fleet.requested[number] -= cls.chips
             if placement.chips:
                 fleet.unclaim(number, placement.chips)
-            else:
+            if placement.unnamed_chips:
                 holders = fleet.unknown_holders.get(number, {})
                 holders.pop(pod.key, None)
                 if not holders:

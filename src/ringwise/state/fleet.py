@@ -140,7 +140,7 @@ class Fleet:
         self.assumed: list[bool] = []
         #: Claims beyond the first on one chip: (node, chip) -> how many. Empty in a consistent cluster (N6).
         self.extra_claims: dict[tuple[int, int], int] = {}
-        #: node -> pods that use chips without naming them (N7), with their number of chips.
+        #: node -> pods that use chips without naming all of them (N7), with the number of unnamed chips.
         self.unknown_holders: dict[int, dict[str, int]] = {}
         #: By board, one-pod or multi-pod, and whether network-unhealthy chips are withheld.
         self.views: dict[tuple[str, bool, bool], View] = {}

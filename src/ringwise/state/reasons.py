@@ -7,7 +7,7 @@ from ringwise.reasons import CAPACITY, ReasonKind, Stage, Trigger
 UNKNOWN_HOLDER = ReasonKind(
     "unknown-holder",
     Stage.PREDICATE,
-    "pod {pod} on {node} uses {chips:chip} of {resource} and does not say which, "
+    "pod {pod} on {node} uses {chips:chip} of {resource} that it does not name, "
     "so {node} takes no new NPU pod until {chips:=it is|they are} known",
     (
         "wait until the device plugin has written huawei.com/AscendReal on {pod}",

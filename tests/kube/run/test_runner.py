@@ -233,6 +233,23 @@ def test_malformed_objects_are_listed_and_affect_no_others() -> None:
     run(test())
 
 
+def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_not_malformed_N7() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            api.put(PODS, pod("partly", 2, on="node-1", held="Ascend910-0"))
+            api.put(PODS, pod("train", 1))
+            async with running(client) as runner:
+                await until(lambda: api.get(PODS, "default/train")["status"].get("conditions"))
+                (condition,) = api.get(PODS, "default/train")["status"]["conditions"]
+                assert "unknown-holder 1" in condition["message"]
+                assert not runner.malformed
+                api.put(PODS, pod("partly", 2, on="node-1", held="Ascend910-0,Ascend910-1"))
+                await until(lambda: len(bound(api)) == 2)
+
+    run(test())
+
+
 def test_a_pod_deleted_while_the_watch_was_down_frees_its_chips() -> None:
     async def test() -> None:
         async with server() as (api, client):

@@ -245,6 +245,23 @@ def test_N8_doubtful_chips_of_kubelet_s_ids_do_not_make_a_pod_s_chips_known() ->
     assert set(cluster.scheduler.view.cluster.fleets[CHIP].unknown_holders[0]) == {"ns/first"}
 
 
+def test_N7_a_pod_that_names_some_of_its_chips_closes_its_node_until_it_names_all() -> None:
+    cluster = Cluster()
+    cluster.tell(ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other", holds=(4, 5))))
+    one = Pod("one", "ns", "one", PodClass(resource=CHIP, chips=1))
+    assert cluster.tell(ev.PodSeen(one)) == []
+    fleet = cluster.scheduler.view.cluster.fleets[CHIP]
+    assert fleet.unknown_holders == {0: {"ns/first": 2}}
+    # What it named first stays its own (N8).
+    (bind,) = cluster.tell(
+        ev.PodSeen(pod("first", node="n1", phase="Running", scheduler="other", holds=(0, 1, 6, 7)))
+    )
+    assert cluster.held("first") == (0, 1, 4, 5, 6, 7)
+    assert bind.chips[0] in (2, 3)
+    assert not fleet.unknown_holders
+    assert cluster.scheduler.view.inconsistencies() == []
+
+
 def test_N8_doubtful_chips_of_a_pod_without_chips_or_elsewhere_hold_nothing() -> None:
     cluster = Cluster()
     none = PodClass(cpu_milli=100)

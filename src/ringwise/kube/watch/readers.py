@@ -16,7 +16,6 @@ import msgspec
 
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kube.watch.unreadable_pods import chip_holder, last_good
 from ringwise.kubeclient.client import Page
 from ringwise.kubeclient.list_watch import UNREADABLE, WatchEvent, raw_page, raw_watch_event
 from ringwise.kubeclient.nesting import decode_nested
@@ -28,6 +27,7 @@ from ringwise.manifests.objects.metadata import time_of
 from ringwise.manifests.objects.network_topology import hyper_node_from_wire
 from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
 from ringwise.manifests.objects.resources import amount
+from ringwise.manifests.objects.unreadable_pods import last_good, stand_in_for_pod
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.limits import drop_labels, drop_oversized
 from ringwise.manifests.text.wire import (
@@ -50,6 +50,8 @@ from ringwise.state.model import EMPTY, ROOT_QUEUE, Owner, Pod
 from ringwise.topology.numbers import INT32
 
 Wire = TypeVar("Wire")
+
+_ANY = msgspec.json.Decoder()
 
 
 class ObjectReader(ABC, Generic[Wire]):
@@ -189,18 +191,14 @@ class PodReader(BatchObjectReader[WatchedPod]):
         return ((pod.uid, pod),)
 
     def stand_in(self, received: object, before: KeyedObjects, origin: str) -> KeyedObjects:
-        """A live bound pod that was never readable may hold any chips: its node takes no other NPU pod (N7).
-
-        Only if its limits ask for chips, or cannot be read: other pods hold none (N8).
-        """
+        """Its last good version, else a pod that closes its node if it may hold chips (N7)."""
+        if isinstance(received, msgspec.Raw):
+            received = _plain(received)
         for key, known in before:
             if isinstance(known, Pod) and (pod := last_good(known, received)) is not None:
                 return ((key, pod),)
-        if isinstance(received, WatchedPod):
-            readable = self._without_annotations(received, Findings(origin))
-            if readable is not None:
-                return ((readable.uid, readable),)
-        return chip_holder(received)
+        stand_in = stand_in_for_pod(received, self._classes, origin)
+        return () if stand_in is None else ((stand_in.uid, stand_in),)
 
     def _without_excess(self, wire: WatchedPod, found: Findings) -> Pod | None:
         """A pod without what exceeds a limit: it is never placed, and says why.
@@ -216,19 +214,12 @@ class PodReader(BatchObjectReader[WatchedPod]):
         pod.problem = found.excess
         return pod
 
-    def _without_annotations(self, wire: WatchedPod, found: Findings) -> Pod | None:
-        """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
-        spec = wire.spec
-        if spec is None or not spec.node_name or wire.metadata is None:
-            return None
-        for container in spec.containers or ():
-            container.env = None
-        meta = wire.metadata
-        wire.metadata = msgspec.structs.replace(
-            meta, generate_name=None, labels=None, annotations=None, owner_references=None
-        )
-        pod = pod_from_wire(wire, self._classes, found)
-        return None if found.errors else pod
+
+def _plain(received: msgspec.Raw) -> object:
+    try:
+        return decode_nested(_ANY, received)
+    except UNREADABLE:
+        return None
 
 
 def _add_exit_codes(pod: Pod, statuses: list[_ContainerStatus], found: Findings) -> None:

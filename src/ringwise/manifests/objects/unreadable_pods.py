@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from ringwise.kube.watch.objects import KeyedObjects
-from ringwise.kubeclient.nesting import decode_nested
-from ringwise.manifests.text.wire import WireStruct
+from ringwise.manifests.objects.metadata import derived_uid
+from ringwise.manifests.objects.pods import PodClassCache, pod_from_wire
+from ringwise.manifests.text.errors import Findings
+from ringwise.manifests.text.wire import PodWire, WireStruct
 from ringwise.state.model import ENDED, Pod, unreadable_pod
 from ringwise.wellknown import CHIP_RESOURCE_PREFIX
 
-_ANY = msgspec.json.Decoder()
 _UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class _BoundMeta(WireStruct):
     name: str
-    uid: str
+    uid: str | None = None
     namespace: str | None = None
     deletion_timestamp: Any = None
 
@@ -47,14 +47,38 @@ class _BoundPod(WireStruct):
         return isinstance(phase, str) and phase in ENDED
 
 
-def chip_holder(received: object) -> KeyedObjects:
-    """A live bound pod whose limits name chips, or cannot be read: it may hold any chips of its node."""
+def stand_in_for_pod(received: object, classes: PodClassCache, origin: str) -> Pod | None:
+    """What stands for a pod that cannot be read, a wire or a plain object; None: it holds no chips.
+
+    A live bound pod may hold any chips of its node, which takes no other NPU pod (N7). Only if its limits ask
+    for chips, or cannot be read: other pods hold none (N8).
+    """
+    if isinstance(received, PodWire):
+        readable = _without_annotations(received, classes, Findings(origin))
+        if readable is not None:
+            return readable
     bound = _bound(received)
     if bound is None or bound.ended or not _may_hold_chips(bound.spec):
-        return ()
+        return None
     meta = bound.metadata
-    pod = unreadable_pod(meta.uid, meta.namespace or "default", meta.name, bound.spec.node_name)
-    return ((pod.uid, pod),)
+    namespace = meta.namespace or "default"
+    uid = meta.uid or derived_uid("Pod", namespace, meta.name)
+    return unreadable_pod(uid, namespace, meta.name, bound.spec.node_name)
+
+
+def _without_annotations(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod | None:
+    """The pod without annotations, labels and variables. None: it has no node, or it is still wrong."""
+    spec = wire.spec
+    if spec is None or not spec.node_name or wire.metadata is None:
+        return None
+    for container in spec.containers or ():
+        container.env = None
+    meta = wire.metadata
+    wire.metadata = msgspec.structs.replace(
+        meta, generate_name=None, labels=None, annotations=None, owner_references=None
+    )
+    pod = pod_from_wire(wire, classes, found)
+    return None if found.errors else pod
 
 
 def last_good(before: Pod, received: object) -> Pod | None:
@@ -76,8 +100,7 @@ def last_good(before: Pod, received: object) -> Pod | None:
 
 def _bound(received: object) -> _BoundPod | None:
     try:
-        plain = decode_nested(_ANY, received) if isinstance(received, msgspec.Raw) else received
-        return msgspec.convert(plain, _BoundPod, from_attributes=True)
+        return msgspec.convert(received, _BoundPod, from_attributes=True)
     except _UNREADABLE:
         return None
 
