@@ -12,7 +12,7 @@ CHIPS: ChipsFields = {
     "rings": [[0, 1, 2, 3], [4, 5, 6, 7]],
     "count": 7,
     "used": [0, 1],
-    "faulty": [2],
+    "faulty": [1, 2],
     "isolated": [3],
     "reserved": [4],
     "closed": [5],

@@ -102,10 +102,26 @@ def test_states_of_chips_are_those_that_are_counted() -> None:
     from ringwise.scheduler.node_states import CHIP_STATES
 
     made = Metrics()
-    made.chips("huawei.com/Ascend910", dict.fromkeys(CHIP_STATES, 1), 1)
+    made.chips("huawei.com/Ascend910", 8, dict.fromkeys(CHIP_STATES, 1), 1)
     counted = set(re.findall(r'ringwise_chips\{.*?state="(\w+)"', made.text().decode()))
-    named = {state for _, text, _ in expressions() for state in re.findall(r'state="(\w+)"', text)}
+    named = {
+        state
+        for _, text, _ in expressions()
+        for states in re.findall(r'state=~?"([\w|]+)"', text)
+        for state in states.split("|")
+    }
     assert named <= counted
+
+
+def test_the_alert_on_unusable_chips_counts_all_that_it_describes() -> None:
+    (rule,) = (one for one in rules() if one["alert"] == "RingwiseChipsUnusable")
+    assert rule["annotations"]["description"].startswith(
+        "Chips are faulty, isolated or on nodes that take no"
+    )
+    unusable, _, total = rule["expr"].partition("/")
+    assert 'state=~"faulty|isolated|closed"' in unusable
+    # The states overlap, so their sum may be larger than the number of chips.
+    assert "ringwise_chip_capacity" in total
 
 
 def test_alerts_have_what_a_person_needs() -> None:

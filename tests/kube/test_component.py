@@ -58,7 +58,7 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
             metrics.bind_failed("conflict")
             metrics.pending({"full": 3})
             metrics.pending({})
-            metrics.chips("huawei.com/Ascend910", {"free": 5, "used": 2, "faulty": 1}, 3)
+            metrics.chips("huawei.com/Ascend910", 8, {"free": 5, "used": 3, "faulty": 1}, 3)
             metrics.rescheduling_left_out(2)
             text = (await fetched(port, "/metrics"))[1]
             for line in (
@@ -67,6 +67,7 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
                 'ringwise_bind_errors_total{kind="conflict"} 1.0',
                 'ringwise_pending_jobs{reason="full"} 0.0',
                 'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
+                'ringwise_chip_capacity{resource="huawei.com/Ascend910"} 8.0',
                 'ringwise_chips_before_drain{resource="huawei.com/Ascend910"} 3.0',
                 'volcano_schedule_attempts_total{result="scheduled"} 1.0',
             ):

@@ -42,6 +42,24 @@ def test_why_a_running_job_names_tolerated_faults(tmp_path: Path) -> None:
         assert terminal.seats()["lab/train-worker-1"][0] != "node-1"
 
 
+def test_chips_in_use_count_as_faulty_and_isolated(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(2)):
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("train", 1, 8))
+        terminal.ok("advance 10s")
+        terminal.ok("fault inject chip node-0 3")
+        terminal.ok(f"isolate node-0 Ascend910-5 --by ann --reason optics --lab {tmp_path}")
+        terminal.ok("advance 10s")
+        (node, _) = terminal.json("get nodes")["nodes"]
+        (chips,) = node["chips"]
+        assert (chips["used"], chips["faulty"], chips["isolated"]) == (list(range(8)), [3], [5])
+        assert (node["chip_states"], node["health"]) == ("u" * 8, "hhhfhihh")
+        (heading, _, row, *_) = terminal.ok("get nodes").splitlines()
+        assert [row.split()[heading.split().index(name)] for name in ("faulty", "isolated")] == ["3", "5"]
+        assert "8 of 16 chips in use, 1 faulty, 1 isolated" in " ".join(terminal.ok("top").split())
+        assert "16 chips: 8 used, 8 free, 1 faulty, 1 isolated" in terminal.ok("capacity")
+
+
 def rows(terminal: Terminal) -> list[tuple[Any, ...]]:
     found = terminal.json("fault list")["faults"]
     return [(row["node"], row["kind"], row["chip"], row["level"], row["code"]) for row in found]

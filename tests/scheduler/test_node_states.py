@@ -143,20 +143,26 @@ def test_chips_that_kubernetes_counts_otherwise_make_a_node_unstable() -> None:
 def test_a_pod_without_known_chips_makes_a_node_unstable_and_its_chips_closed() -> None:
     view = told(node("n1"), pod("a", 2, on="n1"))
     assert states(view) == ["unstable"]
-    assert chip_counts(view.cluster, NOW)[CHIP] == {**dict.fromkeys(CHIP_STATES, 0), "closed": 8}
+    assert chip_counts(view.cluster, NOW)[CHIP] == {
+        **dict.fromkeys(CHIP_STATES, 0),
+        "chips": 8,
+        "closed": 8,
+    }
 
 
-def test_a_chip_counts_in_the_first_state_that_applies() -> None:
-    entries = [Isolation("n1", f"Ascend910-{chip}", number=chip) for chip in range(3)]
+def test_a_chip_is_shown_in_one_state_and_counts_as_faulty_or_isolated_also_in_use() -> None:
+    entries = [Isolation("n1", f"Ascend910-{chip}", number=chip) for chip in range(4)]
     view = told(
         node("n1", faulty=2),
         report("n1", range(2, 8), unhealthy=0b11),
-        pod("a", 1, on="n1", holds=[0]),
+        pod("a", 2, on="n1", holds=[0, 3]),
         isolations(*entries),
     )
     found = chip_states(view.cluster, 0, view.cluster.fleets[CHIP], READY)
-    assert (found.used, found.faulty, found.isolated) == (0b1, 0b10, 0b100)
-    assert found.free == 0b1111_1000
+    assert (found.used, found.faulty, found.isolated) == (0b1001, 0b11, 0b1100)
+    assert found.free == 0b1111_0000
+    shown = dict(found.by_state())
+    assert (shown["used"], shown["faulty"], shown["isolated"]) == (0b1001, 0b10, 0b100)
 
 
 def test_a_node_with_a_faulty_chip_is_not_wholly_free() -> None:
@@ -232,6 +238,7 @@ def test_the_sums_close_and_every_view_has_the_same(drawn: list[dict[str, Any]])
         assert sum(masks) == found.listed
         assert sum(mask.bit_count() for mask in masks) == found.listed.bit_count()
     counts = chip_counts(cluster, NOW)[CHIP]
+    assert counts.pop("chips") == 8 * len(drawn)
     nodes = [one for one in cluster.nodes if one is not None]
     rows = node_documents(ClusterObjects(view, NOW, nodes, [], [], [], []))
     listed: list[dict[str, Any]] = [dict(chips) for row in rows for chips in row["chips"]]

@@ -41,6 +41,8 @@ KINDS = (
         "broken chip",
         "isolated chip",
         "held chips",
+        "broken chip in use",
+        "isolated chip in use",
         "broken switch",
         "unhealthy",
         "sub-healthy",
@@ -80,6 +82,8 @@ def address(number: int) -> str:
 
 def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
     broken, held = 0b1 if "broken chip" in kinds else 0, 0b110 if "held chips" in kinds else 0
+    broken |= 0b1000 if "broken chip in use" in kinds else 0
+    bad = [chip for chip, kind in ((3, "broken chip in use"), (4, "isolated chip in use")) if kind in kinds]
     pending = "report pending" in kinds
     more: dict[str, Any] = {"devices": None} if pending else {}
     found: list[ev.Event] = [
@@ -95,10 +99,12 @@ def events_of(name: str, number: int, kinds: frozenset[str]) -> list[ev.Event]:
         )
     ]
     if not pending:
-        free = [chip for chip in range(8) if not (broken | held) >> chip & 1]
+        free = [chip for chip in range(8) if not (broken | held) >> chip & 1 and chip not in bad]
         found.append(report(name, free, unhealthy=broken))
     if held or "drain in progress" in kinds:
         found.append(pod(f"{name}-held", 2, on=name, holds=[1, 2]))
+    if bad:
+        found.append(pod(f"{name}-bad", len(bad), on=name, holds=bad))
     if "unstable" in kinds:
         found.append(pod(f"{name}-somewhere", 1, on=name))
     if "unreadable" in kinds:
@@ -122,6 +128,8 @@ def scheduler_of(drawn: list[frozenset[str]]) -> Scheduler:
             entries.append(Isolation(name, reason=reason, start=STARTS[one]))
         if "isolated chip" in kinds:
             entries.append(Isolation(name, "Ascend910-7", number=7))
+        if "isolated chip in use" in kinds:
+            entries.append(Isolation(name, "Ascend910-4", number=4))
     servers = [Server(address(number), number, number) for number in range(len(drawn))]
     found.append(ev.TopologySeen(make_topology([("leaf", servers)], len(servers))))
     return scheduler_told([*found, ev.IsolationsSeen(Isolations(tuple(entries)))])
@@ -153,7 +161,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     scheduler = scheduler_of(drawn)
     view = scheduler.view
     counts = chip_counts(view.cluster, NOW)[CHIP]
-    assert sum(counts.values()) == 8 * len(drawn)
+    assert counts.pop("chips") == 8 * len(drawn)
     nodes = [one for one in view.cluster.nodes if one is not None]
     pods = [one.pod for one in view.cluster.pods.values()]
     objects = ClusterObjects(view, NOW, nodes, pods, [], [], [])
@@ -163,10 +171,14 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     by_name = {one["name"]: one for one in documents}
     listed: list[dict[str, Any]] = [dict(chips) for one in documents for chips in one["chips"]]
     assert {name: sum(len(one[name]) for one in listed) for name in CHIP_STATES} == counts
-    table = drawn_text(draw_nodes, documents)
-    assert drawn_counts(table) == counts
     rows = Counter(one["state"] for one in chip_documents(view, NOW))
-    assert {name: rows[name] for name in CHIP_STATES} == counts
+    # A picture shows each chip once; used ones that are faulty or isolated are counted as both.
+    once = {name: rows[name] for name in CHIP_STATES}
+    assert sum(once.values()) == 8 * len(drawn)
+    used = {name: sum(len({*one["used"]} & {*one[name]}) for one in listed) for name in CHIP_STATES}
+    assert {name: once[name] + used[name] * (name != "used") for name in CHIP_STATES} == counts
+    table = drawn_text(draw_nodes, documents)
+    assert drawn_counts(table) == once
     described = Counter[str]()
     for one in documents:
         whole: NodeDocument = {
@@ -182,7 +194,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
         described.update(drawn_counts(text))
         assert f"{len(one['chips'][0]['free'])} of 8 free" in text
         assert all(state["why"] in " ".join(text.split()) for state in one["states"])
-    assert {name: described[name] for name in CHIP_STATES} == counts
+    assert {name: described[name] for name in CHIP_STATES} == once
 
     # top and status.
     totals = chip_totals(view, NOW)
@@ -203,7 +215,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
         "alarms": [],
     }
     top = drawn_text(draw_top, top_document(objects, status, []))
-    assert drawn_counts(top) == counts
+    assert drawn_counts(top) == once
     assert f"{counts['used']} of {8 * len(drawn)} chips in use" in top
     for name in ("faulty", "isolated", "closed"):
         assert (f", {counts[name]} {name}" in top) is bool(counts[name])
@@ -234,7 +246,9 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
         pass
     for resources in (shown.totals()["resources"], cluster_totals(view, NOW)["resources"]):
         assert {name: dict(resources[CHIP])[name] for name in CHIP_STATES} == counts
-    assert lettered("".join(row["chip_states"] for row in shown.nodes())) == counts
+    assert lettered("".join(row["chip_states"] for row in shown.nodes())) == once
+    health = Counter("".join(row["health"] for row in shown.nodes()))
+    assert (health["f"], health["i"]) == (counts["faulty"], counts["isolated"])
     for row in shown.nodes():
         one = by_name[row["name"]]
         assert (row["state"], row["states"], row["open"]) == (one["state"], one["states"], one["open"])
@@ -276,6 +290,8 @@ def test_each_kind_gives_its_state() -> None:
         "broken chip": "ready",
         "isolated chip": "ready",
         "held chips": "ready",
+        "broken chip in use": "ready",
+        "isolated chip in use": "ready",
     }
     assert states.keys() == set(KINDS)
     for kind, state in states.items():
@@ -283,6 +299,13 @@ def test_each_kind_gives_its_state() -> None:
         nodes = [one for one in view.cluster.nodes if one is not None]
         (row,) = node_documents(ClusterObjects(view, NOW, nodes, [], [], [], []))
         assert row["state"] == state, kind
-    counted = {"broken chip": "faulty", "isolated chip": "isolated", "held chips": "used"}
-    for kind, state in counted.items():
-        assert chip_counts(scheduler_of([frozenset({kind})]).view.cluster, NOW)[CHIP][state], kind
+    counted = {
+        "broken chip": {"faulty"},
+        "isolated chip": {"isolated"},
+        "held chips": {"used"},
+        "broken chip in use": {"used", "faulty"},
+        "isolated chip in use": {"used", "isolated"},
+    }
+    for kind, expected in counted.items():
+        counts = chip_counts(scheduler_of([frozenset({kind})]).view.cluster, NOW)[CHIP]
+        assert {state for state in ("used", "faulty", "isolated") if counts[state]} == expected, kind

@@ -63,10 +63,12 @@ class Metrics(MetricSet):
         )
         self._chips = gauge(
             "ringwise_chips",
-            "Chips by resource and state: used, faulty, isolated, reserved, closed or free",
+            "Chips by resource and state: used, faulty, isolated, reserved, closed or free; "
+            "a chip in use that is faulty or isolated counts as both",
             "resource",
             "state",
         )
+        self._capacity = gauge("ringwise_chip_capacity", "Chips by resource, in whatever state", "resource")
         self._before_drain = gauge(
             "ringwise_chips_before_drain",
             "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
@@ -155,9 +157,10 @@ class Metrics(MetricSet):
         """So many more attempts to place a job took too many steps."""
         self._set_aside.inc(reason, by=times)
 
-    def chips(self, resource: str, counts: Mapping[str, int], before_drain: int) -> None:
+    def chips(self, resource: str, capacity: int, counts: Mapping[str, int], before_drain: int) -> None:
         """`before_drain`: of the free ones, on nodes that are drained or reserved later."""
         self._before_drain.set(before_drain, resource)
+        self._capacity.set(capacity, resource)
         for state, count in counts.items():
             self._chips.set(count, resource, state)
 

@@ -1,9 +1,10 @@
 """What a node and its chips are, in one place: every table, document, picture and metric shows this.
 
-A node has a list of states; a chip counts in the first that applies of used, faulty, isolated, reserved,
-closed and free. Free means that a new pod may have it now. On a node that is drained later, or reserved for a
-queue or a namespace, that is one of a job which ends before (F4): these chips are counted as free and named
-beside them. While a reservation of a node lasts, its free chips count as reserved.
+A node has a list of states. A chip is shown in the first that applies of used, faulty, isolated, reserved,
+closed and free; one that is in use and faulty or isolated counts as both. Free means that a new pod may have
+it now. On a node that is drained later, or reserved for a queue or a namespace, that is one of a job
+that ends before (F4): these chips are counted as free and named beside them. While a reservation of a node
+lasts, its free chips count as reserved.
 
 Outside the scheduler nothing reads the tables of chips: `chips_of_node` gives what is shown of them.
 """
@@ -87,7 +88,11 @@ READY = (StateOfNode(NodeState.READY, closes=False),)
 
 @dataclass(frozen=True, slots=True)
 class ChipStates:
-    """The chips of one resource of a node as masks that share no chip; together they are `listed`."""
+    """The chips of one resource of a node as masks; together they are `listed`.
+
+    A chip in use may be faulty or isolated, too. Apart from that no chip is in two of them, so the unusable
+    chips are the sum of faulty, isolated and closed ones.
+    """
 
     listed: int
     used: int
@@ -98,11 +103,20 @@ class ChipStates:
     free: int
 
     def by_state(self) -> Iterator[tuple[str, int]]:
+        """Yield each state and the chips that are shown in it: every chip in one."""
+        left = self.listed
         for name in CHIP_STATES:
-            yield name, getattr(self, name)
+            mask = getattr(self, name) & left
+            left &= ~mask
+            yield name, mask
+
+    def counts(self) -> Iterator[tuple[str, int]]:
+        """Yield each state and how many chips are in it."""
+        for name in CHIP_STATES:
+            yield name, getattr(self, name).bit_count()
 
 
-#: A chip counts in the first that applies.
+#: A chip is shown in the first that applies.
 CHIP_STATES = ("used", "faulty", "isolated", "reserved", "closed", "free")
 
 
@@ -138,13 +152,10 @@ def chip_states(
 ) -> ChipStates:
     """`states`: those of the node."""
     listed = fleet.listed[number] if fleet.allocatable[number] >= 0 else 0
-    left = listed
-    used = left & fleet.taken(number)
-    left &= ~used
-    faulty = left & (fleet.broken(number) | fleet.pre_separated[number])
-    left &= ~faulty
-    isolated = left if number in cluster.isolated_nodes else left & fleet.isolated[number]
-    left &= ~isolated
+    used = listed & fleet.taken(number)
+    faulty = listed & (fleet.broken(number) | fleet.pre_separated[number])
+    isolated = (listed if number in cluster.isolated_nodes else listed & fleet.isolated[number]) & ~faulty
+    left = listed & ~(used | faulty | isolated)
     reserved = left & fleet.reserved[number]
     left &= ~reserved
     # The node's own report may list fewer chips than the scheduler would give out (N7).
@@ -233,14 +244,16 @@ def drain_ahead(states: Iterable[StateOfNode], settings: Settings) -> StateOfNod
 
 
 def chip_counts(cluster: ClusterReader, now: int, within: int | None = None) -> dict[str, dict[str, int]]:
-    """Resource -> state -> how many chips of the cluster, or of these nodes, are in it."""
+    """Resource -> state -> how many chips of the cluster, or of these nodes, are in it; `chips` are all."""
     found: dict[str, dict[str, int]] = {}
     for number in cluster.known_nodes() if within is None else members_of(within):
         states = node_states(cluster, number, now)
         for resource, fleet in offered(cluster, number):
-            counts = found.setdefault(resource, dict.fromkeys(CHIP_STATES, 0))
-            for name, mask in chip_states(cluster, number, fleet, states).by_state():
-                counts[name] += mask.bit_count()
+            counts = found.setdefault(resource, dict.fromkeys(("chips", *CHIP_STATES), 0))
+            chips = chip_states(cluster, number, fleet, states)
+            counts["chips"] += chips.listed.bit_count()
+            for name, count in chips.counts():
+                counts[name] += count
     return found
 
 
@@ -415,6 +428,7 @@ class NodeChips:
         number, fleet = self._number, self._fleet
         return not (
             fleet.broken(number)
+            or fleet.pre_separated[number]
             or fleet.network[number] > 0
             or fleet.isolated[number]
             or number in self._cluster.isolated_nodes
@@ -423,8 +437,8 @@ class NodeChips:
 
     def by_health(self) -> Iterator[tuple[str, int]]:
         """What the chips report of themselves and operators of them; a chip has the first that applies."""
-        yield "faulty", self.faulty
-        yield "isolated", self.isolated
+        yield "faulty", self.states.faulty
+        yield "isolated", self.states.isolated
         yield "network fault", self.network_faulty
         yield "sub-healthy", self.sub_healthy
 

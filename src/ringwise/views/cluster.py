@@ -702,11 +702,11 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
 
 
 def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dict[str, ChipTotals]:
-    """Resource -> its chips, each in the state that it counts in; all, or those of these nodes."""
+    """Resource -> its chips by state; all, or those of these nodes."""
     drained = before_drain_counts(view.cluster, view.settings, now, within)
     return {
         resource: {
-            "chips": sum(counts.values()),
+            "chips": counts["chips"],
             "used": counts["used"],
             "faulty": counts["faulty"],
             "isolated": counts["isolated"],
@@ -716,7 +716,7 @@ def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dic
             "before_drain": drained.get(resource, 0),
         }
         for resource, counts in sorted(chip_counts(view.cluster, now, within).items())
-        if any(counts.values())
+        if counts["chips"]
     }
 
 

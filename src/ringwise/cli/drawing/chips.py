@@ -38,7 +38,7 @@ def legend(pictures: Iterable[str], given: str = "") -> str:
 def chip_picture(
     chips: ChipsFields, *, free: Collection[int] | None = None, given: Collection[int] = ()
 ) -> str:
-    """One sign for the state in which each chip counts.
+    """One sign for each chip: its first state that applies.
 
     `free` draws the node as it was when these chips were free, `given` marks chips of one pod.
     """
@@ -65,8 +65,11 @@ def _signs(chips: ChipsFields) -> dict[int, str]:
         "closed": chips["closed"],
         "free": chips["free"],
     }
-    signs = {chip: _SIGNS[state] for state, numbers in states.items() for chip in numbers}
-    return signs | dict.fromkeys(set(chips["used"]) & set(chips["marks"]["faulty"]), "X")
+    signs: dict[int, str] = {}
+    for state, numbers in states.items():
+        for chip in numbers:
+            signs.setdefault(chip, _SIGNS[state])
+    return signs | dict.fromkeys(set(chips["used"]) & set(chips["faulty"]), "X")
 
 
 def chip_list(chips: Sequence[int]) -> str:

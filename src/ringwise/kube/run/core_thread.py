@@ -172,7 +172,7 @@ class SchedulerAdapter:
         drained = before_drain_counts(view.cluster, view.settings, view.now)
         asked = asked_by_heads(view)
         for resource, counts in chip_counts(view.cluster, view.now).items():
-            observer.chips(resource, counts, drained.get(resource, 0))
+            observer.chips(resource, counts.pop("chips"), counts, drained.get(resource, 0))
             free = counts.get("free", 0)
             unusable = any(chips <= free for chips in asked.get(resource, ()))
             observer.unusable_chips(resource, free if unusable else 0)

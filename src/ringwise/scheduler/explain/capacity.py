@@ -177,15 +177,14 @@ class _Counting:
     # -- where the chips are ----------------------------------------------------------------
 
     def _chips(self) -> ChipCounts:
-        counts, network = dict.fromkeys(CHIP_STATES, 0), 0
+        counts, listed, network = dict.fromkeys(CHIP_STATES, 0), 0, 0
         for states, number in ((self._states(number), number) for number in self._nodes):
-            for name, mask in states.by_state():
-                counts[name] += mask.bit_count()
+            listed += states.listed.bit_count()
+            for name, count in states.counts():
+                counts[name] += count
             network += (states.free & max(self._fleet.network[number], 0)).bit_count()
         drained = sum(one.chips for one in self._drains.values())
-        return ChipCounts(
-            len(self._nodes), sum(counts.values()), network_faulty=network, before_drain=drained, **counts
-        )
+        return ChipCounts(len(self._nodes), listed, network_faulty=network, before_drain=drained, **counts)
 
     def _states(self, number: int) -> ChipStates:
         return chip_states(

@@ -24,7 +24,7 @@ class ChipMarks(TypedDict):
 
 
 class ChipsFields(TypedDict):
-    """The chips of one resource of a node, by number: each in the first of six states that applies."""
+    """The chips of one resource of a node, by number and state; used ones may be faulty or isolated, too."""
 
     resource: str
     board: str | None
@@ -84,7 +84,7 @@ class NodeRow(StatesFields):
     chip_states: Annotated[
         str,
         Meta(
-            description="A letter for each chip, for the state in which it counts: u used, f faulty, "
+            description="A letter for each chip, for the first state that applies: u used, f faulty, "
             "i isolated, r reserved, c closed, . free."
         ),
     ]
@@ -338,7 +338,7 @@ class PodDocument(PodFields):
 
 
 class ChipTotals(TypedDict):
-    """Chips, each counted in the first of six states that applies."""
+    """Chips by state; those in use that are faulty or isolated count as both."""
 
     chips: int
     used: int
@@ -387,7 +387,7 @@ class TopDocument(TypedDict):
 
 
 class ChipFields(TypedDict):
-    """A chip: in the first of six states that applies, as those of `nodes` documents."""
+    """A chip, in the first of six states that applies."""
 
     node: str
     chip: str
