@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ringwise.framework.amounts import add
+from ringwise.framework.budget import StepBudget
 from ringwise.framework.configuration import Configuration, PluginOption, Tier
 from ringwise.framework.job import Job
 from ringwise.framework.registry import PluginBuilder, PluginSpec
@@ -41,6 +42,17 @@ def option(name: str, switched: Mapping[str, bool] | None = None, **arguments: A
     """A plugin's entry. Arguments are written with `_` for `.`: `binpack_cpu=2`."""
     written = {key.replace("_", "."): value for key, value in arguments.items()}
     return BUILT_IN.plugins[name].option(switched, written)
+
+
+class CountedSteps(StepBudget):
+    """Counts the steps of all jobs, and limits none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all = 0
+
+    def spend(self, steps: int) -> None:
+        self.all += steps
 
 
 class Lab:

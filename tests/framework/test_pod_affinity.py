@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from ringwise.framework import placed_labels
 from ringwise.framework.affinity import pod_affinity
 from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
-from ringwise.framework.budget import StepBudget
 from ringwise.framework.selectors import domain_of, matches_pod
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.state.changes import RecentChanges
 from ringwise.state.model import Namespace, Pod, PodClass, PodTerm, Requirement
 from ringwise.state.node_labels import members_of
-from tests.builders import Lab, cluster, pod_class_of
+from tests.builders import CountedSteps, Lab, cluster, pod_class_of
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 KEYS = st.sampled_from(["app", "tier", "team"])
@@ -161,17 +160,6 @@ def test_it_equals_a_look_at_all_pods_for_each_term(
         check(lab, lab.session("predicates", "nodeorder"), classes)
 
 
-class Steps(StepBudget):
-    """Counts all steps."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.all = 0
-
-    def spend(self, steps: int) -> None:
-        self.all += steps
-
-
 def steps_for(pods: int, terms: tuple[PodTerm, ...], classes: int = 1) -> int:
     """Steps of the first look at the nodes for a job of so many classes, with pods of many jobs placed."""
     lab = zones().job("new", pods=classes)
@@ -185,7 +173,7 @@ def steps_for(pods: int, terms: tuple[PodTerm, ...], classes: int = 1) -> int:
         )
         lab.put(pod)
     session = lab.session("predicates", "nodeorder")
-    session.budget = budget = Steps()
+    session.budget = budget = CountedSteps()
     for number in range(classes):
         session.shared(PodAffinityIndex).nearby(lab["new"], lab.pod(f"new-{number}")).at(ZONE, "x")
     return budget.all
@@ -225,7 +213,7 @@ def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
     session = lab.session("predicates")
     steps = []
     for number in range(3):
-        session.budget = budget = Steps()
+        session.budget = budget = CountedSteps()
         session.shared(PodAffinityIndex).nearby(lab[f"new{number}"], lab.pod(f"new{number}-0"))
         steps.append(budget.all)
     # Four pods, and the term.
@@ -233,7 +221,7 @@ def test_a_term_that_wants_a_label_looks_at_the_pods_that_have_it() -> None:
     # So does the next cycle find it.
     following = lab.session("predicates")
     following.topology.placed_labels = session.topology.placed_labels
-    following.budget = budget = Steps()
+    following.budget = budget = CountedSteps()
     following.shared(PodAffinityIndex).nearby(lab["new0"], lab.pod("new0-0"))
     assert budget.all == 17
 

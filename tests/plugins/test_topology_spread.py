@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringwise.framework.affinity import topology_spread
+from ringwise.framework.configuration import Settings
 from ringwise.framework.extension_points import NODE_FILTER
-from ringwise.framework.gangs.gang_placement import node_preferences
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.selectors import CORDON, all_hold, tolerates
 from ringwise.framework.session import Session
+from ringwise.framework.statement import Allocation
 from ringwise.reasons import Reason
 from ringwise.state.model import Node, NodeTerm, Pod, PodClass, PodTerm, Requirement, Taint, TopologySpread
-from tests.builders import Lab, cluster, option, pod_class_of
+from tests.builders import CountedSteps, Lab, cluster, option, pod_class_of
+from tests.examples import examples
 
 HOST, ZONE = "kubernetes.io/hostname", "zone"
 
@@ -247,6 +253,148 @@ def test_counts_equal_a_look_at_all_nodes(
             if here is None or count.get(here, 0) + own - fewest > constraint.max_skew:
                 refused = True
         assert (found[f"n{number}"] is not None) == refused
+
+
+# -- gangs -----------------------------------------------------------------------------------------------
+
+RACK = "rack"
+
+
+def spread_gang(
+    nodes: Sequence[Mapping[str, str]], pods: int, chips: int, *constraints: TopologySpread
+) -> Lab:
+    lab = cluster()
+    for number, labels in enumerate(nodes):
+        lab.node(f"n{number}", chips=8, labels=labels)
+    cls = pod_class_of(chips=chips, spread=constraints)
+    return lab.job("new", pods=pods, labels={"app": "web"}, cls=cls)
+
+
+def placed(lab: Lab) -> tuple[Session, list[Allocation], Reason | None]:
+    settings = Settings(multi_pod_requests="vendor")
+    session = lab.session("gang", "predicates", "topology910", settings=settings)
+    assert session.job_valid(lab["new"]) is None
+    statement = session.statement()
+    reason = place_gang(session, lab["new"], statement)
+    found = list(statement.allocations)
+    statement.discard()
+    return session, found, reason
+
+
+def fits(nodes: list[dict[str, str]], pods: int, chips: int, constraints: Sequence[TopologySpread]) -> bool:
+    """Whether there is any order of nodes in which all pods can be placed, one after the other."""
+
+    def domain(node: int, key: str) -> str:
+        return f"n{node}" if key == HOST else nodes[node][key]
+
+    def takes(counts: tuple[int, ...], node: int) -> bool:
+        for constraint in constraints:
+            key = constraint.term.topology_key
+            having = Counter({domain(one, key): 0 for one in range(len(nodes))})
+            for one, count in enumerate(counts):
+                having[domain(one, key)] += count
+            fewest = min(having.values()) if len(having) >= constraint.min_domains else 0
+            if having[domain(node, key)] + 1 - fewest > constraint.max_skew:
+                return False
+        return counts[node] < 8 // chips
+
+    @cache
+    def rest_fits(counts: tuple[int, ...], left: int) -> bool:
+        return not left or any(
+            takes(counts, node)
+            and rest_fits((*counts[:node], counts[node] + 1, *counts[node + 1 :]), left - 1)
+            for node in range(len(nodes))
+        )
+
+    return rest_fits((0,) * len(nodes), pods)
+
+
+KEYS = st.lists(st.sampled_from([ZONE, RACK, HOST]), min_size=1, max_size=3, unique=True)
+SKEWS = st.lists(st.tuples(st.integers(1, 2), st.integers(1, 3)), min_size=3, max_size=3)
+
+
+def constraints_of(keys: list[str], skews: list[tuple[int, int]]) -> tuple[TopologySpread, ...]:
+    return tuple(
+        spread(key, skew, min_domains=least) for key, (skew, least) in zip(keys, skews, strict=False)
+    )
+
+
+@given(
+    st.lists(st.sampled_from(["a1", "a2", "b1", "b2", "c1"]), min_size=2, max_size=6),
+    *(st.integers(2, 7), st.sampled_from([4, 8]), KEYS, SKEWS),
+)
+@settings(max_examples=examples(150))
+def test_a_gang_that_fits_in_any_order_is_placed(
+    racks: list[str], pods: int, chips: int, keys: list[str], skews: list[tuple[int, int]]
+) -> None:
+    """Racks are in zones, as everywhere: it does not matter which node comes first."""
+    nodes = [{RACK: rack, ZONE: rack[0]} for rack in racks]
+    constraints = constraints_of(keys, skews)
+    _, _, reason = placed(spread_gang(nodes, pods, chips, *constraints))
+    assert (reason is None) == fits(nodes, pods, chips, constraints)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("12")), min_size=2, max_size=6),
+    *(st.integers(2, 7), st.sampled_from([2, 4, 8]), KEYS, SKEWS),
+)
+def test_each_pod_of_a_gang_gets_the_best_node_that_is_open_to_it(
+    places: list[tuple[str, str]], pods: int, chips: int, keys: list[str], skews: list[tuple[int, int]]
+) -> None:
+    """As a look at all nodes finds it, with the pods that were placed before."""
+    nodes = [{ZONE: zone, RACK: rack} for zone, rack in places]
+    lab = spread_gang(nodes, pods, chips, *constraints_of(keys, skews))
+    session, found, reason = placed(lab)
+    statement = session.statement()
+    for pod in lab["new"].in_order:
+        selection = session.node_selection(lab["new"], pod)
+        filters = [made for make in session.registered(NODE_FILTER) if (made := make(lab["new"], pod))]
+        ranked = [
+            (rank[0], node)
+            for node in lab.state.known_nodes()
+            if all(ask(node) is None for ask in filters) and (rank := selection.rank(node)) is not None
+        ]
+        if not ranked:
+            break
+        node = min(ranked)[1]
+        statement.allocate(Allocation(lab["new"], pod, node, selection.chips_of_chosen(node), 0))
+    taken = [(one.pod.uid, one.node, one.chips) for one in statement.allocations]
+    assert [(one.pod.uid, one.node, one.chips) for one in found] == taken
+    assert (reason is None) == (len(taken) == pods)
+
+
+def test_pods_of_one_task_wait_for_those_of_another_that_are_placed_after_them() -> None:
+    """The second of zone a has to wait for one in zone b, which is of another task and comes later."""
+    lab = cluster()
+    for number, zone in enumerate("aabb"):
+        lab.node(f"n{number}", chips=8, labels={ZONE: zone})
+    lab.job("new", pods=4, chips=8, labels={"app": "web"})
+    for number, zone in enumerate("aabb"):
+        cls = pod_class_of(
+            chips=8, spread=(spread(ZONE, selected_only=False),), node_selector=((ZONE, zone),)
+        )
+        lab.change(f"new-{number}", cls=cls)
+    _, found, reason = placed(lab)
+    assert reason is None
+    assert {one.pod.uid: one.node for one in found} == {"new-0": 0, "new-2": 2, "new-1": 1, "new-3": 3}
+    assert [one.pod.uid for one in found] == ["new-0", "new-2", "new-3", "new-1"]
+
+
+def steps_of(nodes: int, pods: int, key: str) -> int:
+    places = [{ZONE: "abc"[number % 3]} for number in range(nodes)]
+    lab = spread_gang(places, pods, 8, spread(key))
+    session = lab.session("gang", "predicates", "topology910")
+    session.budget = budget = CountedSteps()
+    assert session.job_valid(lab["new"]) is None
+    assert place_gang(session, lab["new"], session.statement()) is None
+    return budget.all
+
+
+@pytest.mark.parametrize("key", [ZONE, HOST])
+def test_a_pod_of_a_spread_gang_costs_the_same_however_many_nodes_are_closed_to_it(key: str) -> None:
+    few, many = (steps_of(nodes, 60, key) for nodes in (90, 1_800))
+    # The nodes are read once for the gang.
+    assert many <= few + 2 * 1_800
 
 
 def test_taints_are_looked_at_once_however_many_constraints_honor_them(

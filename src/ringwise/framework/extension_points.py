@@ -149,6 +149,19 @@ class NodeFilter(Protocol):
     def __call__(self, node: int, /) -> Reason | None: ...
 
 
+class SetFilter:
+    """A filter that has all nodes which it accepts now as a set, in the few steps that any change takes.
+
+    A pod that is placed may close nodes, as for every filter, and also open others again.
+    """
+
+    def __call__(self, node: int, /) -> Reason | None:
+        raise NotImplementedError
+
+    def nodes(self) -> int:
+        raise NotImplementedError
+
+
 class NodeFilterFactory(Protocol):
     """A filter for what only a single node can answer; None for a pod that needs no filter."""
 

@@ -9,7 +9,14 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from ringwise.framework.budget import StepBudget
-from ringwise.framework.extension_points import NodeFilter, NodeScore, NodeSet, Predicate, first_reason
+from ringwise.framework.extension_points import (
+    NodeFilter,
+    NodeScore,
+    NodeSet,
+    Predicate,
+    SetFilter,
+    first_reason,
+)
 from ringwise.framework.policy import ChipPolicy
 from ringwise.framework.preferred_nodes import PreferredNodes
 from ringwise.framework.reasons import RESOURCE_NOT_OFFERED
@@ -183,8 +190,11 @@ class NodeSelection:
     ) -> SelectedNode | None:
         """The best node that is not in `avoided`.
 
-        Nodes that a filter refuses are suspended from the view and added to `hidden`.
+        Nodes that a filter refuses are suspended from the view and added to `hidden`. Those of a `SetFilter`
+        are not: they may be open to the next pod.
         """
+        if preferred is None and any(isinstance(one, SetFilter) for one in filters):
+            preferred = PreferredNodes((), self._state.labels.known, self.budget)
         if preferred is not None:
             return self._choose_preferred(hidden, filters, preferred, avoided)
         if self._members is not None:
@@ -217,10 +227,13 @@ class NodeSelection:
         preferred: PreferredNodes,
         avoided: Collection[int],
     ) -> SelectedNode | None:
+        known = self._state.labels.known
         within = self._allowed
         if avoided:
-            known = self._state.labels.known
             within = (known if within is None else within) & ~node_set(node for node in avoided if node >= 0)
+        for one in filters:
+            if isinstance(one, SetFilter):
+                within = (known if within is None else within) & one.nodes()
         while True:
             found = self.view.best_preferred(
                 self.chips,
@@ -245,6 +258,14 @@ class NodeSelection:
         self.budget.spend(_STEPS_TO_HIDE)
         self.view.suspend(node)
         return False
+
+    def hide_refused(self, hidden: dict[int, Reason], filters: Sequence[NodeFilter]) -> None:
+        """Hide all nodes that fit and that a filter refuses now, each with the first reason."""
+        if any(isinstance(one, SetFilter) for one in filters):
+            for node in members_of(self.fitting_set({})):
+                self._takes(node, filters, hidden)
+        for node in hidden:
+            hidden[node] = first_reason(filters, node) or hidden[node]
 
     def _outside(self, node: int) -> Reason | None:
         """Why the node is in not all of the sets."""

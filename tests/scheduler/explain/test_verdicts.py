@@ -24,9 +24,11 @@ from ringwise.state.model import (
     Pod,
     PodClass,
     PodGroup,
+    PodTerm,
     Requirement,
     Taint,
     Toleration,
+    TopologySpread,
 )
 from ringwise.views.explain import explanation_document
 from tests.scheduler.clusters import CHIP, NOW, scheduler_told
@@ -34,6 +36,7 @@ from tests.scheduler.clusters import CHIP, NOW, scheduler_told
 OTHER = "huawei.com/Ascend310P"
 RED = Taint("tenant", "red")
 PRESSURE = Taint("node.kubernetes.io/disk-pressure")
+every_pod = Requirement("job", "Exists")
 
 
 def mixed_node(name: str, resource: str = CHIP, chips: int = 8, **more: Any) -> ev.NodeSeen:
@@ -48,7 +51,10 @@ def group(name: str, classes: list[PodClass], least: int | None = None) -> list[
     made: list[ev.Event] = [ev.PodGroupSeen(PodGroup("default", name, min_member=least, created=1))]
     for number, cls in enumerate(classes):
         uid = f"{name}-{number}"
-        made.append(ev.PodSeen(Pod(uid, "default", uid, cls, group=name, created=1, phase="Pending")))
+        labels = {"job": name}
+        made.append(
+            ev.PodSeen(Pod(uid, "default", uid, cls, group=name, created=1, phase="Pending", labels=labels))
+        )
     return made
 
 
@@ -184,6 +190,22 @@ def test_pods_placed_after_the_one_that_failed_are_not_in_its_verdicts() -> None
     assert answer.refusals.counts == {"node-not-wholly-free": 1}
 
 
+def test_a_node_that_a_spread_constraint_closed_for_a_while_is_counted_as_it_is_in_the_end() -> None:
+    """n1 is closed to the second pod and open to the third: it took one of the four, and is full."""
+    places = {"n0": "x", "n1": "x", "n2": "y", "n3": "y"}
+    told = [
+        mixed_node(name, labels={"zone": zone}, unschedulable=name == "n3") for name, zone in places.items()
+    ]
+    cls = PodClass(CHIP, 8, spread=(TopologySpread(PodTerm("zone", (every_pod,)), 1, True),))
+    scheduler = scheduler_told(*told, group("new", [cls] * 4))
+    answer = explain(scheduler.view, scheduler.view.jobs["default/new"], NOW)
+    check(answer, {one.node.name: one.node for one in told}, {f"new-{number}": cls for number in range(4)})
+    assert answer.refusals is not None
+    assert (answer.refusals.pod, answer.refusals.fits) == ("new-3", 0)
+    assert answer.refusals.counts == {"node-not-wholly-free": 3, "node-cordoned": 1}
+    assert answer.sentence.startswith("3 of the 4 pods that must start together fit; new-3 does not")
+
+
 # -- in all clusters -----------------------------------------------------------------------------------
 
 zones, kinds = st.sampled_from(["x", "y"]), st.sampled_from([(CHIP, 8), (CHIP, 8), (OTHER, 4)])
@@ -210,16 +232,34 @@ terms = st.sampled_from(
 )
 tolerated = st.sampled_from([(), (), (Toleration("tenant", "Exists"),)])
 asked = st.sampled_from([(CHIP, 1), (CHIP, 4), (CHIP, 8), (CHIP, 8), (OTHER, 1), (None, 0)])
+spread_out = st.sampled_from(
+    [
+        (),
+        (),
+        (TopologySpread(PodTerm("kubernetes.io/hostname", (every_pod,)), 1, True),),
+        (TopologySpread(PodTerm("zone", (every_pod,)), 1, True),),
+    ]
+)
+apart = st.sampled_from([(), (), (), (PodTerm("kubernetes.io/hostname", (every_pod,)),)])
 pod_classes = st.builds(
-    lambda what, selector, term, toleration: PodClass(
-        what[0], what[1], 1000, node_selector=selector, node_terms=term, tolerations=toleration
+    lambda what, selector, term, toleration, spread, anti_affinity: PodClass(
+        what[0],
+        what[1],
+        1000,
+        node_selector=selector,
+        node_terms=term,
+        tolerations=toleration,
+        spread=spread,
+        pod_anti_affinity=anti_affinity,
     ),
     asked,
     selectors,
     terms,
     tolerated,
+    spread_out,
+    apart,
 )
-jobs = st.lists(st.lists(pod_classes, min_size=1, max_size=3), min_size=1, max_size=3)
+jobs = st.lists(st.lists(pod_classes, min_size=1, max_size=5), min_size=1, max_size=3)
 
 
 def _events(

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_with_all, tolerates
+from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_in, nodes_with_all, tolerates
 from ringwise.framework.session import Session
 from ringwise.state.model import Node, Pod, PodClass, TopologySpread
 
@@ -45,11 +45,22 @@ class SpreadCounts:
         self._matching = pods
         self._read = changes
         self.domains = count_domains(session, constraint.term.topology_key, nodes)
-        #: Of the domains that have pods; and how many domains have so many pods.
+        self._in_domains = nodes_with_all(session.state, (constraint.term.topology_key,))
+        #: Of the domains that have pods; and how many domains have so many pods, and their nodes.
         self._pods: dict[str, int] = {}
         self._having: Counter[int] = Counter()
+        self._nodes_having: dict[int, int] = {}
         for node, number in pods.staying(bit):
-            self._add(node, number)
+            domain = self._counted_domain(node)
+            if domain is not None:
+                self._pods[domain] = self._pods.get(domain, 0) + number
+        together: dict[int, list[str]] = {}
+        for domain, number in self._pods.items():
+            together.setdefault(number, []).append(domain)
+        session.budget.spend(len(self._pods) // _LOOKS_A_STEP)
+        for number, domains in together.items():
+            self._having[number] = len(domains)
+            self._nodes_having[number] = nodes_in(session.state, constraint.term.topology_key, domains)
 
     def counts(self, pod: Pod) -> bool:
         """Whether the pod itself counts, once it is placed."""
@@ -64,26 +75,49 @@ class SpreadCounts:
             return 0
         return min(self._having, default=0)
 
+    def most(self, itself: bool) -> int:
+        """How many pods a domain may have that gets one more; `itself`: that one counts."""
+        return self.fewest() + self.constraint.max_skew - itself
+
+    def open_nodes(self, itself: bool) -> int:
+        """The nodes in domains that may get one more pod."""
+        most, found = self.most(itself), self._in_domains
+        self._session.budget.spend(1 + len(self._nodes_having) // _LOOKS_A_STEP)
+        for pods, nodes in self._nodes_having.items():
+            if pods > most:
+                found &= ~nodes
+        return found
+
     def follow(self, changes: Sequence[tuple[Pod, int, int]]) -> None:
         if self._read == len(changes):
             return
+        self._session.budget.spend(len(changes) - self._read)
         for pod, node, by in changes[self._read :]:
             if not pod.deleting and self.counts(pod):
                 self._add(node, by)
         self._read = len(changes)
 
+    def _counted_domain(self, node: int) -> str | None:
+        """The domain of a node on which pods count."""
+        if not self._nodes >> node & 1:
+            return None
+        return domain_of(self._session.state, node, self.constraint.term.topology_key)
+
     def _add(self, node: int, by: int) -> None:
-        domain = domain_of(self._session.state, node, self.constraint.term.topology_key)
-        if domain is None or not self._nodes >> node & 1:
+        domain = self._counted_domain(node)
+        if domain is None:
             return
+        nodes = nodes_in(self._session.state, self.constraint.term.topology_key, (domain,))
         before = self._pods.pop(domain, 0)
         if before:
             self._having[before] -= 1
+            self._nodes_having[before] ^= nodes
             if not self._having[before]:
-                del self._having[before]
+                del self._having[before], self._nodes_having[before]
         if before + by:
             self._pods[domain] = before + by
             self._having[before + by] += 1
+            self._nodes_having[before + by] = self._nodes_having.get(before + by, 0) | nodes
 
 
 def counted_nodes(session: Session, cls: PodClass, constraints: Sequence[TopologySpread]) -> list[int]:

@@ -46,8 +46,11 @@ from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation, Statement
 from ringwise.reasons import Reason
 from ringwise.state.hyper_nodes import Domain
-from ringwise.state.model import EMPTY, Pod
+from ringwise.state.model import EMPTY, Pod, PodClass
 from ringwise.state.volume_table import ClaimChoice
+
+#: To look for a node once more for pods of one class.
+_STEPS_TO_RETRY = 32
 
 
 def pending_pods(session: Session, job: Job, *, best_effort: bool = False) -> list[Pod]:
@@ -407,41 +410,58 @@ def _place_one_by_one(
     claims: tuple[str, ...] = ()
     hidden: dict[int, Reason] = {}
     used = UsedNodes(session, job)
+    waiting: Sequence[Pod] = pods
     try:
-        for pod in pods:
-            selection = session.node_selection(job, pod)
-            if (selection, pod.claims) in failed_classes:
-                continue
-            refused = session.claim_refusal(pod) if pod.claims else None
-            if refused is not None:
-                # A pod of the same gang has got the claim that only one may use.
-                failed = failed or refused
-                continue
-            denied = session.allocatable(queue, pod) if queue is not None else None
-            if denied is not None and failed is not None:
-                continue
-            if hidden and current is not None and (selection is not current or pod.claims != claims):
+        while True:
+            left: list[Pod] = []
+            #: How many were placed before the first that pods placed later may help.
+            before: int | None = None
+            for pod in waiting:
+                left.append(pod)
+                selection = session.node_selection(job, pod)
+                if (selection, pod.claims) in failed_classes:
+                    continue
+                refused = session.claim_refusal(pod) if pod.claims else None
+                if refused is not None:
+                    # A pod of the same gang has got the claim that only one may use.
+                    failed = failed or refused
+                    continue
+                denied = session.allocatable(queue, pod) if queue is not None else None
+                if denied is not None and failed is not None:
+                    continue
+                if hidden and current is not None and (selection is not current or pod.claims != claims):
+                    current.unhide(hidden)
+                current, claims = selection, pod.claims
+                selected = _select_node(session, job, pod, selection, hidden, used)
+                if selected is None:
+                    failed_classes.add((selection, pod.claims))
+                    failed = failed or _no_node(session, job, statement, pod, selection, hidden)
+                    if before is None and _depends_on_others(pod.cls):
+                        before = placed
+                    continue
+                if denied is not None:
+                    # A node fits, so it really is the queue that keeps the pod waiting.
+                    failed = denied
+                    continue
+                volumes = _volumes(session, pod, selected.node) if pod.claims else ()
+                if isinstance(volumes, Reason):
+                    failed = failed or volumes
+                    continue
+                chips = selection.chips_of_chosen(selected.node)
+                statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, EMPTY, volumes))
+                used.add(selected.node)
+                left.pop()
+                placed += 1
+                if missing is not None and placed >= missing and (not whole_gang or session.job_ready(job)):
+                    return None
+            if before is None or before == placed:
+                break
+            # What was placed meanwhile may have opened nodes for those that are left.
+            session.budget.spend(_STEPS_TO_RETRY * len(failed_classes))
+            waiting, failed = left, None
+            failed_classes.clear()
+            if current is not None:
                 current.unhide(hidden)
-            current, claims = selection, pod.claims
-            selected = _select_node(session, job, pod, selection, hidden, used)
-            if selected is None:
-                failed_classes.add((selection, pod.claims))
-                failed = failed or _no_node(session, job, statement, pod, selection, hidden)
-                continue
-            if denied is not None:
-                # A node fits, so it really is the queue that keeps the pod waiting.
-                failed = denied
-                continue
-            volumes = _volumes(session, pod, selected.node) if pod.claims else ()
-            if isinstance(volumes, Reason):
-                failed = failed or volumes
-                continue
-            chips = selection.chips_of_chosen(selected.node)
-            statement.allocate(Allocation(job, pod, selected.node, chips, selected.score, EMPTY, volumes))
-            used.add(selected.node)
-            placed += 1
-            if missing is not None and placed >= missing and (not whole_gang or session.job_ready(job)):
-                return None
     finally:
         if hidden and current is not None:
             current.unhide(hidden)
@@ -450,6 +470,11 @@ def _place_one_by_one(
     if placed >= (missing or 0) and (not whole_gang or session.job_ready(job)):
         return None
     return failed or too_few_pods(job, started_pods(session, job))
+
+
+def _depends_on_others(cls: PodClass) -> bool:
+    """Whether a pod that is placed may open a node for pods of this class."""
+    return bool(cls.pod_affinity) or any(constraint.required for constraint in cls.spread)
 
 
 def _volumes(session: Session, pod: Pod, node: int) -> tuple[ClaimChoice, ...] | Reason:
@@ -496,6 +521,7 @@ def _no_node(
     hidden: dict[int, Reason],
 ) -> Reason:
     """Why no node fits this pod, in numbers."""
+    selection.hide_refused(hidden, node_filters(session, job, pod))
     statement.refused = pod, len(statement.allocations)
     details = {
         "job": job.name,

@@ -132,6 +132,7 @@ class Predicates:
         if self._affinity:
             session.register(NODE_SET, self.node_sets)
         session.register(NODE_FILTER, filters.filter)
+        session.register(NODE_FILTER, filters.evenly)
         session.register(NODE_FILTER, self.by_amounts)
         if self._volume_binding or self._volume_zones or self._volume_limits:
             volumes = PodVolumes(

@@ -5,8 +5,11 @@ Most pods need none of them and get no filter.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ringwise.framework.affinity.pod_affinity import PodAffinityIndex
-from ringwise.framework.extension_points import NodeFilter, first_reason
+from ringwise.framework.affinity.topology_spread import SpreadCounts
+from ringwise.framework.extension_points import NodeFilter, SetFilter, first_reason
 from ringwise.framework.job import Job
 from ringwise.framework.selectors import domain_of, written_term
 from ringwise.framework.session import Session
@@ -35,7 +38,7 @@ class NodeFilters:
 
     def filter(self, job: Job, pod: Pod) -> NodeFilter | None:
         cls = pod.cls
-        asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity or cls.spread
+        asks = cls.host_ports or cls.pod_affinity or cls.pod_anti_affinity
         if not asks and not self._session.state.averse:
             return None
         filters: list[NodeFilter] = []
@@ -43,11 +46,15 @@ class NodeFilters:
             filters.append(self._by_ports(job, pod))
         if self._pod_affinity is not None:
             self._by_pod_affinity(job, pod, self._pod_affinity, filters)
-        if self._spread is not None and any(constraint.required for constraint in cls.spread):
-            filters.append(self._evenly(job, pod, self._spread))
         if len(filters) <= 1:
             return filters[0] if filters else None
         return lambda node: first_reason(filters, node)
+
+    def evenly(self, job: Job, pod: Pod) -> NodeFilter | None:
+        """For pods with required spread constraints."""
+        if self._spread is None or not any(constraint.required for constraint in pod.cls.spread):
+            return None
+        return Evenly(self._session, self._spread, job, pod)
 
     def _by_ports(self, job: Job, pod: Pod) -> NodeFilter:
         state = self._session.state
@@ -170,31 +177,45 @@ class NodeFilters:
 
         return check
 
-    def _evenly(self, job: Job, pod: Pod, index: PodAffinityIndex) -> NodeFilter:
-        """Not where there would be too many more pods than in the domain with the fewest."""
-        state = self._session.state
-        own = [counts.counts(pod) for counts in index.spread(job, pod)]
 
-        def check(node: int) -> Reason | None:
-            for counts, one in zip(index.spread(job, pod), own, strict=True):
-                key, most = counts.constraint.term.topology_key, counts.constraint.max_skew
-                domain = domain_of(state, node, key)
-                if domain is None:
-                    return SPREAD_KEY_MISSING(key=key, node=state.names[node])
-                pods, fewest = counts.at(domain) + one, counts.fewest()
-                if pods - fewest > most:
-                    return TOPOLOGY_SPREAD(
-                        key=key,
-                        node=state.names[node],
-                        pods=pods,
-                        fewest=fewest,
-                        most=most,
-                        needed=pods - fewest,
-                        wanted=written_term(counts.constraint.term),
-                    )
-            return None
+class Evenly(SetFilter):
+    """Not where there would be too many more pods than in the domain with the fewest."""
 
-        return check
+    def __init__(self, session: Session, index: PodAffinityIndex, job: Job, pod: Pod) -> None:
+        self._state = session.state
+        self._index = index
+        self._job = job
+        self._pod = pod
+        #: For each constraint: whether it counts the pod.
+        self._counted = [counts.counts(pod) for counts in index.spread(job, pod)]
+
+    def _counts(self) -> Iterable[tuple[SpreadCounts, bool]]:
+        return zip(self._index.spread(self._job, self._pod), self._counted, strict=True)
+
+    def nodes(self) -> int:
+        found = self._state.labels.known
+        for counts, itself in self._counts():
+            found &= counts.open_nodes(itself)
+        return found
+
+    def __call__(self, node: int) -> Reason | None:
+        for counts, itself in self._counts():
+            key = counts.constraint.term.topology_key
+            domain = domain_of(self._state, node, key)
+            if domain is None:
+                return SPREAD_KEY_MISSING(key=key, node=self._state.names[node])
+            if counts.at(domain) > counts.most(itself):
+                pods, fewest = counts.at(domain) + itself, counts.fewest()
+                return TOPOLOGY_SPREAD(
+                    key=key,
+                    node=self._state.names[node],
+                    pods=pods,
+                    fewest=fewest,
+                    most=counts.constraint.max_skew,
+                    needed=pods - fewest,
+                    wanted=written_term(counts.constraint.term),
+                )
+        return None
 
 
 def _clash(address: str, other: str) -> bool:
