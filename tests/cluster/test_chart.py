@@ -177,3 +177,31 @@ def test_a_release_with_its_own_settings_changes_them(empty: Cluster) -> None:
     helm(empty, "upgrade", "ringwise", values=VARIATIONS["settings"])
     wanted = VARIATIONS["settings"]["configuration"]["content"]
     assert empty.api.get(SETTINGS)["data"][SCHEDULER_CONFIG_KEY].strip() == wanted.strip()
+
+
+@pytest.mark.parametrize("foreign", [False, True], ids=["created-by-the-chart", "of-another-owner"])
+def test_a_release_is_rolled_back_and_its_namespaces_stay(empty: Cluster, foreign: bool) -> None:
+    """Two rounds from install to uninstall: in the second one the namespaces exist before."""
+    if foreign:
+        empty.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mindx-dl"}}])
+    before = {"ringwise-scheduler", "ringwise-controller"}
+    for _ in range(2):
+        helm(empty, "install", "ringwise", "--create-namespace", values={})
+        assert components(empty).keys() == before
+        second: dict[str, Any] = {"admission": {"enabled": True}}
+        helm(empty, "upgrade", "ringwise", values=second)
+        assert components(empty).keys() == {*before, "ringwise-admission"}
+        helm(empty, "rollback", "ringwise", "1")
+        assert components(empty).keys() == before
+        # A revision that asks for no namespace: it exists all the same.
+        helm(empty, "upgrade", "ringwise", values={**second, "clusterReports": {"createNamespace": False}})
+        assert components(empty).keys() == {*before, "ringwise-admission"}
+        helm(empty, "rollback", "ringwise", "1")
+        assert components(empty).keys() == before
+        helm(empty, "uninstall", "ringwise")
+        assert components(empty) == {}
+        for name in ("mindx-dl", VOLCANO_SYSTEM):
+            namespace = empty.api.get(f"/api/v1/namespaces/{name}")
+            assert namespace["status"]["phase"] == "Active"
+            owned = "meta.helm.sh/release-name" in namespace["metadata"].get("annotations", {})
+            assert owned is (name == "mindx-dl" and not foreign)
