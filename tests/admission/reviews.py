@@ -74,6 +74,7 @@ def review(object: dict[str, Any], operation: str = "CREATE", old: dict[str, Any
     request = {
         "uid": "the-review",
         "kind": {"group": group, "kind": object.get("kind", "")},
+        "namespace": _namespace(object),
         "operation": operation,
         "object": object,
         "oldObject": old,
@@ -81,3 +82,8 @@ def review(object: dict[str, Any], operation: str = "CREATE", old: dict[str, Any
     return json.dumps(
         {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     ).encode()
+
+
+def _namespace(object: dict[str, Any]) -> str:
+    meta = object.get("metadata")
+    return str(meta.get("namespace", "")) if isinstance(meta, dict) else ""

@@ -112,6 +112,15 @@ def start(cluster: Cluster, port: int) -> Component:
     return webhook
 
 
+def queue(name: str, **spec: str) -> Object:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": {"weight": 1, **spec},
+    }
+
+
 def applied(cluster: Cluster, thing: Object) -> str:
     return cluster.kubectl("apply", "-f", "-", stdin=json.dumps(thing), check=False)
 
@@ -219,13 +228,7 @@ def test_a_new_job_is_filled_in_and_only_its_size_can_change(cluster: Cluster, p
 def test_a_job_that_is_suspended_can_go_to_another_queue(cluster: Cluster, port: int) -> None:
     start(cluster, port)
     refused(cluster)
-    night = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": "night"},
-        "spec": {"weight": 1},
-    }
-    cluster.apply([night, vcjob("train", 1, 8)])
+    cluster.apply([queue("night"), vcjob("train", 1, 8)])
 
     def patched(body: Object, *options: str) -> str:
         merge = ("--type=merge", "-p", json.dumps(body))
@@ -239,10 +242,26 @@ def test_a_job_that_is_suspended_can_go_to_another_queue(cluster: Cluster, port:
     assert "spec.queue was changed" in patched({"spec": {"queue": "night"}})
     is_in("Aborted", 0)
     assert "unable to find job queue" in patched({"spec": {"queue": "nigt"}})
-    # The webhook hears of the new queue in its own time.
-    cluster.wait(lambda: "patched" in patched({"spec": {"queue": "night"}}), "the job is in the queue")
+    assert "patched" in patched({"spec": {"queue": "night"}})
     cluster.api.delete(f"{JOBS}/train")
     cluster.kubectl("delete", "queue", "night")
+
+
+def test_objects_that_refer_to_each_other_are_applied_and_deleted_at_once(
+    cluster: Cluster, port: int
+) -> None:
+    """The webhook's watch is a moment behind: what it would refuse for that, it reads first."""
+    start(cluster, port)
+    refused(cluster)
+    for number in range(10):
+        dept, team, job = f"dept-{number}", f"team-{number}", vcjob(f"train-{number}", 1, 8)
+        job["spec"]["queue"] = team
+        cluster.apply([queue(dept), queue(team, parent=dept), job])
+        cluster.kubectl("delete", "vcjob", f"train-{number}", f"-n={NAMESPACE}")
+        cluster.kubectl("delete", "queue", team, dept)
+    lost = vcjob("lost", 1, 8)
+    lost["spec"]["queue"] = "team"
+    assert "unable to find job queue" in applied(cluster, lost)
 
 
 @pytest.mark.parametrize(
@@ -287,12 +306,12 @@ def test_15_a_pod_group_gets_the_queue_of_its_namespace(cluster: Cluster, port: 
     start(cluster, port)
     refused(cluster)
     namespace, annotation = f"/api/v1/namespaces/{NAMESPACE}", "scheduling.volcano.sh/queue-name"
-    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "research"}}
-    cluster.apply([{**queue, "spec": {"weight": 1}}])
+    research = queue("research")
+    cluster.apply([research])
 
     def queue_of(name: str, **spec: str) -> str:
         group = {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": {"minMember": 1, **spec}}
-        assert "created" in applied(cluster, {**queue, **group, "kind": "PodGroup"})
+        assert "created" in applied(cluster, {**research, **group, "kind": "PodGroup"})
         found: str = cluster.api.get(f"{GROUPS}/{name}")["spec"].get("queue", "")
         cluster.api.delete(f"{GROUPS}/{name}")
         return found

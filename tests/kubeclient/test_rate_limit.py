@@ -47,6 +47,15 @@ def test_a_burst_and_then_the_average_rate() -> None:
     assert times(clock, limit, 4) == [3600.3, 3600.3, 3600.3, 3600.4]
 
 
+def test_a_turn_is_taken_only_if_there_is_one() -> None:
+    clock = InstantClock()
+    limit = RateLimit(10, 3, clock)
+    assert [limit.take() for _ in range(5)] == [True, True, True, False, False]
+    # What was refused does not count.
+    clock.moment += 0.1
+    assert [limit.take() for _ in range(2)] == [True, False]
+
+
 @given(
     st.floats(0.5, 1000),
     st.integers(1, 50),

@@ -6,7 +6,7 @@ from ringwise.kubeclient.clock import Clock
 
 
 class RateLimit:
-    """A token bucket. Callers wait for their turn in the order in which they came; none is rejected.
+    """A token bucket. Callers of `wait` get their turn in the order in which they came; none is rejected.
 
     With a `pause` of so many seconds those who have to wait wait at least that long, so that several come
     together.
@@ -29,3 +29,12 @@ class RateLimit:
         pause = due - self._burst_seconds - now
         if pause > 0:
             await self._clock.sleep(max(pause, self._pause))
+
+    def take(self) -> bool:
+        """Take a turn if there is one now, and return whether there was."""
+        now = self._clock.monotonic()
+        due = max(self._next, now)
+        if due - self._burst_seconds > now:
+            return False
+        self._next = due + self._interval
+        return True

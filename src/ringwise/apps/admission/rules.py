@@ -133,7 +133,8 @@ class KnownCluster:
             case ev.QueueSeen():
                 self.queues = {**(self.queues or {}), event.queue.name: event.queue}
             case ev.QueueGone():
-                (self.queues or {}).pop(event.name, None)
+                # A review on another thread may be reading the old table.
+                self.queues = {name: one for name, one in (self.queues or {}).items() if name != event.name}
             case ev.QuotaSeen(quota):
                 named = self.quotas.get(quota.namespace, {})
                 self.quotas[quota.namespace] = {**named, quota.name: quota}
@@ -155,6 +156,8 @@ class Verdict:
     warnings: tuple[Reason, ...] = ()
     #: What of it is not obeyed, and why.
     notes: tuple[str, ...] = ()
+    #: Whether queues that exist, or do not exist, are a reason for the refusal.
+    queues_matter: bool = False
 
 
 ALLOWED = Verdict()

@@ -12,7 +12,8 @@ import base64
 import signal
 import ssl
 from collections.abc import Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -32,6 +33,7 @@ from ringwise.apps.admission.objects import (
     USER_PATH,
     WEBHOOK_PORT,
 )
+from ringwise.apps.admission.queue_reads import QueueLister
 from ringwise.apps.admission.rules import (
     ALLOWED,
     KnownCluster,
@@ -165,7 +167,8 @@ def answer(body: bytes, cluster: KnownCluster) -> dict[str, Any] | None:
     request = read_review(body)
     if request is None:
         return None
-    return _checked(request, cluster, _cost(request).excess)
+    excess = _cost(request).excess
+    return _answered(request, _judged(request, cluster, excess), excess)
 
 
 def _cost(request: _Request) -> Cost:
@@ -182,16 +185,25 @@ def _unchecked(request: _Request, why: str) -> dict[str, Any]:
     return {"apiVersion": ADMISSION_API, "kind": "AdmissionReview", "response": response}
 
 
-def _checked(request: _Request, cluster: KnownCluster, excess: str = "") -> dict[str, Any]:
+def _judged(request: _Request, cluster: KnownCluster, excess: str = "") -> Verdict:
     """With an excess of cost only sizes are checked: that takes as long as to read the object."""
     try:
-        verdict = _of_sizes(request, cluster) if excess else _verdict(request, cluster)
-        if excess and not verdict.refusals:
-            return _unchecked(request, excess)
+        if excess:
+            return _of_sizes(request, cluster)
+        verdict = _verdict(request, cluster)
+        if verdict.refusals and cluster.queues is not None:
+            without = _verdict(request, replace(cluster, queues=None))
+            verdict = replace(verdict, queues_matter=without.refusals != verdict.refusals)
+        return verdict
     except Exception as defect:
         # A defect here, or an unreadable object: the scheduler or the controller reports it later.
         _LOG.warning("allowed without a check", kind=request.kind.kind, why=repr(defect)[:300])
-        verdict = ALLOWED
+        return ALLOWED
+
+
+def _answered(request: _Request, verdict: Verdict, excess: str) -> dict[str, Any]:
+    if excess and not verdict.refusals:
+        return _unchecked(request, excess)
     response: dict[str, Any] = {"uid": request.uid, "allowed": not verdict.refusals}
     if verdict.refusals:
         shown = [refusal_text(reason, request.kind.kind) for reason in verdict.refusals[:_MAX_REASONS]]
@@ -329,8 +341,12 @@ class Reviews:
     More at once would only make each of them slower, and all of them late.
     """
 
-    def __init__(self, cluster: KnownCluster, max_wait: float = _MAX_WAIT) -> None:
+    def __init__(
+        self, cluster: KnownCluster, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
+    ) -> None:
+        """`queues` reads what a review would be refused for."""
         self._cluster = cluster
+        self._queues = queues
         self._max_wait = max_wait
         self._small = asyncio.Semaphore(1)
         self._large = asyncio.Semaphore(1)
@@ -340,15 +356,28 @@ class Reviews:
         if request is None:
             return None
         cost = _cost(request)
-        turn = self._small if cost.is_small else self._large
+        deadline = asyncio.get_running_loop().time() + self._max_wait
         try:
-            async with asyncio.timeout(self._max_wait):
-                await turn.acquire()
+            verdict = await self._judged(request, cost, self._cluster, deadline)
         except TimeoutError:
             return _unchecked(request, f"other reviews took more than {self._max_wait:g} s")
+        if self._queues is not None and verdict.queues_matter:
+            # If it takes too long, what the watch has reported decides.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    current = await self._queues.updated(self._cluster, request.namespace)
+                if current is not None:
+                    verdict = await self._judged(request, cost, current, deadline)
+        return _answered(request, verdict, cost.excess)
+
+    async def _judged(self, request: _Request, cost: Cost, cluster: KnownCluster, deadline: float) -> Verdict:
+        """Wait for the turn of a review and check it. TimeoutError: its turn did not come in time."""
+        turn = self._small if cost.is_small else self._large
+        async with asyncio.timeout_at(deadline):
+            await turn.acquire()
         try:
             # In a thread: health checks must not wait for it.
-            return await asyncio.to_thread(_checked, request, self._cluster, cost.excess)
+            return await asyncio.to_thread(_judged, request, cluster, cost.excess)
         finally:
             turn.release()
 
@@ -359,8 +388,8 @@ def _response(review: dict[str, Any] | None) -> web.Response:
     return web.json_response(review)
 
 
-def application(cluster: KnownCluster) -> web.Application:
-    reviews = Reviews(cluster)
+def application(cluster: KnownCluster, queues: QueueLister | None = None) -> web.Application:
+    reviews = Reviews(cluster, queues)
 
     async def validate(request: web.Request) -> web.Response:
         return _response(await reviews.answer(await read_body(request)))
@@ -424,6 +453,7 @@ async def serve(
         options.scheduler_names,
         protect_used_queues=options.protect_used_queues,
     )
+    queues = QueueLister(client, clock)
     certificates = CertificateManager(
         client,
         options.namespace,
@@ -446,7 +476,7 @@ async def serve(
                 if context is None:
                     context = server_context(pair)
                     site = serving_application(
-                        application(cluster),
+                        application(cluster, queues),
                         await listening_sockets(*parse_address(options.address)),
                         context,
                         keep_alive=KEEP_ALIVE,
