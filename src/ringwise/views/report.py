@@ -122,6 +122,8 @@ def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[Ac
         yield AccountLine(held.queue, held.board, held=held.chips * len(held.pods) * span)
     if job.waits is not None:
         yield AccountLine(job.waits.queue, waited=max(until - max(job.waits.since, start), 0))
+    for total in job.open:
+        yield from total.lines(max(until - start, 0))
 
 
 def _key(job: JobAccount, line: AccountLine, by: GroupBy) -> _Key:

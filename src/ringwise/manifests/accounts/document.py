@@ -6,7 +6,7 @@ lines of a job on a day, and what is still open of it, are in one, so documents 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import msgspec
@@ -77,6 +77,36 @@ class OpenWait(msgspec.Struct, omit_defaults=True):
     since: Seconds
 
 
+class OpenTotal(msgspec.Struct, omit_defaults=True):
+    """What is open of jobs whose pods are not named, in one queue and on one board.
+
+    So many seconds after the start of the day they have held that many times `chips`, less
+    `chip_seconds_before`, and have waited that many times `waiting`, less `seconds_before`.
+    """
+
+    queue: str = ""
+    board: str = ""
+    chips: Count = 0
+    chip_seconds_before: Count = 0
+    #: How many jobs wait.
+    waiting: Count = 0
+    seconds_before: Count = 0
+
+    def add(self, other: OpenTotal) -> None:
+        self.chips += other.chips
+        self.chip_seconds_before += other.chip_seconds_before
+        self.waiting += other.waiting
+        self.seconds_before += other.seconds_before
+
+    def lines(self, seconds: int) -> Iterator[AccountLine]:
+        """Yield what it comes to so many seconds after the start of the day."""
+        if self.chips:
+            held = max(self.chips * seconds - self.chip_seconds_before, 0)
+            yield AccountLine(self.queue, self.board, held=held)
+        if self.waiting:
+            yield AccountLine(self.queue, waited=max(self.waiting * seconds - self.seconds_before, 0))
+
+
 class JobAccount(msgspec.Struct, omit_defaults=True):
     """A job on one day. Without a name: jobs of the namespace that were merged."""
 
@@ -96,6 +126,8 @@ class JobAccount(msgspec.Struct, omit_defaults=True):
     ran: bool = False
     #: Chip-seconds of pods that failed by themselves since the job started last: hardware may be why.
     failed: list[AccountLine] = msgspec.field(default_factory=list)
+    #: What else is open: for want of room its pods are not named.
+    open: list[OpenTotal] = msgspec.field(default_factory=list)
 
 
 class AccountDocument(msgspec.Struct, omit_defaults=True):
@@ -144,6 +176,11 @@ def read_document(text: str) -> AccountDocument:
         return _DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
         raise NotAnAccountError(f"it cannot be read: {problem}") from None
+
+
+def size_of(text: str) -> int:
+    """Return its bytes: a ConfigMap is not limited by characters."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def account_text(job: JobAccount) -> str:

@@ -6,6 +6,7 @@ text where several parts of a day may have to be merged into one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,9 @@ from ringwise.manifests.accounts.document import (
     account_text,
     document_text,
     read_document,
+    size_of,
 )
+from ringwise.manifests.accounts.fitting import Owner, add_lines, fitted_text, share_of
 from ringwise.messages.accounting import (
     AccountClosed,
     AccountCommand,
@@ -45,8 +48,8 @@ CONFIG_MAPS, PARTS_OF_CONFIG_MAPS, PARTS_OF_FOLDER = 64, 8, 128
 SLOTS = tuple(f"{number:02}" for number in range(CONFIG_MAPS))
 #: A part is not begun to be filled further: what is in it grows.
 _FULL = MAX_BYTES * 3 // 4
-#: A guess for the bytes of a job that was not written yet.
-_JOB_BYTES = 400
+#: A guess for the bytes of a job that was not written yet, without its names.
+_JOB_BYTES = 300
 #: Seconds between two writes of a document that only says that its open intervals are still open.
 HEARTBEAT = 600
 #: Seconds for which an end is remembered after it; longer than the clocks of nodes and leaders differ.
@@ -57,6 +60,9 @@ _CORRECTED = 3600
 _GAP = 120
 #: Days that are made at most when nothing was written for long.
 _MOST_DAYS = 64
+
+
+_Lines = dict[tuple[str, str], AccountLine]
 
 
 @dataclass(slots=True, eq=False)
@@ -96,7 +102,7 @@ class _Part:
     number: int
     jobs: dict[AccountedJob, _Job] = field(default_factory=dict)
     #: Merged jobs, by namespace, user and whether that is verified.
-    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]] = field(default_factory=dict)
+    spaces: dict[Owner, _Lines] = field(default_factory=dict)
     merged: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
     bytes: int = 0
@@ -153,6 +159,8 @@ class AccountLedger:
         self._holds: dict[str, _Job] = {}
         self._written = 0
         self._given_up = ""
+        #: Whether what was read names all pods that held chips then.
+        self._names_all = True
 
     # -- the beginning -------------------------------------------------------------------------------
 
@@ -177,9 +185,9 @@ class AccountLedger:
         self._written = min(self._written, seconds)
         last = max(by_day, default="")
         for day in sorted(by_day):
-            is_open = any(job.holds or job.waits for _, one in by_day[day] for job in one.jobs)
+            is_open = any(job.holds or job.waits or job.open for _, one in by_day[day] for job in one.jobs)
             if day == last or is_open or start_of(day) + _DAY + _CORRECTED > seconds:
-                self._days.append(self._restored(day, by_day[day]))
+                self._days.append(self._restored(day, by_day[day], is_last=day == last))
             else:
                 self._past[day] = _Past([name for name, _ in by_day[day]], _whole_text(by_day[day]))
         self._settle_former()
@@ -203,14 +211,22 @@ class AccountLedger:
             self._written * _SECOND,
         )
 
-    def _restored(self, name: str, documents: Iterable[tuple[str, AccountDocument]]) -> _Day:
+    def _restored(
+        self, name: str, documents: Iterable[tuple[str, AccountDocument]], *, is_last: bool
+    ) -> _Day:
         day = _Day(start_of(name))
         for place, document in documents:
             part = _Part(place, document.part, merged=document.merged, gaps=[*document.gaps], changed=False)
             day.parts.append(part)
             day.written = max(day.written, document.written)
+            self._names_all &= not (is_last and document.unnamed)
             for one in document.jobs:
                 lines = {(line.queue, line.board): line for line in one.lines}
+                if not is_last:
+                    # The last document of the day was not written. Of the last day the scheduler tells again
+                    # what exists.
+                    part.changed |= bool(one.open)
+                    _settle_open(lines, one, max(document.written - day.start, 0))
                 if not one.uid:
                     part.spaces[one.namespace, one.user, one.verified] = lines
                     continue
@@ -233,7 +249,7 @@ class AccountLedger:
                         )
                 part.jobs[who] = job
                 day.jobs[who] = (part, job)
-            part.bytes = sum(_JOB_BYTES + 40 * len(job.holds) for job in part.jobs.values())
+            part.bytes = sum(_guessed_bytes(job.who) + 40 * len(job.holds) for job in part.jobs.values())
         return day
 
     def _settle_former(self) -> None:
@@ -290,9 +306,10 @@ class AccountLedger:
         job = self._job(command.job)
         if command.pod not in job.holds:
             job.line(command.queue, command.board).clamped += command.clamped
-            # It may have begun before today: the days before count it until their ends.
+            # It may have begun before today: the days before count it until their ends. They did already if
+            # it is one that was not named.
             for day, span in self._spread(command.since, self._days[-1].start * _SECOND, counted=False):
-                if day is not self._days[-1]:
+                if day is not self._days[-1] and self._names_all:
                     self._on(day, job.who).line(command.queue, command.board).held += command.chips * span
         self._holds[command.pod] = job
         job.holds[command.pod] = command
@@ -370,7 +387,7 @@ class AccountLedger:
             part = self._part_with_room(day)
             found = day.jobs[who] = (part, _Job(who))
             part.jobs[who] = found[1]
-            part.bytes += _JOB_BYTES
+            part.bytes += _guessed_bytes(who)
         part, job = found
         part.changed = True
         return job
@@ -491,47 +508,50 @@ class AccountLedger:
         document = AccountDocument(FORMAT, VERSION, day.name, seconds, part.number)
         document.gaps, document.given_up = part.gaps, self._given_up if part is day.parts[0] else ""
         text = self._joined(part, document)
-        if len(text) > MAX_BYTES:
+        if size_of(text) > MAX_BYTES:
             self._merge(day, part)
             text = self._joined(part, document)
-        if len(text) > MAX_BYTES:
-            text = self._without_pods(part, document)
-        part.bytes = len(text)
+        if size_of(text) > MAX_BYTES:
+            jobs = ((_account(job), job.text) for job in part.jobs.values())
+            text = fitted_text(document, [*_spaces(part.spaces), *jobs], day.start, MAX_BYTES)
+        part.bytes = size_of(text)
         return text
 
     def _joined(self, part: _Part, document: AccountDocument) -> str:
         document.merged = part.merged
-        return document_text(document, [*_spaces(part.spaces), *(job.text for job in part.jobs.values())])
+        spaces = (text for _, text in _spaces(part.spaces))
+        return document_text(document, [*spaces, *(job.text for job in part.jobs.values())])
 
     def _merge(self, day: _Day, part: _Part) -> None:
-        """Jobs that are over become lines of their namespaces; then those that have no node now."""
+        """Merge what is over, of namespaces that have more than their share, into lines of the namespace.
+
+        Jobs that do not exist come first, then those that have no node now, then users that fill the share by
+        themselves.
+        """
         for with_those_that_exist in (False, True):
-            size = sum(len(job.text) for job in part.jobs.values())
+            sizes = Counter[str]()
+            for who, job in part.jobs.items():
+                sizes[who.namespace] += size_of(job.text)
+            share = share_of(sizes.values(), MAX_BYTES // 2)
             for who, job in list(part.jobs.items()):
-                if size < MAX_BYTES // 2:
-                    break
+                if sizes[who.namespace] <= share:
+                    continue
                 if not (job.is_open if with_those_that_exist else job.goes_on):
-                    size -= len(job.text)
+                    sizes[who.namespace] -= size_of(job.text)
                     key = (who.namespace, who.user, who.verified)
-                    _add(part.spaces.setdefault(key, {}), job.lines.values())
+                    add_lines(part.spaces.setdefault(key, {}), job.lines.values())
                     part.merged += 1
                     del part.jobs[who], day.jobs[who]
-
-    def _without_pods(self, part: _Part, document: AccountDocument) -> str:
-        """The largest jobs do not name their pods: what becomes of those while nobody looks is not known."""
-        size = sum(len(job.text) for job in part.jobs.values())
-        texts = {who: job.text for who, job in part.jobs.items()}
-        for who, job in sorted(part.jobs.items(), key=lambda item: -len(item[1].text)):
-            if size < MAX_BYTES * 9 // 10:
-                break
-            account = _account(job)
-            document.unnamed += len(job.holds)
-            account.holds, account.ended = [], []
-            size -= len(texts[who])
-            texts[who] = account_text(account)
-            size += len(texts[who])
-        document.merged = part.merged
-        return document_text(document, [*_spaces(part.spaces), *texts.values()])
+        for verified in (False, True):
+            sizes = Counter[str]()
+            for one, text in _spaces(part.spaces):
+                sizes[one.namespace] += size_of(text)
+            share = share_of(sizes.values(), MAX_BYTES // 2)
+            for key, lines in list(part.spaces.items()):
+                namespace, user, is_verified = key
+                if user and is_verified is verified and sizes[namespace] > share:
+                    del part.spaces[key]
+                    add_lines(part.spaces.setdefault((namespace, "", False), {}), lines.values())
 
 
 def current_parts(found: list[tuple[str, AccountDocument]]) -> list[tuple[str, AccountDocument]]:
@@ -576,24 +596,29 @@ def _account(job: _Job) -> JobAccount:
     )
 
 
-def _spaces(spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]]) -> Iterator[str]:
+def _guessed_bytes(who: AccountedJob) -> int:
+    return _JOB_BYTES + len(who.namespace) + len(who.name) + len(who.user)
+
+
+def _settle_open(lines: _Lines, one: JobAccount, written: int) -> None:
+    """What was open on a day that is over, until its end. Nothing is known of it since it was written."""
+    for total in one.open:
+        add_lines(lines, total.lines(_DAY))
+        if total.chips and written < _DAY:
+            lines[total.queue, total.board].uncertain += total.chips * (_DAY - written)
+
+
+def _spaces(spaces: dict[Owner, _Lines]) -> Iterator[tuple[JobAccount, str]]:
     for (namespace, user, verified), lines in spaces.items():
-        yield account_text(JobAccount(namespace, user=user, verified=verified, lines=list(lines.values())))
-
-
-def _add(lines: dict[tuple[str, str], AccountLine], more: Iterable[AccountLine]) -> None:
-    for line in more:
-        known = lines.get((line.queue, line.board))
-        if known is None:
-            known = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
-        known.add(line)
+        one = JobAccount(namespace, user=user, verified=verified, lines=list(lines.values()))
+        yield one, account_text(one)
 
 
 def _whole_text(documents: list[tuple[str, AccountDocument]]) -> str:
     """One document with the lines of namespaces, of several; empty where there is only one."""
     if len(documents) < 2:
         return ""
-    spaces: dict[tuple[str, str, bool], dict[tuple[str, str], AccountLine]] = {}
+    spaces: dict[Owner, _Lines] = {}
     first = documents[0][1]
     whole = AccountDocument(FORMAT, VERSION, first.day, first.written, whole=True)
     for _, one in documents:
@@ -602,12 +627,9 @@ def _whole_text(documents: list[tuple[str, AccountDocument]]) -> str:
         whole.written = max(whole.written, one.written)
         for job in one.jobs:
             whole.merged += bool(job.uid)
-            _add(spaces.setdefault((job.namespace, job.user, job.verified), {}), job.lines)
-    text = document_text(whole, _spaces(spaces))
-    if len(text) > MAX_BYTES:
-        # More namespaces and users than fit: by queue and board alone.
-        queues: dict[tuple[str, str], AccountLine] = {}
-        for lines in spaces.values():
-            _add(queues, lines.values())
-        text = document_text(whole, _spaces({("", "", False): queues}))
+            add_lines(spaces.setdefault((job.namespace, job.user, job.verified), {}), job.lines)
+    accounts = list(_spaces(spaces))
+    text = document_text(whole, (text for _, text in accounts))
+    if size_of(text) > MAX_BYTES:
+        text = fitted_text(whole, accounts, start_of(whole.day), MAX_BYTES)
     return text

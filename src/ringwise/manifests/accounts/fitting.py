@@ -1,0 +1,231 @@
+"""Makes an accounting document fit its size, whatever a namespace fills it with.
+
+Each namespace has its share of a document: what namespaces that need less leave is for those that need more.
+Only what is above its share is merged, so the jobs of others keep their names. Only the text is changed: the
+scheduler that writes it knows everything, and the next one reads what exists from the objects.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ringwise.manifests.accounts.document import (
+    AccountDocument,
+    AccountLine,
+    JobAccount,
+    OpenTotal,
+    account_text,
+    document_text,
+    size_of,
+)
+
+#: Namespace, user and whether that is verified.
+Owner = tuple[str, str, bool]
+
+
+def share_of(sizes: Iterable[int], room: int) -> int:
+    """Return the most that one may have so that all of them fit: small ones leave the rest to large ones."""
+    level = room
+    ordered = sorted(sizes)
+    for position, size in enumerate(ordered):
+        level = room // (len(ordered) - position)
+        if size > level:
+            return level
+        room -= size
+    return level
+
+
+def add_lines(lines: dict[tuple[str, str], AccountLine], more: Iterable[AccountLine]) -> None:
+    for line in more:
+        known = lines.get((line.queue, line.board))
+        if known is None:
+            known = lines[line.queue, line.board] = AccountLine(line.queue, line.board)
+        known.add(line)
+
+
+def fitted_text(
+    document: AccountDocument, accounts: Iterable[tuple[JobAccount, str]], start: int, most: int
+) -> str:
+    """Return the text of a document with these jobs and their texts, of at most so many bytes.
+
+    `start` is that of its day, in seconds.
+    """
+    fitting = _Fitting(document, accounts, start, most)
+    steps = (
+        fitting.merge_waiting,
+        fitting.merge_unverified_users,
+        fitting.merge_users,
+        fitting.leave_out_pods,
+        fitting.merge_jobs,
+        fitting.merge_users,
+        fitting.merge_namespaces,
+        fitting.merge_queues,
+    )
+    text = fitting.text()
+    for step in steps:
+        if size_of(text) <= most:
+            break
+        step()
+        text = fitting.text()
+    return text
+
+
+class _Merged:
+    """Jobs of one owner, as one."""
+
+    def __init__(self) -> None:
+        self.lines: dict[tuple[str, str], AccountLine] = {}
+        self.open: dict[tuple[str, str], OpenTotal] = {}
+
+    def add(self, lines: Iterable[AccountLine], totals: Iterable[OpenTotal]) -> None:
+        add_lines(self.lines, lines)
+        for total in totals:
+            known = self.open.get((total.queue, total.board))
+            if known is None:
+                known = self.open[total.queue, total.board] = OpenTotal(total.queue, total.board)
+            known.add(total)
+
+
+class _Fitting:
+    def __init__(
+        self, document: AccountDocument, accounts: Iterable[tuple[JobAccount, str]], start: int, most: int
+    ) -> None:
+        self._document = document
+        self._start = start
+        #: The rest is for what is in no job.
+        self._room = most * 9 // 10
+        #: Those with a name, and their texts.
+        self._jobs: list[tuple[JobAccount, str]] = []
+        self._merged: dict[Owner, _Merged] = {}
+        for one, text in accounts:
+            if one.uid:
+                self._jobs.append((one, text))
+            else:
+                self._merge(one)
+
+    def text(self) -> str:
+        merged = (self._account_text(owner, one) for owner, one in self._merged.items())
+        return document_text(self._document, [*merged, *(text for _, text in self._jobs)])
+
+    # -- steps ---------------------------------------------------------------------------------------
+
+    def merge_waiting(self) -> None:
+        """Those that started before come last: the next scheduler would not know since when they wait."""
+        self._merge_where(lambda one: not (one.holds or one.ran))
+        self._merge_where(lambda one: not one.holds)
+
+    def merge_jobs(self) -> None:
+        self._merge_where(lambda one: True)
+
+    def leave_out_pods(self) -> None:
+        """Of the largest jobs first."""
+        above = self._above_share()
+        order = sorted(range(len(self._jobs)), key=lambda position: -size_of(self._jobs[position][1]))
+        for position in order:
+            one, text = self._jobs[position]
+            if one.holds and above[one.namespace] > 0:
+                self._document.unnamed += _pods(one)
+                short = self._without_pods(one)
+                self._jobs[position] = short, account_text(short)
+                above[one.namespace] -= size_of(text) - size_of(self._jobs[position][1])
+
+    def merge_unverified_users(self) -> None:
+        self._merge_users(lambda verified: not verified)
+
+    def merge_users(self) -> None:
+        self._merge_users(lambda verified: True)
+
+    def merge_namespaces(self) -> None:
+        self._merge_all(lambda queue: queue)
+
+    def merge_queues(self) -> None:
+        self._merge_all(lambda queue: "")
+
+    # -- how they are merged -----------------------------------------------------------------------------
+
+    def _above_share(self) -> Counter[str]:
+        """Return by how much namespaces are above their share."""
+        sizes = Counter[str]()
+        for one, text in self._jobs:
+            sizes[one.namespace] += size_of(text)
+        for owner, merged in self._merged.items():
+            sizes[owner[0]] += size_of(self._account_text(owner, merged))
+        share = share_of(sizes.values(), self._room)
+        return Counter({namespace: size - share for namespace, size in sizes.items()})
+
+    def _merge_where(self, matches: Callable[[JobAccount], bool]) -> None:
+        above = self._above_share()
+        kept = []
+        for one, text in self._jobs:
+            if above[one.namespace] > 0 and matches(one):
+                above[one.namespace] -= size_of(text)
+                self._merge(one)
+            else:
+                kept.append((one, text))
+        self._jobs = kept
+
+    def _merge_users(self, matches: Callable[[bool], bool]) -> None:
+        above = self._above_share()
+        for owner, merged in list(self._merged.items()):
+            namespace, user, verified = owner
+            if user and above[namespace] > 0 and matches(verified):
+                del self._merged[owner]
+                self._add((namespace, "", False), merged.lines.values(), merged.open.values())
+
+    def _merge_all(self, queue_of: Callable[[str], str]) -> None:
+        for one, _ in self._jobs:
+            self._merge(one)
+        former, self._jobs, self._merged = self._merged, [], {}
+        for merged in former.values():
+            for line in merged.lines.values():
+                line.queue = queue_of(line.queue)
+            for total in merged.open.values():
+                total.queue = queue_of(total.queue)
+            self._add(("", "", False), merged.lines.values(), merged.open.values())
+
+    def _merge(self, one: JobAccount) -> None:
+        if one.uid:
+            self._document.merged += 1
+            self._document.unnamed += _pods(one)
+        self._add((one.namespace, one.user, one.verified), one.lines, self._totals(one))
+
+    def _add(self, owner: Owner, lines: Iterable[AccountLine], totals: Iterable[OpenTotal]) -> None:
+        self._merged.setdefault(owner, _Merged()).add(lines, totals)
+
+    def _without_pods(self, one: JobAccount) -> JobAccount:
+        merged = _Merged()
+        merged.add((), self._totals(one))
+        return JobAccount(
+            one.namespace,
+            one.name,
+            one.uid,
+            one.user,
+            one.verified,
+            one.lines,
+            ran=one.ran,
+            failed=one.failed,
+            open=list(merged.open.values()),
+        )
+
+    def _totals(self, one: JobAccount) -> list[OpenTotal]:
+        """What is open of a job: how much, and how much of it the day did not have since it began."""
+        totals = list(one.open)
+        for held in one.holds:
+            chips = held.chips * len(held.pods)
+            before = chips * max(held.since - self._start, 0)
+            totals.append(OpenTotal(held.queue, held.board, chips, before))
+        if one.waits is not None:
+            before = max(one.waits.since - self._start, 0)
+            totals.append(OpenTotal(one.waits.queue, waiting=1, seconds_before=before))
+        return totals
+
+    @staticmethod
+    def _account_text(owner: Owner, merged: _Merged) -> str:
+        namespace, user, verified = owner
+        lines, totals = list(merged.lines.values()), list(merged.open.values())
+        return account_text(JobAccount(namespace, user=user, verified=verified, lines=lines, open=totals))
+
+
+def _pods(one: JobAccount) -> int:
+    return sum(len(held.pods) for held in one.holds)
