@@ -51,6 +51,15 @@ class NamespaceSteps:
             return NAMESPACE_STEPS
         return left
 
+    def resumes(self, namespace: str, now: int) -> int | None:
+        """When it has steps again, in nanoseconds; None where some are left."""
+        missing = -self.left(namespace, now)
+        if missing < 0:
+            return None
+        # With a tenth of them the next jobs can be tried in earnest.
+        seconds = 1 + (missing + NAMESPACE_STEPS // 10) // NAMESPACE_STEPS_A_SECOND
+        return now + seconds * _SECOND
+
     def take(self, namespace: str, steps: int, now: int) -> None:
         if steps:
             self._left[namespace] = (self.left(namespace, now) - steps, now)
@@ -82,19 +91,22 @@ class StepBudget:
         self._limit = JOB_STEPS + POD_STEPS * pods
         if self._namespaces is None:
             return
-        missing = -self._namespaces.left(namespace, self._now)
-        if missing >= 0:
-            # With a tenth of them the next jobs can be tried in earnest.
-            seconds = 1 + (missing + NAMESPACE_STEPS // 10) // NAMESPACE_STEPS_A_SECOND
+        resumes = self._namespaces.resumes(namespace, self._now)
+        if resumes is not None:
             raise TooCostly(
                 NAMESPACE_TOO_COSTLY(
                     namespace=namespace,
-                    steps=NAMESPACE_STEPS + missing,
+                    steps=NAMESPACE_STEPS - self._namespaces.left(namespace, self._now),
                     limit=NAMESPACE_STEPS,
-                    seconds=seconds,
+                    seconds=(resumes - self._now) // _SECOND,
                 ),
-                self._now + seconds * _SECOND,
+                resumes,
             )
+
+    @property
+    def spent(self) -> int:
+        """The steps of the job that is tried."""
+        return self._spent
 
     def end(self) -> None:
         """The job was tried: what it took is missing to its namespace."""

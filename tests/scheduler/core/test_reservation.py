@@ -6,11 +6,16 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ringwise.framework import budget
 from ringwise.framework.session import Session
-from ringwise.scheduler.core.reservation import RunningJob, StarvationGuard
+from ringwise.messages import events as ev
+from ringwise.scheduler.core import reservation
+from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
+from ringwise.state.cluster import ClusterState
+from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.state.reservations import Reservation
 from tests.examples import examples
-from tests.scheduler.rig import SECOND, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -363,13 +368,12 @@ def test_what_runs_is_not_read_for_jobs_that_were_placed_in_the_same_cycle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read: list[int] = []
-    running = StarvationGuard._running
 
-    def counting(guard: StarvationGuard, session: Session) -> list[RunningJob]:
+    def counting(session: Session) -> list[RunningJob]:
         read.append(session.now)
-        return running(guard, session)
+        return running_jobs(session)
 
-    monkeypatch.setattr(StarvationGuard, "_running", counting)
+    monkeypatch.setattr(reservation, "running_jobs", counting)
     rig = rig_of(2)
     rig.submit("old", pods=2, chips=8)
     rig.run()
@@ -383,3 +387,85 @@ def test_what_runs_is_not_read_for_jobs_that_were_placed_in_the_same_cycle(
     rig.run()
     assert len(rig.nodes_of("one")) == len(rig.nodes_of("two")) == 1
     assert len(read) == 1
+
+
+def released(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> int:
+    """How often a running pod is supposed to have ended when a node joins."""
+    count = 0
+    release = ClusterState.release
+
+    def counting(state: ClusterState, uid: str) -> None:
+        nonlocal count
+        count += 1
+        release(state, uid)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ClusterState, "release", counting)
+        rig.node("late")
+        rig.run()
+    return count
+
+
+def test_running_jobs_are_ended_once_however_many_jobs_fit_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = {}
+    for waiting in (2, 40):
+        rig = rig_of(2)
+        for number in range(12):
+            rig.submit(f"old{number}", chips=1)
+        for number in range(waiting):
+            rig.submit(f"never{number}", chips=1, node_selector=(("no", "such"),))
+        rig.run()
+        rig.step(600)
+        work[waiting] = released(rig, monkeypatch)
+    # Once for all that are tried together, and once more for the last of them.
+    assert work[40] == work[2] <= 24
+
+
+def submit_to(rig: Rig, namespace: str, name: str, created: int, *, chips: int, fits: bool) -> None:
+    selector = () if fits else (("no", "such"),)
+    rig.tell(ev.PodGroupSeen(PodGroup(namespace, name, min_member=1, created=created)))
+    cls = PodClass(chips=chips, resource=CHIP, node_selector=selector)
+    rig.put(Pod(f"{namespace}-{name}", namespace, name, cls, group=name, created=created))
+
+
+@pytest.mark.parametrize("namespace", ["other", "flood"])
+def test_jobs_that_fit_nowhere_are_tried_in_turn_and_the_one_that_fits_gets_its_reservation(
+    monkeypatch: pytest.MonkeyPatch, namespace: str
+) -> None:
+    # Few may be tried at once, and every second a node changes, so that all may be tried anew.
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS", 10 * TRIED_STEPS)
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", 4 * TRIED_STEPS)
+    rig = rig_of(1)
+    rig.submit("old", chips=8)
+    rig.run()
+    for number in range(30):
+        submit_to(rig, "flood", f"never{number}", number, chips=1, fits=False)
+    submit_to(rig, namespace, "zebra", 100, chips=8, fits=True)
+    rig.run()
+    rig.step(600)
+    seconds = 0
+    while rig.machine.view.reservation_of(f"{namespace}/zebra") is None and seconds < 60:
+        rig.node("flaps", chips=0, labels={"second": str(seconds)})
+        rig.step(1)
+        seconds += 1
+    assert seconds == 0 if namespace == "other" else 0 < seconds < 20
+
+
+def test_jobs_that_were_not_tried_for_want_of_steps_are_tried_when_time_passes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS", 4 * TRIED_STEPS)
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", TRIED_STEPS)
+    rig = rig_of(1)
+    rig.submit("old", chips=8)
+    rig.run()
+    for number in range(20):
+        submit_to(rig, "flood", f"never{number}", number, chips=1, fits=False)
+    submit_to(rig, "flood", "zebra", 100, chips=8, fits=True)
+    rig.run()
+    rig.step(600)
+    while rig.machine.view.reservation_of("flood/zebra") is None:
+        deadline = rig.machine.next_deadline()
+        assert deadline is not None
+        assert deadline < rig.now + 60 * SECOND
+        rig.step((deadline - rig.now) // SECOND)

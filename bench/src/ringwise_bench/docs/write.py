@@ -18,6 +18,7 @@ from ringwise.manifests.text.limits import LIMITS
 from ringwise.metrics.families import MetricSet
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
+from ringwise.scheduler.core.reservation import ENDED_STEPS, TRIED_STEPS
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views import schemas
 from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
@@ -85,6 +86,10 @@ def _limits() -> dict[str, str]:
         (
             "all jobs of one namespace",
             f"{NAMESPACE_STEPS:,}; {NAMESPACE_STEPS_A_SECOND:,} come back every second",
+        ),
+        (
+            "all attempts to reserve nodes for jobs that waited long",
+            f"the same; {TRIED_STEPS:,} for each attempt, {ENDED_STEPS:,} for each pod that is to end first",
         ),
     )
     return {

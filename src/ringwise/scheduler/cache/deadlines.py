@@ -53,3 +53,9 @@ class Deadlines:
         for key in due:
             self.drop(key)
         return due
+
+    def take_all(self) -> list[str]:
+        """All keys, whatever their time."""
+        found = list(self._times)
+        self.clear()
+        return found

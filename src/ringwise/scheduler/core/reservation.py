@@ -10,12 +10,15 @@ would not fit into the empty cluster gets none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import cached_property
 from heapq import heapify, heappop, heappush
+from itertools import chain, islice, zip_longest
 from operator import attrgetter
+from typing import Any
 
-from ringwise.framework.budget import TooCostly
+from ringwise.framework.budget import NamespaceSteps, TooCostly
 from ringwise.framework.evictions.cool_down import set_aside
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.gangs.gang_placement import (
@@ -29,10 +32,11 @@ from ringwise.framework.limits import waits_for_limit
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import gave_nodes_back
 from ringwise.framework.session import Session
-from ringwise.framework.statement import Allocation, Eviction, chips_by_node, loads_by_node
+from ringwise.framework.statement import Allocation, Eviction, Statement, chips_by_node, loads_by_node
 from ringwise.reasons import Stage, Trigger
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.deadlines import Deadlines
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
@@ -46,6 +50,11 @@ from ringwise.state.reservations import Reservation, Reservations
 
 WHY = "waited long"
 _SECOND = 1_000_000_000
+#: To suppose that a running pod has ended, and to restore it, costs as much as so many steps; and so does an
+#: attempt to place a job, besides the steps that it counts itself.
+ENDED_STEPS, TRIED_STEPS = 200, 2_000
+#: All attempts share what may be spent on them.
+_ALL = ""
 #: Triggers that change which resources exist, and so whether a job fits into the empty cluster.
 INVENTORY = frozenset(
     {
@@ -114,8 +123,13 @@ class StarvationGuard(Component):
         #: Jobs that have waited long enough, in the order in which they did.
         self._due: dict[str, None] = {}
         #: Jobs that would not fit into the empty cluster, and when to try again.
-        self._too_large: dict[str, int] = {}
+        self._too_large = Deadlines()
         self._recheck = False
+        #: What may be spent on such attempts, what this cycle has spent, and when jobs are tried for which
+        #: nothing was left.
+        self._steps = NamespaceSteps()
+        self._spent = 0
+        self._resumes: int | None = None
 
     # -- time ------------------------------------------------------------------------------
 
@@ -127,18 +141,19 @@ class StarvationGuard(Component):
         job = event.job
         since = job.waiting_since
         if since is None:
-            self._noted.pop(job.key, None)
-            self._due.pop(job.key, None)
+            self._drop(job.key)
         elif self._noted.get(job.key) != since:
+            self._drop(job.key)
             self._noted[job.key] = since
-            self._due.pop(job.key, None)
             heappush(self._waiting, (since, job.key))
 
     def _forget(self, event: ie.JobGone, now: int) -> None:
-        key = event.job.key
+        self._drop(event.job.key)
+
+    def _drop(self, key: str) -> None:
         self._noted.pop(key, None)
         self._due.pop(key, None)
-        self._too_large.pop(key, None)
+        self._too_large.drop(key)
 
     def _first(self) -> tuple[int, str] | None:
         while self._waiting:
@@ -149,9 +164,10 @@ class StarvationGuard(Component):
         return None
 
     def deadline(self) -> int | None:
-        """When the next job will have waited long."""
+        """When the next job will have waited long, or the next of those is tried."""
         first = self._first()
-        return None if first is None else first[0] + self._limit
+        times = (None if first is None else first[0] + self._limit, self._resumes)
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def _limit(self) -> int:
@@ -160,12 +176,19 @@ class StarvationGuard(Component):
     def review(self, now: int) -> None:
         """Activate jobs whose wait has reached the limit."""
         if self._triggers & INVENTORY:
-            self._too_large.clear()
+            self._due.update(dict.fromkeys(self._too_large.take_all()))
             self._recheck = True
+        else:
+            self._due.update(dict.fromkeys(self._too_large.take(now)))
         while (first := self._first()) is not None and first[0] + self._limit <= now:
             heappop(self._waiting)
             self._due[first[1]] = None
             self._pending.activate(first[1])
+        if self._resumes is not None and self._resumes <= now:
+            self._resumes = None
+            for key in islice(self._due, 1):
+                # For a cycle.
+                self._pending.activate(key)
 
     # -- reserving -----------------------------------------------------------------------------
 
@@ -174,31 +197,86 @@ class StarvationGuard(Component):
         lifted = self._lift_unneeded(session)
         if not self._due:
             return lifted
+        self._resumes = self._steps.resumes(_ALL, session.now)
+        if self._resumes is not None:
+            return lifted
+        self._spent = 0
+        try:
+            self._reserve_for_each_queue(session)
+        finally:
+            self._steps.take(_ALL, self._spent, session.now)
+        return lifted
+
+    def _reserve_for_each_queue(self, session: Session) -> None:
+        search = _Search(session, self._count)
+        queues = self._candidates(session)
+        for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
+            # Thousands may have waited long, and one of the first is taken: the others need no order.
+            waiting = [(session.job_key(job), job) for job in queues[name]]
+            heapify(waiting)
+            while (job := self._next_that_fits(session, waiting, search)) is not None:
+                if self._is_tried(session, job, lambda job: self._reserve_for(session, job, search)):
+                    break
+
+    def _candidates(self, session: Session) -> dict[str, list[Job]]:
+        """The jobs that may get a reservation, by queue.
+
+        Where there are more than may be tried now, those of each namespace that were not tried for the
+        longest time: a namespace with thousands of jobs that fit nowhere delays no other.
+        """
         served = {
             session.jobs[reservation.owner].queue
             for reservation in session.reservations
             if reservation.why == WHY and reservation.owner in session.jobs
         }
-        queues: dict[str, list[Job]] = {}
+        namespaces: dict[str, list[Job]] = {}
+        count = 0
         for key in self._due:
             job = session.jobs.get(key)
             if job is not None and job.queue not in served and self._is_eligible(session, job):
-                queues.setdefault(job.queue, []).append(job)
-        for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
-            # Thousands may have waited long, and one of the first is taken: the others need no order.
-            waiting = [(session.job_key(job), job) for job in queues[name]]
-            heapify(waiting)
-            while waiting:
-                job = heappop(waiting)[1]
-                if self._may_reserve_for(session, job):
-                    break
-                self._too_large[job.key] = session.now + self._limit
-        return lifted
+                namespaces.setdefault(job.namespace, []).append(job)
+                count += 1
+        most = max(1, self._steps.left(_ALL, session.now) // TRIED_STEPS)
+        if count > most:
+            self._resumes = session.now + _SECOND
+        in_turn = chain.from_iterable(zip_longest(*namespaces.values()))
+        found: dict[str, list[Job]] = {}
+        for job in islice((job for job in in_turn if job is not None), most):
+            if _is_admitted(session, job) and not _needs_nodes(session, job):
+                # Most were placed in this very cycle; all running jobs need not be read for them.
+                self._put_off(job, session.now + self._limit)
+            else:
+                found.setdefault(job.queue, []).append(job)
+        return found
+
+    def _put_off(self, job: Job, until: int) -> None:
+        """The job is tried again then, or when resources change."""
+        self._too_large.put(job.key, until)
+        del self._due[job.key]
+
+    def _next_that_fits(
+        self, session: Session, waiting: list[tuple[tuple[Any, ...], Job]], search: _Search
+    ) -> Job | None:
+        """The first of the heap that would fit if all running jobs had ended. Those before it do not.
+
+        They are tried one after the other on one cluster without running jobs, so that thousands cost
+        little more than the first. The last of them is not tried here: its own search answers the same.
+        """
+        if len(waiting) > 1:
+            with search.all_ended():
+                while len(waiting) > 1:
+                    job = heappop(waiting)[1]
+                    if self._is_tried(session, job, lambda job: self._may_fit(session, job, search)):
+                        return job
+        return heappop(waiting)[1] if waiting else None
+
+    def _count(self, steps: int) -> None:
+        self._spent += steps
 
     def _is_eligible(self, session: Session, job: Job) -> bool:
         if job.queue not in session.queues or session.reservations.of(job.key) is not None:
             return False
-        if job.defects or self._too_large.get(job.key, 0) > session.now:
+        if job.defects:
             return False
         if job_ahead(session, job) is not None:
             # In strict order it starts after that one, which would wait for what is kept for it.
@@ -250,36 +328,60 @@ class StarvationGuard(Component):
                 return False
         return True
 
-    def _may_reserve_for(self, session: Session, job: Job) -> bool:
+    def _is_tried(self, session: Session, job: Job, attempt: Callable[[Job], bool]) -> bool:
+        """Whether the attempt succeeds. If it does not, the job is tried again when resources change."""
+        again = session.now + self._limit
         try:
             session.budget.begin(job.namespace, len(job.pods))
-            return self._reserve_for(session, job)
-        except TooCostly:
+            self._count(TRIED_STEPS)
+            if attempt(job):
+                return True
+        except TooCostly as error:
             # It was tried in its own right, and has its reason.
-            return False
+            again = again if error.retry_at is None else error.retry_at
+        finally:
+            self._count(session.budget.spent)
+        self._put_off(job, again)
+        return False
 
-    def _reserve_for(self, session: Session, job: Job) -> bool:
-        """Reserve for the job, or admit it so that its pods are created. False if it would not fit."""
+    def _may_fit(self, session: Session, job: Job, search: _Search) -> bool:
+        """Whether the job would start, or its pods be created, where no other job runs."""
+        placements = session.state.pods
+        if any(placements[uid].node >= 0 for uid in job.pods):
+            # Its own pods run on.
+            return True
         if session.job_valid(job) is not None:
             return False
-        is_admitted = job.inqueue or "enqueue" not in session.configuration.actions
-        if is_admitted and not _needs_nodes(session, job):
-            # Most were placed in this very cycle; all running jobs need not be read for them.
-            return False
-        runs = self._running(session)
-        if not is_admitted:
-            if not self._admitted(session, job, runs):
+        if not _is_admitted(session, job):
+            if not session.job_enqueueable(job)[0]:
                 return False
-            job.inqueue = True
-            job.reason = None
             if not job.pods:
                 return True
             if not _needs_nodes(session, job):
                 return False
-        ended = self._earliest(session, job, runs)
-        if ended is None:
+        if any(pod.cls.pod_affinity for pod in job.pods.values()):
+            # Where it fits depends on pods that run.
+            return True
+        return search.place(job) is not None
+
+    def _reserve_for(self, session: Session, job: Job, search: _Search) -> bool:
+        """Reserve for the job, or admit it so that its pods are created. False if it would not fit."""
+        if session.job_valid(job) is not None:
             return False
-        needed, allocations = self._latest(session, job, runs[:ended])
+        if not _is_admitted(session, job):
+            with search.all_ended(job):
+                if not session.job_enqueueable(job)[0]:
+                    return False
+            job.inqueue = True
+            job.reason = None
+            if not job.pods:
+                return True
+        if not _needs_nodes(session, job):
+            return False
+        found = search.find(job)
+        if found is None:
+            return False
+        needed, allocations = found
         ends = [run.end for run in needed]
         known = [end for end in ends if end is not None]
         session.reservations.make(
@@ -306,85 +408,94 @@ class StarvationGuard(Component):
             if placements[uid].node in nodes
         )
 
-    def _running(self, session: Session) -> list[RunningJob]:
-        """The jobs that have nodes, in the order in which they are expected to end."""
-        placements = session.state.pods
-        runs: list[RunningJob] = []
-        for job in session.jobs.values():
-            # None: no pod of it has a node. One that stays settles it, and most jobs have only such pods.
-            ends: bool | None = None
-            started = job.created if job.started is None else job.started
-            for uid, pod in job.pods.items():
-                if placements[uid].node >= 0:
-                    if placements[uid].reserved and job.started is None:
-                        # It waits for its claims, and begins now at the soonest.
-                        started = session.now
-                    ends = pod.deleting
-                    if not ends:
-                        break
-            if ends is None:
-                continue
-            if ends:
-                runs.append(RunningJob(job, session.now, started))
-            elif job.expected is None:
-                runs.append(RunningJob(job, None, started))
-            else:
-                runs.append(RunningJob(job, max(session.now, started + job.expected), started))
-        runs.sort(key=attrgetter("order"))
-        return runs
 
-    def _admitted(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> bool:
-        statement = session.statement()
+class _Search:
+    """Searches what a job would get once running jobs have ended, in one cycle.
+
+    What has ended is supposed in layers, one upon the other: no running job is ended and restored more often
+    than the search needs, however many there are.
+    """
+
+    def __init__(self, session: Session, count: Callable[[int], None]) -> None:
+        self._session = session
+        self._count = count
+        self._layers: list[Statement] = []
+
+    @cached_property
+    def _runs(self) -> list[RunningJob]:
+        return running_jobs(self._session)
+
+    @contextmanager
+    def all_ended(self, owner: Job | None = None) -> Iterator[None]:
+        """Inside, all running jobs have ended, but for the owner."""
         try:
-            self._end(session, runs, statement.evict, job)
-            return session.job_enqueueable(job)[0]
+            self._end(self._runs, owner)
+            yield
         finally:
-            statement.discard()
+            self._restore()
 
-    def _earliest(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> int | None:
-        """How many of the jobs must end before it fits: doubling, then bisection."""
-        low, high, step, fits = 0, len(runs), 1, False
-        while not fits and low < high:
-            step = min(step, high)
-            fits = self._after(session, job, runs[:step]) is not None
-            low, high, step = (low, step, step) if fits else (step, high, step * 2)
-        if not fits:
+    def find(self, job: Job) -> tuple[Sequence[RunningJob], list[Allocation]] | None:
+        """The jobs that must end before it fits, and what it is allocated then; None if it never fits."""
+        try:
+            count, allocations = self._earliest(job)
+        finally:
+            self._restore()
+        if allocations is None:
             return None
-        while high - low > 1:
+        try:
+            return self._latest(job, self._runs[:count], allocations)
+        finally:
+            self._restore()
+
+    def _earliest(self, job: Job) -> tuple[int, list[Allocation] | None]:
+        """How many of the jobs must end before it fits: doubling, then bisection."""
+        runs = self._runs
+        low, high, found = 0, min(1, len(runs)), None
+        while low < high:
+            self._end(runs[low:high], job)
+            found = self.place(job)
+            if found is not None:
+                self._restore_last()
+                break
+            low, high = high, min(2 * high, len(runs))
+        while found is not None and high - low > 1:
             middle = (low + high) // 2
-            if self._after(session, job, runs[:middle]) is None:
+            self._end(runs[low:middle], job)
+            sooner = self.place(job)
+            if sooner is None:
                 low = middle
             else:
-                high = middle
-        return high
+                self._restore_last()
+                high, found = middle, sooner
+        return high, found
 
     def _latest(
-        self, session: Session, job: Job, runs: Sequence[RunningJob]
+        self, job: Job, runs: Sequence[RunningJob], allocations: list[Allocation]
     ) -> tuple[Sequence[RunningJob], list[Allocation]]:
         """What comes free last of all that comes free before the job fits, and what it is allocated there.
 
         It starts when the last of them has ended, wherever it is placed. What is kept for it on chips that
         are free long before is of no use to anybody until then.
         """
-        allocations = self._after(session, job, runs)
-        assert allocations is not None
         low, high = 0, len(runs)
         while high - low > 1:
             middle = (low + high) // 2
-            found = self._after(session, job, runs[middle:])
+            self._end(runs[middle:high], job)
+            found = self.place(job)
             if found is None:
                 high = middle
             else:
+                self._restore_last()
                 low, allocations = middle, found
         needed = runs[low:]
-        if (free := self._free_besides(session, job, needed)) and (
-            found := self._after(session, job, needed, free)
-        ) is not None:
-            allocations = found
+        if free := self._free_besides(job, needed):
+            self._end(runs[low:high], job)
+            allocations = self.place(job, free) or allocations
         return needed, allocations
 
-    def _free_besides(self, session: Session, job: Job, runs: Sequence[RunningJob]) -> dict[int, int]:
+    def _free_besides(self, job: Job, runs: Sequence[RunningJob]) -> dict[int, int]:
         """Node to free chips, where a pod of the job would fit now and none of these runs."""
+        session = self._session
         chips = min((pod.cls.chips for pod in pending_pods(session, job) if pod.cls.chips), default=0)
         if not chips or job.policy is None:
             return {}
@@ -395,21 +506,15 @@ class StarvationGuard(Component):
             node: mask for node, mask in enumerate(masks) if mask.bit_count() >= chips and node not in theirs
         }
 
-    def _after(
-        self,
-        session: Session,
-        job: Job,
-        runs: Sequence[RunningJob],
-        besides: Mapping[int, int] | None = None,
-    ) -> list[Allocation] | None:
-        """What the job is allocated when these have ended; None if it does not fit even then.
+    def place(self, job: Job, besides: Mapping[int, int] | None = None) -> list[Allocation] | None:
+        """What the job is allocated on what is free now; None if it does not fit.
 
         `besides`: without these chips (by node).
         """
+        session = self._session
         plan = session.plans.get(job.key)
         statement = session.statement()
         try:
-            self._end(session, runs, statement.evict, job)
             with set_aside(session, job, dict(besides)) if besides else nullcontext():
                 if session.overused(session.queues[job.queue]):
                     return None
@@ -422,16 +527,57 @@ class StarvationGuard(Component):
             if plan is not None:
                 session.plans[job.key] = plan
 
-    @staticmethod
-    def _end(
-        session: Session, runs: Sequence[RunningJob], evict: Callable[[Eviction], None], owner: Job
-    ) -> None:
+    def _end(self, runs: Sequence[RunningJob], owner: Job | None) -> None:
+        """One layer more: these have ended, but for the owner."""
+        session = self._session
+        statement = session.statement()
+        self._layers.append(statement)
         for run in runs:
             if run.job is owner:
                 continue
             for uid, pod in run.job.pods.items():
                 if session.state.pods[uid].node >= 0:
-                    evict(Eviction(run.job, pod, "", owner))
+                    statement.evict(Eviction(run.job, pod, "", owner))
+        self._count(ENDED_STEPS * len(statement.evictions))
+
+    def _restore_last(self) -> None:
+        self._layers.pop().discard()
+
+    def _restore(self) -> None:
+        while self._layers:
+            self._restore_last()
+
+
+def running_jobs(session: Session) -> list[RunningJob]:
+    """The jobs that have nodes, in the order in which they are expected to end."""
+    placements = session.state.pods
+    runs: list[RunningJob] = []
+    for job in session.jobs.values():
+        # None: no pod of it has a node. One that stays settles it, and most jobs have only such pods.
+        ends: bool | None = None
+        started = job.created if job.started is None else job.started
+        for uid, pod in job.pods.items():
+            if placements[uid].node >= 0:
+                if placements[uid].reserved and job.started is None:
+                    # It waits for its claims, and begins now at the soonest.
+                    started = session.now
+                ends = pod.deleting
+                if not ends:
+                    break
+        if ends is None:
+            continue
+        if ends:
+            runs.append(RunningJob(job, session.now, started))
+        elif job.expected is None:
+            runs.append(RunningJob(job, None, started))
+        else:
+            runs.append(RunningJob(job, max(session.now, started + job.expected), started))
+    runs.sort(key=attrgetter("order"))
+    return runs
+
+
+def _is_admitted(session: Session, job: Job) -> bool:
+    return job.inqueue or "enqueue" not in session.configuration.actions
 
 
 def _holds(node: Node, load: Load | None) -> bool:
