@@ -320,6 +320,8 @@ SERVER_TYPE_LABEL = "servertype"
 DRIVER_VERSION_LABEL = "huawei.com/driver.version"
 CHIP_MEMORY_LABEL = "mind-cluster/npu-chip-memory"
 INFERENCE_CARD_LABEL = "infer-card-type"
+#: "true": the device plugin reports 100 units for each chip, which pods share. Administrator.
+SOFT_SHARING_LABEL = "huawei.com/scheduler.chip1softsharedev.enable"
 #: Nodes on which Huawei's components run, with its value. Administrator.
 WORKER_SELECTOR = "workerselector"
 WORKER_NODE = "dls-worker-node"

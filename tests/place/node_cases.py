@@ -156,7 +156,7 @@ def node_objects(facts: NodeFacts, way: Way, resource: str, labels: dict[str, st
     yield node(
         facts.name,
         chips=facts.allocatable,
-        capacity=facts.size,
+        capacity=facts.size - len(facts.gone),
         resource=resource,
         devices=listed if way.teller.startswith("devices") else None,
         labels={**labels, **dict(facts.labels)},

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.state.changes import Changes, RecentChanges
+from ringwise.state.chip_sharing import sharing_reason
 from ringwise.state.fleet import HOSTS, Fleet, HostRule
 from ringwise.state.hyper_nodes import Forest, HyperNodes
 from ringwise.state.index import Scorer, View
@@ -135,9 +136,9 @@ class ClusterState:
         self.health = NodeHealth()
         self.node_status: dict[int, NodeStatus] = {}
         self.sub_healthy: dict[int, str] = {}
-        self.fleets[HOSTS] = Fleet(
-            HOSTS, self_maintain, self.unreadable_pods, self.isolated_nodes, self.node_status
-        )
+        #: Nodes whose chips are shared, by number, with the reason.
+        self.shared_nodes: dict[int, Reason] = {}
+        self.fleets[HOSTS] = self._new_fleet(HOSTS)
         self.pods_on: list[dict[str, None]] = []
         #: Placed pods with anti-affinity terms: few, and every new pod is checked against them.
         self.averse: dict[str, None] = {}
@@ -194,6 +195,10 @@ class ClusterState:
     def _set_node(self, number: int, node: Node | None) -> None:
         old = self.nodes[number]
         self.nodes[number] = node
+        shared = None if node is None else sharing_reason(node)
+        self.shared_nodes.pop(number, None)
+        if shared is not None:
+            self.shared_nodes[number] = shared
         self.labels.change(number, None if old is None else old.labels, None if node is None else node.labels)
 
     def _new_id(self, name: str) -> int:
@@ -536,11 +541,19 @@ class ClusterState:
     def _fleet(self, resource: str) -> Fleet:
         fleet = self.fleets.get(resource)
         if fleet is None:
-            fleet = self.fleets[resource] = Fleet(
-                resource, self.self_maintain, self.unreadable_pods, self.isolated_nodes, self.node_status
-            )
+            fleet = self.fleets[resource] = self._new_fleet(resource)
         fleet.grow(len(self.names))
         return fleet
+
+    def _new_fleet(self, resource: str) -> Fleet:
+        return Fleet(
+            resource,
+            self.self_maintain,
+            self.unreadable_pods,
+            self.isolated_nodes,
+            self.node_status,
+            self.shared_nodes,
+        )
 
     def _redescribe(self, name: str) -> None:
         number = self.node_id.get(name)

@@ -74,6 +74,7 @@ class Fleet:
         "reserved",
         "resource",
         "self_maintain",
+        "shared_nodes",
         "size",
         "supposed_free",
         "unhealthy",
@@ -89,12 +90,15 @@ class Fleet:
         unreadable_pods: Mapping[int, Mapping[str, str]],
         isolated_nodes: Mapping[int, Isolation],
         node_status: Mapping[int, NodeStatus],
+        shared_nodes: Mapping[int, Reason],
     ) -> None:
         self.resource = resource
         #: Nodes that an operator isolated as a whole; of the cluster.
         self.isolated_nodes = isolated_nodes
         #: Nodes that are not healthy; of the cluster.
         self.node_status = node_status
+        #: Nodes whose chips are shared, with the reason (V1); of the cluster.
+        self.shared_nodes = shared_nodes
         #: node -> live pods, by uid, that cannot be read and may use chips of any resource; of the cluster.
         self.unreadable_pods = unreadable_pods
         self.self_maintain = self_maintain
@@ -352,6 +356,8 @@ class Fleet:
                 return NODE_UNHEALTHY(node=name)
             if status is NodeStatus.PRE_SEPARATE:
                 return NODE_PRE_SEPARATED(node=name)
+        if self.resource and node in self.shared_nodes:
+            return self.shared_nodes[node]
         holders = self.unknown_holders.get(node)
         if holders:
             # The first by name, not by arrival: equal states give equal reasons.

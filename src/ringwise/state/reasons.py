@@ -68,6 +68,22 @@ UNREADABLE_POD = ReasonKind(
     ("ringwise doctor says what is wrong with {pod}: correct it", "delete {pod}"),
     CAPACITY,
 )
+SOFT_SHARING_NODE = ReasonKind(
+    "soft-sharing-node",
+    Stage.PREDICATE,
+    "{node} has the label huawei.com/scheduler.chip1softsharedev.enable: pods share its chips, which is not "
+    "supported yet, so it takes no NPU pod",
+    ("turn off soft sharing in the device plugin of {node} and remove the label",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
+SHARES_WITHOUT_SOFT_LABEL = ReasonKind(
+    "shares-without-soft-label",
+    Stage.PREDICATE,
+    "{node} offers {capacity} of {resource} and has {chips}: these are shares of chips, which nothing "
+    "limits, so {node} takes no NPU pod",
+    ("let the device plugin of {node} report each chip once (shareDevCount=1)",),
+    frozenset({Trigger.NODE_CHANGED}),
+)
 UNSTABLE_NODE = ReasonKind(
     "unstable-node",
     Stage.PREDICATE,

@@ -42,6 +42,11 @@ class PolicyFacts:
     node_selector: Mapping[str, str]
 
 
+def is_part_of_a_chip(resource: str) -> bool:
+    """Whether a resource counts cores or parts of chips (vNPUs), not chips."""
+    return _VIRTUAL.fullmatch(resource) is not None
+
+
 def select_board(catalog: BoardCatalog, facts: PolicyFacts) -> Board | Reason:
     """Rule N1: the board that serves a job, or why none does.
 
@@ -142,7 +147,7 @@ def _by_labels(facts: PolicyFacts, serving: tuple[Board, ...]) -> Board | Reason
 
 def _unknown_resource(catalog: BoardCatalog, resource: str) -> Reason:
     allowed = catalog.resources
-    if _VIRTUAL.fullmatch(resource):
+    if is_part_of_a_chip(resource):
         return VIRTUAL_CHIPS(resource=resource, allowed=allowed)
     return _suggesting(UNKNOWN_RESOURCE(resource=resource, allowed=allowed), resource, allowed)
 

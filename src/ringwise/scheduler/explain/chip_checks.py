@@ -13,7 +13,7 @@ from ringwise.scheduler.cluster_reader import ChipTable
 from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.fleet import HOSTS
-from ringwise.state.reasons import UNSTABLE_NODE
+from ringwise.state.reasons import SHARES_WITHOUT_SOFT_LABEL, SOFT_SHARING_NODE, UNSTABLE_NODE
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.topology.natural import natural_key
 from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
@@ -333,6 +333,11 @@ def _names(resource: str, chips: int) -> str:
 def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) -> Iterator[Finding]:
     """Free by Kubernetes' count, by the report, and by the scheduler's state."""
     name = view.cluster.names[number]
+    closed = fleet.closed[number]
+    if closed is not None and closed.code in (SOFT_SHARING_NODE.code, SHARES_WITHOUT_SOFT_LABEL.code):
+        # Kubernetes counts shares here, so its numbers cannot be compared.
+        yield Finding(ERROR, closed.code, f"node {name}", closed.message, closed.cures[0])
+        return
     reported = fleet.reported[number]
     unfit = fleet.held[number] | fleet.unhealthy[number] | fleet.recovering[number]
     unfit |= fleet.pre_separated[number] | fleet.doubtful[number]
@@ -367,7 +372,6 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
             )
     idle = fleet.idle(number)
     count = usable.bit_count()
-    closed = fleet.closed[number]
     if closed is not None and closed.code == UNSTABLE_NODE.code:
         yield Finding(
             ERROR,
