@@ -474,6 +474,33 @@ def test_the_queues_of_every_cluster_cannot_be_deleted(kind: str, name: str, all
         assert f"`{name}` queue can not be deleted" in found["response"]["status"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("phase", "queue", "owner", "warnings"),
+    [
+        ("Running", "other", None, ["spec.queue: pods that have a node count for queue default until"]),
+        ("Running", "other", "Job", ["the controller restores the queue of a running vcjob"]),
+        ("Unknown", "other", None, ["the earlier end of the longest run times of both queues applies"]),
+        ("Running", "default", "Job", []),
+        ("Pending", "other", "Job", []),
+        ("Inqueue", "other", None, []),
+    ],
+)
+def test_another_queue_for_a_running_pod_group_is_allowed_with_a_warning(
+    phase: str, queue: str, owner: str | None, warnings: list[str]
+) -> None:
+    old, new = ({**group(name), "status": {"phase": phase}} for name in ("default", queue))
+    for one in (old, new):
+        one["spec"]["minMember"] = 5 if one is new else 4
+        if owner is not None:
+            vcjob_owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": owner, "name": "t", "uid": "u"}
+            one["metadata"] = {**one["metadata"], "ownerReferences": [{**vcjob_owner, "controller": True}]}
+    response = respond(new, operation="UPDATE", old=old)
+    assert response["allowed"]
+    found = response.get("warnings", [])
+    assert len(found) == len(warnings)
+    assert all(text in one for text, one in zip(warnings, found, strict=True)), found
+
+
 # -- queues, and what Volcano refuses of PodGroups and pods
 
 

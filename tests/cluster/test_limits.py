@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cluster.cluster import JOBS, Cluster
+from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
 from tests.cluster.commands import kubectl_ringwise
-from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
+from tests.cluster.objects import NAMESPACE, Object, nodes, pod, pod_group, vcjob
 
 pytestmark = pytest.mark.cluster
 
@@ -71,7 +71,7 @@ def limited(cluster: Cluster) -> Iterator[Cluster]:
     yield cluster
     cluster.remove([namespace_limits("")])
     cluster.clear_jobs()
-    cluster.remove([queue("few"), queue("short"), queue("night")])
+    cluster.remove([queue("few"), queue("short"), queue("night"), queue("wide")])
 
 
 def test_jobs_wait_for_limits_and_are_woken(limited: Cluster) -> None:
@@ -138,3 +138,65 @@ def test_a_run_time_ends_across_leaders(limited: Cluster) -> None:
 
     cluster.wait(started_over, "it started over", LONGEST + 60)
     assert not cluster.api.get(f"{JOBS}/returns")["status"].get("retryCount")
+
+
+def move_group(cluster: Cluster, name: str, where: str) -> None:
+    """As a tenant does it."""
+    patch = f'{{"spec":{{"queue":"{where}"}}}}'
+    cluster.kubectl(
+        "patch", "podgroups.scheduling.volcano.sh", name, "-n", NAMESPACE, "--type=merge", "-p", patch
+    )
+
+
+def test_pods_count_for_the_queue_they_were_bound_in_across_leaders(limited: Cluster) -> None:
+    """Two queues with 8 chips each never have 24 in use, whatever tenants do with PodGroups."""
+    cluster = limited
+    cluster.apply([*nodes(4), queue("few", max_chips="8"), queue("wide", max_chips="8")])
+    scheduler = cluster.run()
+    group = pod_group("first", 1)
+    group["spec"]["queue"] = "few"
+    cluster.apply([group, pod("first-0", 8, group="first")])
+    cluster.wait_running("first", 1)
+    move_group(cluster, "first", "wide")
+    cluster.apply([job_in("second", "few"), job_in("third", "wide")])
+    cluster.wait_running("third", 1)
+    waits_for(cluster, "second", "queue few uses 8 of at most 8 chips and the job asks for 8 more")
+    assert "queue few 8 of 8" in said(cluster, "limits")
+    # The next leader knows it, also when the PodGroup is gone.
+    cluster.api.delete(f"{GROUPS}/first")
+    scheduler.process.kill()
+    cluster.run("scheduler")
+    cluster.apply([job_in("fourth", "few")])
+    waits_for(cluster, "fourth", "queue few uses 8 of at most 8 chips and the job asks for 8 more")
+    assert not [one for one in cluster.pods("second") if one["spec"].get("nodeName")]
+    cluster.api.delete(f"{PODS}/first-0")
+    cluster.wait_running("second", 1)
+
+
+def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(limited: Cluster) -> None:
+    cluster = limited
+    cluster.configure({"run-time-warning": str(WARNING)})
+    cluster.apply([*nodes(3), queue("short", longest_run_time=f"{LONGEST}s"), queue("wide")])
+    scheduler = cluster.run()
+    group = pod_group("moved", 1)
+    group["spec"]["queue"] = "short"
+    cluster.apply([job_in("train", "short"), group, pod("moved-0", 8, group="moved")])
+    cluster.wait_running("train", 1)
+    cluster.wait_running("moved", 1)
+    of_job = cluster.group_of("train")
+    assert of_job is not None
+    for name in (of_job["metadata"]["name"], "moved"):
+        move_group(cluster, name, "wide")
+
+    def queue_of(job: str) -> str:
+        found = cluster.group_of(job)
+        return found["spec"]["queue"] if found is not None else ""
+
+    cluster.wait(lambda: queue_of("train") == "short", "the PodGroup of the vcjob is in its queue again")
+    assert queue_of("moved") == "wide"
+    scheduler.process.kill()
+    cluster.run("scheduler")
+    cluster.wait(lambda: told(cluster, "moved", "RunTimeEnds"), "it is warned", LONGEST + 60)
+    assert f"the longest run time of queue short is {LONGEST} s" in told(cluster, "moved", "RunTimeEnds")[0]
+    cluster.wait(lambda: not cluster.pods("moved"), "it is ended", LONGEST + 60)
+    cluster.wait(lambda: phase(cluster, "train") == "Terminated", "so is the vcjob", LONGEST + 60)

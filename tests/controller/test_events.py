@@ -19,6 +19,7 @@ from ringwise.messages.commands import (
 from ringwise.messages.events import (
     JobCommand,
     PodGone,
+    PodGroupGone,
     PodGroupSeen,
     PodSeen,
     PriorityClassSeen,
@@ -28,6 +29,7 @@ from ringwise.messages.events import (
 from ringwise.messages.job_expansion import pod_group_of
 from ringwise.state.model import Owner, Pod, PriorityClass
 from ringwise.state.vcjob import Policy, VcJob
+from ringwise.wellknown import JOB_CONTROLLER
 from tests.embed.builders import job_of, pod_of, task_of
 
 RESTART_EVICTED = Policy("RestartJob", ("PodEvicted",))
@@ -174,6 +176,31 @@ def test_chips_that_a_job_holds_stay_in_the_queue_that_gave_them() -> None:
     assert "full" not in [command.group.queue for command in said if isinstance(command, CreateGroup)]
     said = controller.handle([PodGone(pod.uid) for pod in placed], 3)
     assert [command.group.queue for command in said if isinstance(command, CreateGroup)] == ["full"]
+
+
+@pytest.mark.parametrize("named", ["small", "default"])
+def test_the_pod_group_of_a_running_job_gets_its_queue_back(named: str) -> None:
+    """Whoever names another queue in the PodGroup does not move the job."""
+    job = job_of(queue=named)
+    controller, pods = with_pods(job)
+    placed = [replace(pod, node="node-1", phase="Running") for pod in pods]
+    group = replace(pod_group_of(job), phase="Running", queue="small", labels={JOB_CONTROLLER: "true"})
+    assert _queues_written(controller.handle([PodGroupSeen(group), *map(PodSeen, placed)], 2)) == []
+    moved = replace(group, queue="elsewhere")
+    assert _queues_written(controller.handle([PodGroupSeen(moved)], 3)) == ["small"]
+    # The answer, and again.
+    assert _queues_written(controller.handle([PodGroupSeen(group)], 4)) == []
+    assert _queues_written(controller.handle([PodGroupSeen(moved)], 5)) == ["small"]
+    # Deleted.
+    assert _queues_written(controller.handle([PodGroupGone(group.key)], 6)) == ["small"]
+    # A job that has no node any more keeps what was written last.
+    said = controller.handle([PodGroupSeen(group), *[PodGone(pod.uid) for pod in placed]], 7)
+    said += controller.handle([PodGroupSeen(moved)], 8)
+    assert _queues_written(said) == []
+
+
+def _queues_written(said: list[Command]) -> list[str]:
+    return [command.group.queue for command in said if isinstance(command, CreateGroup)]
 
 
 def test_a_lost_status_is_written_again() -> None:

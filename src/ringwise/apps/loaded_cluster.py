@@ -17,7 +17,7 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DEFAULT_QUEUE, Queue
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
-from ringwise.wellknown import MOVES_KEY, PREEMPTIONS_KEY
+from ringwise.wellknown import MOVES_KEY, PREEMPTIONS_KEY, RUN_TIMES_KEY
 
 
 @dataclass(slots=True)
@@ -85,7 +85,11 @@ def input_events(
     wrong = set() if keep_wrong_pods else {error.origin for error in errors}
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
-    moves, preemptions = (bundle.written.get(key, "") for key in (MOVES_KEY, PREEMPTIONS_KEY))
-    if moves or preemptions:
-        events.append(ev.ReschedulingRead(moves=moves, preemptions=preemptions, takes_over=False))
+    moves, runs, preemptions = (
+        bundle.written.get(key, "") for key in (MOVES_KEY, RUN_TIMES_KEY, PREEMPTIONS_KEY)
+    )
+    if moves or runs or preemptions:
+        events.append(
+            ev.ReschedulingRead(moves=moves, run_times=runs, preemptions=preemptions, takes_over=False)
+        )
     return events, errors

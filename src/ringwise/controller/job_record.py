@@ -69,6 +69,8 @@ class JobRecord:
     updated: bool = False
     #: Whether somebody gave it another queue.
     moved: bool = False
+    #: The queue of its PodGroup when its first pod got a node, until none has one.
+    started_in: str | None = None
     group_requested: int | None = None
     group_deleted: bool = False
     #: Replicas of each task in the published host lists; None: not known to this controller.

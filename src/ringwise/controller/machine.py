@@ -176,7 +176,10 @@ class Controller:
                 self._pod_gone(event.uid, self._now)
             case ev.PodGroupSeen():
                 self._groups[event.group.key] = event.group
-                self._touch_group(event.group.key)
+                key = self._touch_group(event.group.key)
+                if key is not None and self._records[key].started_in not in (None, event.group.queue):
+                    # It is restored.
+                    self._records[key].group_requested = None
             case ev.PodGroupGone():
                 self._groups.pop(event.key, None)
                 key = self._touch_group(event.key)
@@ -459,6 +462,10 @@ class Controller:
         group = self._groups.get(key)
         if record.group_deleted or job.problems:
             return
+        if not record.holds_nodes:
+            record.started_in = None
+        elif record.started_in is None and group is not None:
+            record.started_in = group.queue
         if record.group_requested is None or (group is None and record.group_requested + RETRY_AFTER <= now):
             record.group_requested = now
             wanted = pod_group_of(job, self._priorities)
@@ -466,9 +473,10 @@ class Controller:
             if group is not None and wanted.queue == DEFAULT_QUEUE and not record.moved:
                 # A webhook may give another one to groups that name none.
                 wanted = replace(wanted, queue=group.queue)
-            if group is not None and wanted.queue != group.queue and record.holds_nodes:
-                # Chips that it holds count for the queue that gave them, until no pod has a node.
-                wanted = replace(wanted, queue=group.queue)
+            if record.started_in not in (None, wanted.queue):
+                # Chips that it holds count for the queue that gave them, until no pod has a node. Whoever
+                # names another in the PodGroup does not move the job; the vcjob does, and then it follows.
+                wanted = replace(wanted, queue=record.started_in)
                 record.group_requested = None
             if group is None or _group_spec(wanted) != _group_spec(group):
                 creates.append(CreateGroup(wanted))

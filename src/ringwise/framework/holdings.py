@@ -6,6 +6,7 @@ of a job is empty where nobody vouches for it; then it is counted for no user.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 NAMESPACE, QUEUE, USER = "namespace", "queue", "user"
@@ -34,7 +35,7 @@ class Holdings:
     def __init__(self) -> None:
         #: Verified users of jobs, by the jobs' keys.
         self.users: dict[str, str] = {}
-        #: By job and queue: pods with a node, and their chips. A job is in two queues while it is moved.
+        #: By job and queue: pods with a node, and their chips. A job that was moved may count for several.
         self.held: dict[tuple[str, str], tuple[int, int]] = {}
         #: By job: pods with a node.
         self._pods: dict[str, int] = {}
@@ -65,16 +66,15 @@ class Holdings:
             _change(self.chips, scope, chips * times)
             _change(self.jobs, scope, begins)
 
-    def set_user(self, job: str, queue: str, user: str) -> None:
-        """Who the job belongs to; empty: nobody vouches for it."""
+    def set_user(self, job: str, queues: Iterable[str], user: str) -> None:
+        """The user of a job whose pods count for these queues; empty: not verified."""
         before = self.users.get(job, "")
-        if before == user:
-            return
-        pods, chips = self.held.get((job, queue), (0, 0))
-        for one, sign in ((before, -1), (user, 1)):
-            if one and pods:
-                _change(self.chips, Scope(USER, queue, one), sign * chips)
-                _change(self.jobs, Scope(USER, queue, one), sign)
+        for queue in queues:
+            pods, chips = self.held.get((job, queue), (0, 0))
+            for one, sign in ((before, -1), (user, 1)):
+                if one and pods:
+                    _change(self.chips, Scope(USER, queue, one), sign * chips)
+                    _change(self.jobs, Scope(USER, queue, one), sign)
         if user:
             self.users[job] = user
         else:
@@ -84,8 +84,13 @@ class Holdings:
         """Whether one of its pods has a node."""
         return job in self._pods
 
-    def chips_of(self, job: str, queue: str) -> int:
-        return self.held.get((job, queue), (0, 0))[1]
+    def runs_in(self, job: str, scope: Scope) -> bool:
+        """Whether the job is counted for a scope that holds for it."""
+        return job in self._pods if scope.kind == NAMESPACE else (job, scope.name) in self.held
+
+    def pods_of(self, job: str) -> int:
+        """How many of its pods have a node."""
+        return self._pods.get(job, 0)
 
     def copy(self) -> tuple[dict[Any, Any], ...]:
         return tuple(dict(table) for table in self._tables)

@@ -91,6 +91,8 @@ class LimitTable:
         #: queue has a longest run time. Set by who ends them.
         self.end_of: Callable[[Job, int], int | None] = lambda job, now: None
         self.longest: Callable[[str], int | None] = lambda queue: None
+        #: The queue whose longest run time ends a running job: it may have been in several.
+        self.ended_by: Callable[[Job], str] = lambda job: job.queue
         self._kept: tuple[int, dict[Scope, tuple[int, int]]] = -1, {}
 
     # -- what is set ------------------------------------------------------------------------
@@ -120,19 +122,20 @@ class LimitTable:
     def user_of(self, job: Job) -> str:
         return self._usage.holdings.users.get(job.key, "")
 
-    def on(self, job: Job) -> list[tuple[Scope, Limits]]:
-        """The limits that hold for the job."""
+    def on(self, job: Job, queue: str | None = None) -> list[tuple[Scope, Limits]]:
+        """The limits that hold for the job; or for pods of it that count for another queue."""
         found: list[tuple[Scope, Limits]] = []
         if not self:
             return found
         if limits := self.namespaces.of(job.namespace):
             found.append((Scope(NAMESPACE, job.namespace), limits))
-        queue = self.queues.get(job.queue)
-        if queue is not None:
-            if queue.all_jobs:
-                found.append((Scope(QUEUE, job.queue), queue.all_jobs))
-            if queue.per_user and (user := self.user_of(job)):
-                found.append((Scope(USER, job.queue, user), queue.per_user))
+        name = job.queue if queue is None else queue
+        limits_of_queue = self.queues.get(name)
+        if limits_of_queue is not None:
+            if limits_of_queue.all_jobs:
+                found.append((Scope(QUEUE, name), limits_of_queue.all_jobs))
+            if limits_of_queue.per_user and (user := self.user_of(job)):
+                found.append((Scope(USER, name, user), limits_of_queue.per_user))
         return found
 
     def limits_of(self, scope: Scope) -> Limits:
@@ -149,17 +152,19 @@ class LimitTable:
     # -- use --------------------------------------------------------------------------------
 
     def used(self, scope: Scope, but: Job | None = None) -> tuple[int, int]:
-        """Chips and running jobs, with what is kept for jobs that are being rescheduled; without one job."""
+        """Chips and running jobs, with what is kept for jobs that are being rescheduled.
+
+        For one job: without what is kept for it, and other running jobs only.
+        """
         holdings = self._usage.holdings
         chips, jobs = holdings.chips.get(scope, 0), holdings.jobs.get(scope, 0)
         if len(self._usage.kept):
             kept = self._kept_in().get(scope, (0, 0))
             chips, jobs = chips + kept[0], jobs + kept[1]
         if but is not None:
-            chips -= holdings.chips_of(but.key, but.queue)
-            jobs -= holdings.runs(but.key)
+            jobs -= holdings.runs_in(but.key, scope)
             own = self._usage.kept.by_job().get(but.key) if len(self._usage.kept) else None
-            if own is not None:
+            if own is not None and (scope.kind == NAMESPACE or scope.name == own[0]):
                 chips -= chips_in(own[1])
                 jobs -= not holdings.runs(but.key)
         return chips, jobs
@@ -190,14 +195,13 @@ class LimitTable:
             return None
         asked = sum(pod.cls.chips for pod in pods)
         holdings = self._usage.holdings
-        own, runs = holdings.chips_of(job.key, job.queue), holdings.runs(job.key)
         for scope, limit in limits:
             chips, jobs = self.used(scope, job)
-            if limit.chips is not None and asked and chips + own + asked > limit.chips:
-                if job.key in self.may_burst and chips + own + asked <= limit.chips + limit.burst:
+            if limit.chips is not None and asked and chips + asked > limit.chips:
+                if job.key in self.may_burst and chips + asked <= limit.chips + limit.burst:
                     continue
-                return self._too_many_chips(job, scope, limit, chips + own, asked, actions)
-            if limit.running is not None and not runs and jobs >= limit.running:
+                return self._too_many_chips(job, scope, limit, chips, asked, actions)
+            if limit.running is not None and jobs >= limit.running and not holdings.runs_in(job.key, scope):
                 return RUNNING_LIMIT_REACHED(
                     scope=str(scope),
                     jobs=jobs,
@@ -211,7 +215,7 @@ class LimitTable:
         self, job: Job, scope: Scope, limit: Limits, used: int, asked: int, actions: Sequence[str]
     ) -> Reason:
         most = limit.chips or 0
-        own = self._usage.holdings.chips_of(job.key, job.queue)
+        own = chips_in(self._usage.used_by_job(job.key))
         details = {
             "scope": str(scope),
             "chips": asked,
@@ -232,10 +236,13 @@ class LimitTable:
 
     def _returns(self, job: Job, pods: Sequence[Pod]) -> bool:
         """Whether the pods replace some that the job lost, so that they are no new start."""
-        if job.places:
-            return True
         kept = self._usage.kept
         had = kept.share_of(job.key)
+        if had is not None and had.queue != job.queue:
+            # In another queue they are new.
+            return False
+        if job.places:
+            return True
         if had is None:
             return False
         asked = sum(pod.cls.chips for pod in pods)
@@ -246,7 +253,7 @@ class LimitTable:
         if job.clock is None:
             return False
         # Its time is over. Not what it asks for now: its owner can raise `minMember` and chips at any time.
-        placed = self._usage.holdings.held.get((job.key, job.queue), (0, 0))[0]
+        placed = self._usage.holdings.pods_of(job.key)
         return placed + len(pods) <= min(max(job.min_available, 1), had.most) and asked <= sum(
             map(chips_in, had.ranks.values())
         )
@@ -356,11 +363,15 @@ def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) 
     }
     if not over:
         return
-    running = [job for key, _ in holdings.held if (job := jobs.get(key)) is not None]
-    running.sort(key=lambda job: (job.started or 0, job.created, job.key), reverse=True)
-    for job in running:
-        scopes = [scope for scope, _ in table.on(job) if over.get(scope, 0) > 0]
+    running = [
+        (job, queue, chips)
+        for (key, queue), (_, chips) in holdings.held.items()
+        if (job := jobs.get(key)) is not None
+    ]
+    running.sort(key=lambda one: (one[0].started or 0, one[0].created, one[0].key, one[1]), reverse=True)
+    for job, queue, chips in running:
+        scopes = [scope for scope, _ in table.on(job, queue) if over.get(scope, 0) > 0]
         if scopes and can_give_back(job):
             for scope in scopes:
-                over[scope] -= holdings.chips_of(job.key, job.queue)
+                over[scope] -= chips
             yield job

@@ -100,7 +100,7 @@ class Statement:
         pod, job = eviction.pod, eviction.job
         node = self._state.pods[pod.uid].node
         self._state.release(pod.uid)
-        self._usage.remove_pod(job.key, job.queue, pod.cls)
+        self._usage.remove_pod(job.key, self._usage.queue_of(pod.uid, job.queue), pod.cls)
         self.evictions.append(eviction)
         for notify in self._deallocated:
             notify(job, pod, node)
@@ -139,7 +139,7 @@ class Statement:
                 notify(job, pod, allocation.node)
         for eviction in reversed(self.evictions[evictions:]):
             job, pod = eviction.job, eviction.pod
-            self._usage.add_pod(job.key, job.queue, pod.cls)
+            self._usage.add_pod(job.key, self._usage.queue_of(pod.uid, job.queue), pod.cls)
             for notify in self._allocated:
                 notify(job, pod, self._state.pods[pod.uid].node)
 

@@ -16,12 +16,25 @@ from ringwise.state.model import PodClass
 
 
 class ResourceUsage:
-    __slots__ = ("_amounts", "_notes", "by_job", "by_queue", "capacity", "holdings", "kept", "pods_by_queue")
+    __slots__ = (
+        "_amounts",
+        "_notes",
+        "bound_in",
+        "by_job",
+        "by_queue",
+        "capacity",
+        "holdings",
+        "kept",
+        "pods_by_queue",
+    )
 
     def __init__(self) -> None:
         self.by_job: dict[str, Amounts] = {}
         self.by_queue: dict[str, Amounts] = {}
         self.pods_by_queue: dict[str, int] = {}
+        #: By uid, of pods whose job was moved to another queue: the queue in which they were bound. They
+        #: count for it until they are gone, whatever queue their owner names meanwhile.
+        self.bound_in: dict[str, str] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
         #: What limits count.
@@ -31,6 +44,10 @@ class ResourceUsage:
         self._amounts: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
         #: Of each `unchanged` that is open: what jobs used before it was touched.
         self._notes: list[dict[str, Amounts]] = []
+
+    def queue_of(self, uid: str, queue: str) -> str:
+        """The queue for which a pod counts, given the one its job is in now."""
+        return self.bound_in.get(uid, queue)
 
     def amounts(self, pod_class: PodClass) -> Amounts:
         found = self._amounts.get(pod_class)
@@ -58,7 +75,7 @@ class ResourceUsage:
         jobs, touched = dict(self.by_job), dict[str, Amounts]()
         queues = {name: dict(amounts) for name, amounts in self.by_queue.items()}
         capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
-        holdings = self.holdings.copy()
+        holdings, bound_in = self.holdings.copy(), dict(self.bound_in)
         self._notes.append(touched)
         try:
             yield
@@ -72,6 +89,8 @@ class ResourceUsage:
             for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
                 counts.clear()
                 counts.update(kept)
+            self.bound_in.clear()
+            self.bound_in.update(bound_in)
             self.holdings.restore(holdings)
             self.kept.touch_all()
 

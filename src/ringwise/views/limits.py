@@ -76,7 +76,8 @@ def _run_times(view: SchedulerView, now: int) -> list[RunTimeFields]:
     for job in view.jobs.values():
         end = view.run_time_end(job, now)
         if end is not None:
-            ends[job.queue] = min(end, ends.get(job.queue, end))
+            queue = view.limits.ended_by(job)
+            ends[queue] = min(end, ends.get(queue, end))
     return [
         {
             "queue": name,

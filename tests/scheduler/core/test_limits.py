@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from ringwise.apps.extensions import new_scheduler
+from ringwise.framework.holdings import QUEUE, USER, Scope
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Evict, EvictionCause
+from ringwise.messages.accounting import PodHeld
+from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQueueStatus
 from ringwise.state.limits import Limits, NamespaceLimits
 from ringwise.state.model import Queue
-from tests.scheduler.rig import Rig
+from tests.scheduler.rig import CHIP, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
@@ -298,6 +301,220 @@ def test_a_jobs_own_annotations_are_no_limits() -> None:
     assert started(made, "a", "b") == ["a"]
 
 
+# -- a job that is moved while it runs
+
+
+def move(made: Rig, job: str, queue: str) -> None:
+    key = f"default/{job}"
+    made.groups[key] = replace(made.groups[key], queue=queue)
+    made.tell(ev.PodGroupSeen(made.groups[key]))
+    made.run()
+
+
+def delete_group(made: Rig, job: str) -> None:
+    made.tell(ev.PodGroupGone(f"default/{job}"))
+    made.run()
+
+
+def join(made: Rig, job: str, other: str) -> None:
+    """The pods of a job are written to belong to the PodGroup of another."""
+    for name in [name for name, pod in made.pods.items() if pod.group == job]:
+        made.change(name, group=other)
+    made.run()
+
+
+def to_two(made: Rig) -> None:
+    move(made, "a", "two")
+
+
+def deleted(made: Rig) -> None:
+    delete_group(made, "a")
+
+
+def joins(made: Rig) -> None:
+    join(made, "a", "z")
+
+
+def held(made: Rig, *queues: str) -> list[int]:
+    chips = made.machine.view.holdings.chips
+    return [chips.get(Scope(QUEUE, queue), 0) for queue in queues]
+
+
+@pytest.mark.parametrize(
+    "tricks",
+    [
+        [to_two],
+        [to_two, lambda made: move(made, "a", "three")],
+        [deleted],
+        [to_two, deleted],
+        [joins],
+        [deleted, joins],
+    ],
+    ids=["moved", "twice", "PodGroup deleted", "moved and deleted", "joins another", "deleted and joins"],
+)
+def test_what_runs_counts_for_the_queue_it_was_bound_in(tricks: Sequence[Callable[[Rig], None]]) -> None:
+    made = rig(6)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips=8, max_running_jobs=1)
+    limit_queue(made, "three")
+    made.submit("a", chips=8, queue="one")
+    made.submit("z", chips=8, queue="three")
+    made.run()
+    for trick in tricks:
+        trick(made)
+    made.submit("b", chips=8, queue="one")
+    made.submit("c", chips=8, queue="two")
+    made.run()
+    assert started(made, "b", "c") == ["c"]
+    assert made.reason("b") in ("chip-limit-reached", "running-jobs-limit-reached")
+    assert held(made, "one", "two", "three", "default") == [8, 8, 8, 0]
+    made.gone("a-0")
+    made.run()
+    assert started(made, "b", "c") == ["b", "c"]
+    assert held(made, "one", "two", "three", "default") == [8, 8, 8, 0]
+
+
+def test_pods_that_start_after_the_move_count_for_the_new_queue() -> None:
+    made = rig(6)
+    limit_queue(made, "one", max_chips=16)
+    limit_queue(made, "two", max_chips=8)
+    made.submit("a", pods=4, chips=8, min_available=1, queue="one")
+    made.run()
+    assert len(made.nodes_of("a")) == 2
+    move(made, "a", "two")
+    assert len(made.nodes_of("a")) == 3
+    assert held(made, "one", "two") == [16, 8]
+    move(made, "a", "one")
+    assert held(made, "one", "two") == [16, 8]
+    assert len(made.nodes_of("a")) == 3
+
+
+def test_the_user_of_a_job_that_was_moved_is_counted_where_it_runs() -> None:
+    made = rig(6, **GUARDED)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips_per_user=8)
+    made.submit("a", chips=8, queue="one", annotations=user("ann"))
+    made.run()
+    move(made, "a", "two")
+    made.groups["default/a"] = replace(made.groups["default/a"], annotations=user("bob"))
+    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.run()
+    made.submit("b", chips=8, queue="one", annotations=user("ann"))
+    made.submit("c", chips=8, queue="one", annotations=user("bob"))
+    made.run()
+    assert started(made, "b", "c") == ["b"]
+
+
+def test_what_a_moved_job_lost_is_kept_where_it_was_and_returns_within_the_limits_of_the_new_queue() -> None:
+    made = rig(6)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips=8)
+    made.submit("a", chips=8, queue="one", labels={"fault-scheduling": "grace", "fault-retry-times": "9"})
+    made.submit("c", chips=8, queue="two")
+    made.run()
+    move(made, "a", "two")
+    made.change("a-0", phase="Failed")
+    made.run()
+    made.replacement("a-0")
+    made.submit("b", chips=8, queue="one")
+    made.run()
+    assert not made.nodes_of("a")
+    assert sum(pod.cls.chips for pod in made.pods.values() if pod.node) <= 16
+
+
+def test_a_queue_reclaims_what_a_moved_job_holds_of_it() -> None:
+    """By share of queues: the pods give back what counts for the queue they were bound in."""
+    made = rig(2, WITH_RECLAIM)
+    made.queue("one", weight=1)
+    made.queue("two", weight=1)
+    made.queue("three", weight=1)
+    made.submit("a", chips=8, queue="one", preemptable=True)
+    made.submit("b", chips=8, queue="one", preemptable=True)
+    made.run()
+    move(made, "b", "three")
+    made.submit("c", chips=8, queue="two")
+    made.run()
+    assert made.evictions() in (["a-0"], ["b-0"])
+
+
+def _documents(made: Rig) -> dict[str, str]:
+    written: dict[str, str] = {}
+    for command in made.commands:
+        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
+            written |= command.data
+    return written
+
+
+def next_leader(made: Rig, *read: ev.Event) -> None:
+    """Another scheduler that reads the objects, and then what the leader before wrote."""
+    known = [event for batch, _, _ in made.history for event in batch]
+    made.machine = new_scheduler(made.machine.view.configuration)
+    made.machine.handle(
+        [event for event in known if isinstance(event, ev.NodeSeen | ev.QueueSeen | ev.LimitsSeen)],
+        made.now,
+        ev.Decide.NOTHING,
+    )
+    # In the order of the lists of an API server, which is any.
+    made.machine.handle([ev.PodSeen(pod) for pod in made.pods.values()], made.now, ev.Decide.NOTHING)
+    made.tell(*[ev.PodGroupSeen(group) for group in made.groups.values()], *read)
+    made.run()
+
+
+def test_another_leader_counts_for_the_queue_in_which_pods_were_bound() -> None:
+    made = rig(6)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips=8)
+    made.submit("a", chips=8, queue="one")
+    made.run()
+    move(made, "a", "two")
+    made.submit("b", chips=8, queue="one")
+    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    assert started(made, "a", "b") == ["a"]
+    assert held(made, "one", "two") == [8, 0]
+    # And the one after that.
+    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    assert held(made, "one", "two") == [8, 0]
+
+
+def test_a_queue_that_was_changed_while_no_scheduler_ran_moves_nothing() -> None:
+    made = rig(6)
+    for queue in ("one", "two"):
+        limit_queue(made, queue, max_chips=8)
+    made.tell(ev.AccountsRead())
+    made.submit("a", chips=8, queue="one")
+    made.run()
+    open_pods = tuple(one for one in made.commands if isinstance(one, PodHeld))
+    made.groups["default/a"] = replace(made.groups["default/a"], queue="two")
+    made.submit("b", chips=8, queue="one")
+    next_leader(made, ev.AccountsRead(held=open_pods, written=made.now))
+    assert held(made, "one", "two") == [8, 0]
+    assert started(made, "a", "b") == ["a"]
+
+
+def test_accounting_and_the_status_of_queues_follow_the_queue_in_which_pods_were_bound() -> None:
+    made = rig(2)
+    made.tell(ev.AccountsRead())
+    for queue in ("one", "two"):
+        limit_queue(made, queue)
+    made.deaf = True
+    made.submit("a", chips=8, queue="one")
+    made.run()
+    (bind,) = [one for one in made.commands if isinstance(one, Bind)]
+    # Its owner is faster than the API server's answer.
+    made.groups["default/a"] = replace(made.groups["default/a"], queue="two")
+    made.tell(ev.PodGroupSeen(made.groups["default/a"]))
+    made.step()
+    made.change("a-0", node=bind.node, holds=bind.chips, annotations=bind.annotations, phase="Running")
+    made.step()
+    assert [one.queue for one in made.commands if isinstance(one, PodHeld)] == ["one"]
+    status = {one.name: one.allocated for one in made.commands if isinstance(one, SetQueueStatus)}
+    assert (status["one"].get(CHIP), status["two"].get(CHIP)) == (8, None)
+    made.gone("a-0")
+    made.step()
+    status = {one.name: one.allocated for one in made.commands if isinstance(one, SetQueueStatus)}
+    assert (status["one"].get(CHIP), status["two"].get(CHIP)) == (None, None)
+
+
 # -- bursts
 
 
@@ -438,8 +655,6 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def counts_are_those_of_the_pods(self) -> None:
-        from ringwise.framework.holdings import QUEUE, USER, Scope
-
         holdings = self.rig.machine.view.holdings
         for scope, name in ((Scope(QUEUE, "default"), ""), (Scope(USER, "default", "ann"), "ann")):
             chips, jobs = self._in_use(name)

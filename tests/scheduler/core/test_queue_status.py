@@ -64,7 +64,7 @@ def test_a_thousand_jobs_make_one_queue_status_in_a_turn() -> None:
     assert words[0].groups == {"Pending": 1000}
 
 
-def test_a_job_that_changes_its_queue_is_counted_in_the_other() -> None:
+def test_a_job_that_changes_its_queue_is_counted_in_the_other_and_its_pods_where_they_were_bound() -> None:
     rig = Rig(1, actions=PLAIN)
     rig.queue("default")
     rig.queue("other")
@@ -75,8 +75,11 @@ def test_a_job_that_changes_its_queue_is_counted_in_the_other() -> None:
     rig.tell(ev.PodGroupSeen(group))
     rig.run()
     now = told(rig.commands)
-    assert (now["default"].groups, now["default"].allocated) == ({}, {})
-    assert (now["other"].groups, now["other"].allocated) == ({"Running": 1}, {CHIP: 4, "pods": 1})
+    assert (now["default"].groups, now["default"].allocated) == ({}, {CHIP: 4, "pods": 1})
+    assert (now["other"].groups, now["other"].allocated) == ({"Running": 1}, {})
+    rig.gone("job-0")
+    rig.run()
+    assert told(rig.commands)["default"].allocated == {}
 
 
 def test_a_group_that_goes_before_its_pods_is_not_counted() -> None:

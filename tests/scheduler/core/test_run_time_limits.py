@@ -200,24 +200,85 @@ def test_no_job_gets_a_longer_warning_by_its_pod_group(
     # Told after 52 minutes, 10 minutes before.
 
 
-def test_a_job_that_was_moved_has_the_rest_of_its_warning_when_it_comes_back() -> None:
+def _move(made: Rig, queue: str, name: str = "train") -> None:
+    group = made.groups[f"default/{name}"]
+    made.groups[group.key] = replace(group, queue=queue)
+    made.tell(ev.PodGroupSeen(made.groups[group.key]))
+    made.step()
+
+
+@pytest.mark.parametrize(
+    ("times", "hops", "ends"),
+    [
+        # Queue -> its longest run time; minute -> the queue it is moved to; when it ends, in minutes.
+        ({"short": "1h", "other": None}, {20: "other"}, 60),
+        ({"short": "1h", "other": None}, {55: "other"}, 60),
+        ({"short": "1h", "other": "5h"}, {20: "other"}, 60),
+        ({"short": "5h", "other": "1h"}, {20: "other"}, 60),
+        # Also where it was only for a moment.
+        ({"short": None, "other": "1h", "third": None}, {20: "other", 25: "third"}, 60),
+        # The time was over before it came: it is warned.
+        ({"short": None, "other": "1h"}, {90: "other"}, 100),
+        # A second queue gives no second warning.
+        ({"short": "2h", "other": "1h", "third": "30m"}, {115: "other", 118: "third"}, 120),
+        ({"short": "2h", "other": None}, {20: "nowhere", 30: "other"}, 120),
+    ],
+)
+def test_the_earlier_end_of_all_queues_of_a_job_applies(
+    times: dict[str, str | None], hops: dict[int, str], ends: int
+) -> None:
     made = Rig(2)
-    limit(made, "1h", name="short")
-    limit(made, None, name="elsewhere")
+    for name, text in times.items():
+        limit(made, text, name=name)
     made.submit("train", chips=8, queue="short")
     made.run()
-    made.step(53 * MINUTE)
-    made.step(4 * MINUTE)
-    group = made.groups["default/train"]
-    made.tell(ev.PodGroupSeen(replace(group, queue="elsewhere")))
-    made.step()
-    made.step(600 * MINUTE)
+    minute = 0
+    for at, queue in hops.items():
+        while minute < at:
+            minute += 1
+            made.step(MINUTE)
+        _move(made, queue)
+    while minute < ends - 1:
+        minute += 1
+        made.step(MINUTE)
     assert made.evictions() == []
-    made.tell(ev.PodGroupSeen(group))
-    made.step()
-    made.step(6 * MINUTE - 1)
-    assert made.evictions() == []
-    made.step(1)
+    assert told(made, "RunTimeEnds")
+    made.step(MINUTE)
+    assert made.evictions() == ["train-0"]
+
+
+def test_a_job_that_was_moved_says_which_queue_ends_it() -> None:
+    made = Rig(2)
+    limit(made, "1h", "requeue", name="short")
+    limit(made, "5h", "end", name="other")
+    made.submit("train", chips=8, queue="short", owner=DEPLOYED)
+    made.run()
+    _move(made, "other")
+    made.step(50 * MINUTE)
+    assert told(made, "RunTimeEnds") == [
+        "it is requeued at 1970-01-01T01:16:40Z, in 10 min: the longest run time of queue short is 1 h"
+    ]
+    (line,) = [
+        line
+        for line in explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
+        if "lets jobs run" in line
+    ]
+    assert "queue short lets jobs run for 1 h" in line
+
+
+def test_another_leader_knows_the_queues_of_a_job_that_was_moved() -> None:
+    made = Rig(2)
+    limit(made, None, name="first")
+    limit(made, "1h", name="short")
+    limit(made, None, name="third")
+    made.submit("train", chips=8, queue="first")
+    made.run()
+    _move(made, "short")
+    _move(made, "third")
+    _next_leader(made)
+    made.step(50 * MINUTE)
+    assert len(told(made, "RunTimeEnds")) == 1
+    made.step(10 * MINUTE)
     assert made.evictions() == ["train-0"]
 
 

@@ -345,6 +345,25 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
     return _verdict(_before_plugins(view, job, cluster), job)
 
 
+def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Verdict:
+    """A warning for whoever changes the queue of a PodGroup with pods that have a node."""
+    found = Findings("podgroup")
+    (_, before), (_, after) = _pod_group(old, found), _pod_group(raw, found)
+    if before.queue == after.queue or before.phase in _NOT_STARTED:
+        return ALLOWED
+    text = (
+        f"spec.queue: pods that have a node count for queue {before.queue} until they are gone, and the "
+        "earlier end of the longest run times of both queues applies"
+    )
+    if after.owner is not None and after.owner.is_vcjob:
+        text += "; the controller restores the queue of a running vcjob: use ringwise requeue --queue"
+    return Verdict(notes=(text,))
+
+
+#: Phases of PodGroups without a pod that has a node.
+_NOT_STARTED = ("", "Pending", "Inqueue", "Completed")
+
+
 def _pod_group(raw: msgspec.Raw | bytes, found: Findings) -> tuple[PodGroupWire, PodGroup]:
     wire = msgspec.json.decode(raw, type=PodGroupWire)
     _complete(wire.metadata)

@@ -49,6 +49,7 @@ from ringwise.apps.admission.rules import (
     judge_sizes,
     judge_vcjob,
     judge_vcjob_change,
+    note_queue_change,
     refusal_text,
 )
 from ringwise.apps.admission.serving_certificate import CertificateManager, server_context
@@ -273,8 +274,10 @@ def _verdict(request: _Request, cluster: KnownCluster) -> Verdict:
             return judge_queue(request.object, cluster, request.old_object)
         sizes = _of_sizes(request, cluster)
         # Of pods and PodGroups that exist nothing else is checked, as in Volcano.
-        if sizes.refusals or judge in (judge_pod, judge_pod_group) or bytes(new.spec) == bytes(old.spec):
+        if sizes.refusals or judge is judge_pod or bytes(new.spec) == bytes(old.spec):
             return sizes
+        if judge is judge_pod_group:
+            return note_queue_change(request.object, request.old_object)
         if judge is judge_vcjob:
             return judge_vcjob_change(request.object, request.old_object, cluster)
         if judge(request.old_object, cluster).refusals:

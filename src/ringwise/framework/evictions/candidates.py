@@ -165,9 +165,11 @@ def evictable_pods(session: Session, flagged: Callable[[Pod], bool]) -> list[Job
 
 
 def by_queue(session: Session, members: Iterable[JobPod]) -> dict[str, QueuePods]:
+    """By the queue for which they count: what is evicted becomes free there."""
     found: dict[str, list[JobPod]] = {}
+    queue_of = session.usage.queue_of
     for job, pod in members:
-        found.setdefault(job.queue, []).append((job, pod))
+        found.setdefault(queue_of(pod.uid, job.queue), []).append((job, pod))
     return {name: QueuePods(session, name, there) for name, there in found.items()}
 
 
@@ -196,7 +198,8 @@ class EvictablePods:
     def _remove_evicted(self) -> None:
         gone: dict[str, set[str]] = {}
         for eviction in self._session.evicted[self._evicted :]:
-            gone.setdefault(eviction.job.queue, set()).add(eviction.pod.uid)
+            uid = eviction.pod.uid
+            gone.setdefault(self._session.usage.queue_of(uid, eviction.job.queue), set()).add(uid)
         for name, uids in gone.items():
             known = self._queues.get(name)
             if known is not None:

@@ -368,7 +368,13 @@ class VictimSearch:
         job = group[0][0]
         lost = sum(self._work.of(owner, pod) for owner, pod in group)
         again = self._work.was_preempted_lately(job)
-        return self._queue_place[job.queue], job.priority, again, lost, self._position[group[0][1].uid]
+        place = self._place_of_queue(group[0])
+        return place, job.priority, again, lost, self._position[group[0][1].uid]
+
+    def _place_of_queue(self, member: JobPod) -> int:
+        """Of the queue for which the pod counts: a job that was moved may have pods of several."""
+        job, pod = member
+        return self._queue_place[self._session.usage.queue_of(pod.uid, job.queue)]
 
     def _release_leaving(self, evict: Callable[[Eviction], None]) -> dict[str, int]:
         """What pods that are being deleted hold counts as free: no pod is evicted for it. Uid -> node."""
@@ -455,7 +461,8 @@ class VictimSearch:
         lost = sum(self._work.of(job, pod) for pod in pods)
         again = self._work.was_preempted_lately(job)
         first = min(self._position[pod.uid] for pod in pods)
-        return job.priority, self._queue_place[job.queue], ((job.priority, again, lost),), 1, first
+        place = min(self._place_of_queue((job, pod)) for pod in pods)
+        return job.priority, place, ((job.priority, again, lost),), 1, first
 
     def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> tuple[Any, EvictionPlan] | None:
         best: tuple[Any, EvictionPlan] | None = None
@@ -554,7 +561,7 @@ class VictimSearch:
             again, seconds = self._work.was_preempted_lately(job), self._work.of(job, pod)
             return (
                 priority,
-                self._queue_place[job.queue],
+                self._place_of_queue((job, pod)),
                 ((priority, again, seconds),),
                 1,
                 self._position[pod.uid],
@@ -567,7 +574,7 @@ class VictimSearch:
             lost[job.priority] = again, seconds + self._work.of(job, pod)
         return (
             max(lost),
-            max(self._queue_place[job.queue] for job, _ in members),
+            max(map(self._place_of_queue, members)),
             tuple((priority, *lost[priority]) for priority in sorted(lost, reverse=True)),
             len(members),
             max(self._position[pod.uid] for _, pod in members),

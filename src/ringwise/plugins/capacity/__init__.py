@@ -184,7 +184,8 @@ class Capacity:
         for uid in candidates:
             candidate = self._session.state.pods[uid].pod
             owner = self._session.job_of(candidate)
-            node = self._tree[owner.queue] if owner is not None else None
+            queue = self._session.usage.queue_of(uid, owner.queue) if owner is not None else ""
+            node = self._tree[queue]
             if node is None or taker is None:
                 continue
             gives = self._session.usage.amounts(candidate.cls)

@@ -112,15 +112,16 @@ class Drf:
             for uid in candidates:
                 candidate = self._session.state.pods[uid].pod
                 owner = self._session.job_of(candidate)
-                if owner is None or owner.queue == job.queue:
+                queue = usage.queue_of(uid, owner.queue) if owner is not None else job.queue
+                if queue == job.queue:
                     continue
                 gives = usage.amounts(candidate.cls)
-                tree.move(owner.queue, gives, -1)
-                if tree.shares(job.queue) < tree.shares(owner.queue):
-                    moved.append((owner.queue, gives))
+                tree.move(queue, gives, -1)
+                if tree.shares(job.queue) < tree.shares(queue):
+                    moved.append((queue, gives))
                     victims.append(uid)
                 else:
-                    tree.move(owner.queue, gives, 1)
+                    tree.move(queue, gives, 1)
         finally:
             tree.move(job.queue, gets, -1)
             for queue, gives in moved:
@@ -128,10 +129,14 @@ class Drf:
         return victims
 
     def allocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.add_pod(job.queue, self._session.usage.amounts(pod.cls), 1)
+        self._count(job, pod, 1)
 
     def deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        self._tree.add_pod(job.queue, self._session.usage.amounts(pod.cls), -1)
+        self._count(job, pod, -1)
+
+    def _count(self, job: Job, pod: Pod, sign: int) -> None:
+        usage = self._session.usage
+        self._tree.add_pod(usage.queue_of(pod.uid, job.queue), usage.amounts(pod.cls), sign)
 
 
 def _one_order_of_queues(option: PluginOption, tier: Sequence[PluginOption]) -> str | None:

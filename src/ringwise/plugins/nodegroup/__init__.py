@@ -135,12 +135,12 @@ class NodeGroup:
         found = self._used.get(queue.name)
         if found is None:
             found = self._used[queue.name] = {}
-            placements = self._session.state.pods
+            placements, usage = self._session.state.pods, self._session.usage
             for job in self._session.jobs.values():
-                if job.queue != queue.name:
+                if job.queue != queue.name and not usage.bound_in:
                     continue
                 for uid, pod in job.pods.items():
-                    if placements[uid].node >= 0:
+                    if placements[uid].node >= 0 and usage.queue_of(uid, job.queue) == queue.name:
                         self._count(found, placements[uid].node, pod, 1)
         return found
 
@@ -151,12 +151,15 @@ class NodeGroup:
             add(used.setdefault(group, {}), self._session.usage.amounts(pod.cls), sign)
 
     def _allocated(self, job: Job, pod: Pod, node: int) -> None:
-        if job.queue in self._used:
-            self._count(self._used[job.queue], node, pod, 1)
+        self._count_change(job, pod, node, 1)
 
     def _deallocated(self, job: Job, pod: Pod, node: int) -> None:
-        if job.queue in self._used:
-            self._count(self._used[job.queue], node, pod, -1)
+        self._count_change(job, pod, node, -1)
+
+    def _count_change(self, job: Job, pod: Pod, node: int, sign: int) -> None:
+        used = self._used.get(self._session.usage.queue_of(pod.uid, job.queue))
+        if used is not None:
+            self._count(used, node, pod, sign)
 
     # -- scores --------------------------------------------------------------------------
 

@@ -150,10 +150,11 @@ class Proportion:
         for uid in candidates:
             candidate = self._session.state.pods[uid].pod
             owner = self._session.job_of(candidate)
-            if owner is None or owner.queue not in self._session.queues:
+            queue = self._usage.queue_of(uid, owner.queue) if owner is not None else ""
+            if queue not in self._session.queues:
                 continue
-            used = left.setdefault(owner.queue, dict(self._usage.used_by_queue(owner.queue)))
-            deserved = self._accounts.deserved(owner.queue)
+            used = left.setdefault(queue, dict(self._usage.used_by_queue(queue)))
+            deserved = self._accounts.deserved(queue)
             gives = self._usage.amounts(candidate.cls)
             if any(name in deserved and used.get(name, 0) > deserved[name] for name in gives):
                 add(used, gives, -1)

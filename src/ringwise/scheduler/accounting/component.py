@@ -265,7 +265,7 @@ class Accounting(Component):
         allowed = min(max(since, pod.created), now)
         held = PodHeld(
             self._account(job, pod),
-            job.queue,
+            self._book.counts_for(pod.uid, job)[1],
             self._board(record),
             pod.cls.chips,
             pod.uid,

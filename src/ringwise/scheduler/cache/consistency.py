@@ -130,8 +130,7 @@ def _usage(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[str
     for uid, placement in state.pods.items():
         if placement.node < 0:
             continue
-        job = book.job_of(uid)
-        key, queue = (job.key, job.queue) if job is not None else ("", "")
+        key, queue = book.counts_for(uid, book.job_of(uid))
         add(jobs.setdefault(key, {}), amounts_of(placement.pod.cls))
         add(queues.setdefault(queue, {}), amounts_of(placement.pod.cls))
         pods[queue] = pods.get(queue, 0) + 1
@@ -158,7 +157,7 @@ def _holdings(state: ClusterState, book: JobBook, usage: ResourceUsage) -> list[
     for uid, placement in state.pods.items():
         job = book.job_of(uid)
         if placement.node >= 0 and job is not None:
-            counted.add(job.key, job.queue, placement.pod.cls.chips, 1)
+            counted.add(*book.counts_for(uid, job), placement.pod.cls.chips, 1)
     return [
         f"{what} of {scope}: {right.get(scope, 0)}, recorded are {kept.get(scope, 0)}"
         for what, right, kept in (

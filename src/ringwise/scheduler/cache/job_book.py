@@ -190,6 +190,10 @@ class JobBook:
         key = job_key(pod)
         before = self._job_of_pod.get(pod.uid)
         if before is not None and before != key:
+            former = self.jobs.get(before)
+            if former is not None and former.queue_is_known and known is not None and known.node >= 0:
+                # It counts where it was bound, whichever job it joins.
+                self.usage.bound_in.setdefault(pod.uid, former.queue)
             self.forget_pod(pod.uid)
             # Its chips are held by another job now.
             self._state.changes.node(self._state.pods[pod.uid].node)
@@ -228,6 +232,7 @@ class JobBook:
         if job is None:
             self._state.changes.foreign_pod(uid)
         self._remove_usage(uid)
+        self.usage.bound_in.pop(uid, None)
         self._state.drop_pod(uid)
         self.forget_pod(uid)
         return job
@@ -251,18 +256,36 @@ class JobBook:
         self._state.changes.job(job.key)
         return True
 
+    def counts_for(self, uid: str, job: Job | None) -> tuple[str, str]:
+        """The keys of the job and of the queue for which a placed pod counts."""
+        return (job.key, self.usage.queue_of(uid, job.queue)) if job is not None else ("", "")
+
     def _add_usage(self, pod: Pod, job: Job | None) -> None:
         if self._state.pods[pod.uid].node >= 0:
-            key, queue = (job.key, job.queue) if job is not None else ("", "")
-            self.usage.add_pod(key, queue, pod.cls)
+            self.usage.add_pod(*self.counts_for(pod.uid, job), pod.cls)
+        else:
+            self.usage.bound_in.pop(pod.uid, None)
 
     def _remove_usage(self, uid: str) -> None:
         placement = self._state.pods.get(uid)
         if placement is not None and placement.node >= 0:
-            job = self.job_of(uid)
-            key, queue = (job.key, job.queue) if job is not None else ("", "")
+            key, queue = self.counts_for(uid, self.job_of(uid))
             self.usage.remove_pod(key, queue, placement.pod.cls)
             self._forget_usage(queue)
+
+    def undo_binding(self, job: Job, uid: str) -> None:
+        """The pod has no node any more; what it had is free."""
+        self.usage.remove_pod(*self.counts_for(uid, job), self._state.pods[uid].pod.cls)
+        self.usage.bound_in.pop(uid, None)
+        self._state.release(uid)
+
+    def bind_in(self, uid: str, queue: str) -> None:
+        """A pod that runs was bound in this queue, by what the leader before wrote."""
+        placement, job = self._state.pods.get(uid), self.job_of(uid)
+        if placement is not None and placement.node >= 0 and job is not None:
+            self._remove_usage(uid)
+            self.usage.bound_in[uid] = queue
+            self._add_usage(placement.pod, job)
 
     def _forget_usage(self, queue: str) -> None:
         """Of a queue that is gone and has no pods left."""
@@ -491,9 +514,11 @@ class JobBook:
         self._rights.put(job, over=self.is_over(job))
         self._weigh(job)
         job.expected = _expected(job, vcjob)
-        self.usage.holdings.set_user(job.key, queue, self.user_of(job))
         if job.queue != queue:
-            self._move_usage(job, queue)
+            self._change_queue(job, queue)
+        if group is not None or first is None or first.group is None:
+            job.queue_is_known = True
+        self._set_user(job)
 
     def _is_waiting(self, job: Job) -> bool:
         """Whether it was tried, or is admitted, and no pod of it has a node."""
@@ -512,14 +537,31 @@ class JobBook:
     def read_users(self) -> None:
         """Of all jobs: another setting says who is believed."""
         for job in self.jobs.values():
-            self.usage.holdings.set_user(job.key, job.queue, self.user_of(job))
+            self._set_user(job)
 
-    def _move_usage(self, job: Job, old_queue: str) -> None:
-        """The usage of its running pods counts for its new queue."""
+    def _set_user(self, job: Job) -> None:
+        user = self.user_of(job)
+        if user != self.usage.holdings.users.get(job.key, ""):
+            queues = {self.usage.queue_of(uid, job.queue): None for uid in job.pods} or (job.queue,)
+            self.usage.holdings.set_user(job.key, queues, user)
+
+    def _change_queue(self, job: Job, before: str) -> None:
+        """Pods that run go on counting for the queue in which they were bound.
+
+        Before a PodGroup was seen nobody knew that queue: then they count for the one it names.
+        """
+        usage, bound_in = self.usage, self.usage.bound_in
         for uid, pod in job.pods.items():
-            if self._state.pods[uid].node >= 0:
-                self.usage.remove_pod(job.key, old_queue, pod.cls)
-                self.usage.add_pod(job.key, job.queue, pod.cls)
+            if self._state.pods[uid].node < 0:
+                continue
+            if uid in bound_in:
+                if bound_in[uid] == job.queue:
+                    del bound_in[uid]
+            elif job.queue_is_known:
+                bound_in[uid] = before
+            else:
+                usage.remove_pod(job.key, before, pod.cls)
+                usage.add_pod(job.key, job.queue, pod.cls)
 
     def _read_min_available(self, job: Job) -> None:
         text = job.annotations.get(SCHEDULE_MIN_AVAILABLE)

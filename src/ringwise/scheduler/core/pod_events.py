@@ -187,8 +187,7 @@ class PodEvents:
 
     def undo_binding(self, job: Job, uid: str) -> None:
         """The pod waits for a node again; what it had is free."""
-        self._usage.remove_pod(job.key, job.queue, self._state.pods[uid].pod.cls)
-        self._state.release(uid)
+        self._book.undo_binding(job, uid)
         self._assumed.bind_failed(job, uid)
         self._placement_ended(job)
 

@@ -25,6 +25,8 @@ class QueueStatusReporter:
         #: A job without a PodGroup is gone: its queue is not known any more, so all are compared.
         self._all_touched = False
         self._reported: dict[str, SetQueueStatus] = {}
+        #: Queues for which pods of jobs in other queues counted when they were last compared.
+        self._bound_in: set[str] = set()
         #: The parent of each queue, what it was last seen to use itself, and with the queues below it.
         self._parents: dict[str, str] = {}
         self._own: dict[str, Amounts] = {}
@@ -91,6 +93,9 @@ class QueueStatusReporter:
         queues = self._queues
         found = []
         touched = dict.fromkeys(queues) if self._all_touched else dict(self._touched)
+        if self._usage.bound_in or self._bound_in:
+            before, self._bound_in = self._bound_in, set(self._usage.bound_in.values())
+            touched.update(dict.fromkeys(sorted(before | self._bound_in)))
         for name in list(touched):
             touched.update(dict.fromkeys(self._count(name)))
         for name in touched:

@@ -3,7 +3,10 @@
 A job runs from when its first pod got a node until none of them has one. Nobody is ended without a warning
 that is as old as `run-time-warning`: so a limit that is new or was lowered, or a time in which no scheduler
 ran, gives running jobs that time. When each job began and when it was warned is written where tenants cannot
-write (F1): another leader goes on with it.
+write (F1): another leader goes on with it. If a job has been in several queues since it began, the earliest
+end applies: a tenant may name another queue at any time.
+
+The same document says for which queue the pods of such jobs count (`ResourceUsage.bound_in`).
 
 A vcjob is ended (TerminateJob) or requeued (RestartJob) with a Command, which its controller carries out:
 Volcano's or ours. Pods of others are evicted: their owner, where they have one, creates them again.
@@ -12,7 +15,8 @@ Volcano's or ours. Pods of others are evicted: their owner, where they have one,
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from ringwise.durations import duration_text, time_text
 from ringwise.framework.job import Job
@@ -24,7 +28,14 @@ from ringwise.messages.commands import (
     EvictionCause,
     RecordJobEvent,
 )
-from ringwise.messages.events import ConfigurationSeen, QueueGone, QueueSeen
+from ringwise.messages.events import (
+    AccountsRead,
+    ConfigurationSeen,
+    Event,
+    QueueGone,
+    QueueSeen,
+    ReschedulingRead,
+)
 from ringwise.records import dataclass
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
@@ -55,14 +66,13 @@ class LimitedRun:
     #: Uid of its PodGroup, or of its only pod: another job may have its name later.
     uid: str
     started: int
-    #: That of this queue. Its owner can move it to another and back.
-    limit: int
+    #: The queue whose longest run time ends it first, of those in which it was.
     queue: str
+    limit: int
+    queues: tuple[str, ...]
     warned: int | None = None
     #: When its end was last asked for.
     asked: int | None = None
-    #: How long it was warned before it was moved: it has the rest of the warning when it is due again.
-    heard: int = 0
 
 
 class RunTimeLimits(Component):
@@ -87,7 +97,13 @@ class RunTimeLimits(Component):
         self._all_touched = False
         #: Queue -> its longest run time, of those that have one.
         self._limits: dict[str, int] = {}
-        self._table.end_of, self._table.longest = self.end_of, self.longest
+        self._table.end_of, self._table.longest, self._table.ended_by = (
+            self.end_of,
+            self.longest,
+            self.ended_by,
+        )
+        #: The queues of pods as they were written last.
+        self._written: dict[str, str] = {}
 
     def hears(self) -> Handlers:
         return {
@@ -96,7 +112,12 @@ class RunTimeLimits(Component):
             QueueSeen: lambda event, now: self._queue_seen(event.queue.name),
             QueueGone: lambda event, now: self._queue_seen(event.name),
             ConfigurationSeen: lambda event, now: self._see_all(),
+            AccountsRead: self._accounts_read,
         }
+
+    def known(self) -> Iterable[Event]:
+        if self._runs or self._book.usage.bound_in:
+            yield ReschedulingRead(run_times=self.document(), takes_over=False)
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
         """It is looked at when it was read: which queue it is in may be another part of the same batch."""
@@ -129,43 +150,45 @@ class RunTimeLimits(Component):
         self._all_touched = True
 
     def _see(self, job: Job, now: int) -> None:
-        limit, run = self._limits.get(job.queue), self._runs.get(job.key)
+        run = self._runs.get(job.key)
         runs = self._book.usage.holdings.runs(job.key) and self._book.serves(job)
-        if run is not None and runs and run.queue != job.queue and run.queue in self._limits:
-            self._move(run, job, now)
-        elif run is not None and (limit is None or not runs):
-            self._withdraw(run, job)
-            self._forget(job.key)
-        if limit is None or not runs:
+        queues = self._queues_of(job, run) if runs else ()
+        if not queues:
+            if run is not None:
+                self._withdraw(run, job)
+                self._forget(job.key)
             self._due.drop(job.key)
             return
-        uid = _uid(job)
+        queue = min(queues, key=self._limits.__getitem__)
+        uid, limit = _uid(job), self._limits[queue]
         if run is None or (run.uid != uid and _started(job, self._placed(job), now) > run.started):
             started = _started(job, self._placed(job), now)
-            run = self._runs[job.key] = LimitedRun(uid, started, limit, job.queue)
+            run = self._runs[job.key] = LimitedRun(uid, started, queue, limit, queues)
             self.changed = True
-        elif run.queue != job.queue or run.uid != uid:
+        elif (run.uid, run.queue, run.limit, run.queues) != (uid, queue, limit, queues):
             # A PodGroup that was created again is the same job: its pods went on.
-            run.uid, run.queue, run.limit = uid, job.queue, limit
-            self.changed = True
-        elif run.limit != limit:
-            if limit < run.limit or run.started + limit > now + self._warning:
+            is_moved, sooner = not set(run.queues).issuperset(queues), limit < run.limit
+            if not is_moved and (sooner or run.started + limit > now + self._warning):
                 # What it was told does not hold.
                 self._withdraw(run, job)
-            run.limit = limit
+            run.uid, run.queue, run.limit, run.queues = uid, queue, limit, queues
+            if is_moved and sooner and run.warned is not None and run.asked is None:
+                # It gets no second warning for having been moved, but the first one said a later time.
+                self._warn(job, run, now)
             self.changed = True
         elif run.warned is not None and run.asked is None:
             self._annotate(run, [pod for pod in self._placed(job) if RUN_TIME_ENDS not in pod.annotations])
         self._due.put(job.key, self._next(run))
 
-    def _move(self, run: LimitedRun, job: Job, now: int) -> None:
-        """To a queue without a longest run time, or with another. What it was told may not hold there."""
-        heard = run.heard if run.warned is None else min(max(now - run.warned, 0), self._warning)
-        self._withdraw(run, job)
-        run.heard = heard
+    def _queues_of(self, job: Job, run: LimitedRun | None) -> tuple[str, ...]:
+        """Those with a longest run time in which the job was since it began, as its pods and objects say."""
+        queues = dict.fromkeys(run.queues) if run is not None else {}
+        bound_in = self._book.usage.bound_in
+        queues.update((bound_in[uid], None) for uid in job.pods if uid in bound_in)
+        queues[job.queue] = None
+        return tuple(name for name in queues if name in self._limits)
 
     def _withdraw(self, run: LimitedRun, job: Job) -> None:
-        run.heard = 0
         if run.warned is not None:
             run.warned = run.asked = None
             self._commands += [
@@ -203,7 +226,7 @@ class RunTimeLimits(Component):
     def end_of(self, job: Job, now: int) -> int | None:
         """When a running job ends at the latest; None: no limit."""
         run = self._runs.get(job.key)
-        if run is None or run.queue != job.queue:
+        if run is None:
             return None
         return self._end(run) if run.warned is not None else max(run.started + run.limit, now + self._warning)
 
@@ -212,13 +235,17 @@ class RunTimeLimits(Component):
         limit = self._limits.get(queue)
         return None if limit is None else max(limit, self._warning)
 
+    def ended_by(self, job: Job) -> str:
+        """The queue whose longest run time ends a running job."""
+        run = self._runs.get(job.key)
+        return job.queue if run is None else run.queue
+
     def deadline(self) -> int | None:
         return self._due.first()
 
     # -- acting --------------------------------------------------------------------------------
 
     def act(self, now: int) -> list[Command]:
-        commands, self._commands = self._commands, []
         for key in self._due.take(now):
             job, run = self._book.jobs.get(key), self._runs.get(key)
             if job is None or run is None:
@@ -229,25 +256,24 @@ class RunTimeLimits(Component):
                 self._due.put(key, now + _AGAIN)
                 continue
             if run.warned is None:
-                run.warned = now - run.heard
-                commands += self._warn(job, run, placed, now)
+                run.warned = now
+                self._warn(job, run, now)
             elif now >= self._end(run):
                 first, run.asked = run.asked is None, now
-                commands += self._end_job(job, run, placed, first)
+                self._commands += self._end_job(job, run, placed, first)
             self.changed = True
             self._due.put(key, self._next(run))
+        commands, self._commands = self._commands, []
         return commands
 
-    def _warn(self, job: Job, run: LimitedRun, placed: list[Pod], now: int) -> Iterator[Command]:
+    def _warn(self, job: Job, run: LimitedRun, now: int) -> None:
         end = self._end(run)
         message = (
-            f"it is {self._verb(job)} at {time_text(end)}, in {duration_text(end - now)}: the longest run "
-            f"time of queue {job.queue} is {duration_text(run.limit)}"
+            f"it is {self._verb(job, run)} at {time_text(end)}, in {duration_text(end - now)}: the longest "
+            f"run time of queue {run.queue} is {duration_text(run.limit)}"
         )
-        yield RecordJobEvent.about(job, WARNED, message, warning=True)
-        self._annotate(run, placed)
-        yield from self._commands
-        self._commands = []
+        self._commands.append(RecordJobEvent.about(job, WARNED, message, warning=True))
+        self._annotate(run, self._placed(job))
 
     def _annotate(self, run: LimitedRun, pods: list[Pod]) -> None:
         end = time_text(self._end(run))
@@ -257,17 +283,17 @@ class RunTimeLimits(Component):
             if self._book.is_ours(pod)
         ]
 
-    def _verb(self, job: Job) -> str:
-        at_end = self._table.of_queue(job.queue).at_end
+    def _verb(self, job: Job, run: LimitedRun) -> str:
+        at_end = self._table.of_queue(run.queue).at_end
         return at_run_time_end(job, at_end, is_vcjob=self._book.vcjob_of(job) is not None)
 
     def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
-        why = f"the longest run time of queue {job.queue}, {duration_text(run.limit)}, is over"
+        why = f"the longest run time of queue {run.queue}, {duration_text(run.limit)}, is over"
         if first:
-            yield RecordJobEvent.about(job, ENDED, f"it is {self._verb(job)}: {why}", warning=True)
+            yield RecordJobEvent.about(job, ENDED, f"it is {self._verb(job, run)}: {why}", warning=True)
         vcjob = self._book.vcjob_of(job)
         if vcjob is not None:
-            requeue = self._table.of_queue(job.queue).at_end == REQUEUE
+            requeue = self._table.of_queue(run.queue).at_end == REQUEUE
             action = "RestartJob" if requeue else "TerminateJob"
             yield AskJob(vcjob.key, vcjob.uid, action, why)
             # Its controller ends no pods but its own, and anybody can let others join its PodGroup.
@@ -278,18 +304,27 @@ class RunTimeLimits(Component):
 
     # -- the next leader (F1) ------------------------------------------------------------------
 
+    def publish(self, now: int) -> Sequence[Command]:
+        if self._book.usage.bound_in != self._written:
+            self._written = dict(self._book.usage.bound_in)
+            self.changed = True
+        return ()
+
     def document(self) -> str:
-        """Those that were warned first: of the others the objects say nearly the same."""
+        """Of runs those that were warned come first: of the others the objects say nearly the same.
+
+        Of pods those with most chips. What accounting has written about them is read, too.
+        """
         runs = sorted(self._runs.items(), key=lambda item: (item[1].warned is None, item[0]))
-        parts: list[str] = []
-        room = MAX_DOCUMENT
-        for key, run in runs:
-            text = json.dumps([key, run.uid, run.started, run.limit, run.warned], separators=(",", ":"))
-            room -= len(text) + 1
-            if room < 0:
-                break
-            parts.append(text)
-        return f'{{"version":{VERSION},"runs":[{",".join(parts)}]}}'
+        texts = (_text([key, run.uid, run.started, run.limit, run.warned, *run.queues]) for key, run in runs)
+        records, room = self._state.pods, MAX_DOCUMENT
+        pods = [(uid, queue) for uid, queue in self._book.usage.bound_in.items() if uid in records]
+        pods.sort(key=lambda item: (-records[item[0]].pod.cls.chips, item[0]))
+        bound = _that_fit((_text(item) for item in pods), room // 2)
+        room -= sum(map(len, bound)) + len(bound)
+        parts = {"runs": _that_fit(texts, room), "bound": bound}
+        lists = ",".join(f'"{name}":[{",".join(there)}]' for name, there in parts.items())
+        return f'{{"version":{VERSION},{lists}}}'
 
     def restore(self, text: str, now: int) -> None:
         """What cannot be read is as if it were not there: such a job is warned again."""
@@ -299,12 +334,16 @@ class RunTimeLimits(Component):
             return
         if not isinstance(found, dict) or found.get("version") != VERSION:
             return
-        for one in found.get("runs") or () if isinstance(found.get("runs"), list) else ():
+        for one in _list(found.get("bound")):
+            if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one):
+                self._book.bind_in(*one)
+        for one in _list(found.get("runs")):
             try:
-                key, uid, started, limit, warned = one
+                key, uid, started, limit, warned, *queues = one
                 told = None if warned is None else int(warned)
-                run = LimitedRun(str(uid), min(int(started), now), int(limit), "", told)
-            except (TypeError, ValueError, OverflowError):
+                names = tuple(map(str, queues))
+                run = LimitedRun(str(uid), min(int(started), now), names[-1], int(limit), names, told)
+            except (TypeError, ValueError, OverflowError, IndexError):
                 continue
             job = self._book.jobs.get(str(key))
             if job is None or _uid(job) != run.uid or run.limit <= 0:
@@ -315,9 +354,36 @@ class RunTimeLimits(Component):
             if run.warned is not None and placed and all(pod.bound > run.warned for pod in placed):
                 # It was requeued, and the leader before could not write that any more.
                 continue
-            run.queue = job.queue
             self._runs[job.key] = run
             self._touched[job.key] = None
+
+    def _accounts_read(self, event: AccountsRead, now: int) -> None:
+        """A queue may have been changed while no scheduler ran."""
+        records, counts_for = self._state.pods, self._book.counts_for
+        for held in event.held:
+            job = self._book.job_of(held.pod)
+            if job is not None and held.pod in records and counts_for(held.pod, job)[1] != held.queue:
+                self._book.bind_in(held.pod, held.queue)
+                self._touched[job.key] = None
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _that_fit(texts: Iterable[str], room: int) -> list[str]:
+    """The first of them, as many as have room with a comma each."""
+    found = []
+    for text in texts:
+        room -= len(text) + 1
+        if room < 0:
+            break
+        found.append(text)
+    return found
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _is_of(pod: Pod, vcjob: VcJob) -> bool:

@@ -92,12 +92,13 @@ def _of_chips(chips: int) -> str:
 
 def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
     """When a running job is over by the longest run time of its queue, and what happens then."""
-    longest, end = view.longest_run_time(job), view.run_time_end(job, now)
+    queue = view.limits.ended_by(job)
+    longest, end = view.limits.longest(queue), view.run_time_end(job, now)
     if job.started is None or longest is None or end is None:
         return
-    at_end = view.limits.of_queue(job.queue).at_end
+    at_end = view.limits.of_queue(queue).at_end
     then = at_run_time_end(job, at_end, is_vcjob=view.vcjob_of(job) is not None)
-    yield f"it is {then} at {time_text(end)}: queue {job.queue} lets jobs run for {duration_text(longest)}"
+    yield f"it is {then} at {time_text(end)}: queue {queue} lets jobs run for {duration_text(longest)}"
 
 
 def limit_cures(search: CureSearch, reason: Reason) -> Iterator[Cure]:

@@ -457,9 +457,9 @@ class WhatIf:
             placement = state.pods[uid]
             count = (placement.chips & held).bit_count()
             if count and placement.pod.cls.resource == resource:
-                owner = self._book.job_of(uid) or NO_JOB
-                changes.append((usage.of_job(owner.key), -count))
-                changes.append((usage.by_queue.setdefault(owner.queue, {}), -count))
+                key, queue = self._book.counts_for(uid, self._book.job_of(uid))
+                changes.append((usage.of_job(key), -count))
+                changes.append((usage.by_queue.setdefault(queue, {}), -count))
         for amounts, change in changes:
             add(amounts, {resource: change})
         try:

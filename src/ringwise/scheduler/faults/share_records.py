@@ -52,6 +52,8 @@ class EndingPod:
     job: Job
     pod: Pod
     rank: int
+    #: The queue for which it counts.
+    queue: str
 
 
 class ShareRecords(Component):
@@ -173,7 +175,7 @@ class ShareRecords(Component):
         # A pod that kubelet rejected never ran, and is made again (F5).
         if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
-        return EndingPod(job, pod, self._rank(share, job, pod))
+        return EndingPod(job, pod, self._rank(share, job, pod), self._usage.queue_of(uid, job.queue))
 
     def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
         """Whether it goes because of a fault, a drain or a move."""
@@ -237,7 +239,7 @@ class ShareRecords(Component):
         amounts = self._usage.amounts(pod.cls)
         if share is None:
             alone = owner_of_pod(pod) if pod.group is None else ""
-            share = KeptShare(job.key, job.queue, {ending.rank: amounts}, pods_owner=alone)
+            share = KeptShare(job.key, ending.queue, {ending.rank: amounts}, pods_owner=alone)
             self._shares[owner] = share
             self._usage.kept.put(share)
             self._add_others(share, job, pod.uid)
@@ -356,11 +358,6 @@ class ShareRecords(Component):
             if share is None:
                 continue
             job = self._book.jobs.get(share.job)
-            if job is not None and job.queue != share.queue:
-                share.queue = job.queue
-                self._usage.kept.touch(share.job)
-                self._triggers.add(Trigger.CLAIM_FELL)
-                self.changed = True
             if job is not None and self._is_complete(share, job):
                 self._forget(owner)
         for owner, share in list(self._shares.items()):
