@@ -472,8 +472,8 @@ ACCOUNTING_KEY = "accounting.json"
 COOL_DOWNS_KEY = "cool-downs.json"
 #: Plans of moves that are carried out, and how the last ones ended (rule M1).
 MOVES_KEY = "moves.json"
-#: Its data key with since when jobs run whose queue has a longest run time, when they were warned, and the queues
-#: in which pods were bound whose job is in another one now.
+#: Its data key with since when jobs run whose queue has a longest run time, when they were warned, and the
+#: queues in which pods were bound whose job is in another one now.
 RUN_TIMES_KEY = "run-times.json"
 #: Data key of the same: jobs that were preempted lately.
 PREEMPTIONS_KEY = "preemptions.json"

@@ -38,6 +38,8 @@ class KeptShare:
     pods_owner: str = ""
     #: Ranks that it had then. Who creates pods may give each of them another rank.
     most: int = 0
+    #: Whether a burst had let a pod of it in: so it does its replacement.
+    lent: bool = False
 
 
 class KeptShares:

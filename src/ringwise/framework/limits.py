@@ -6,6 +6,7 @@ is being rescheduled: what was kept for it (F6) it may have again, whatever the 
 
 A burst is what a limit of chips allows beyond itself. It is lent in a cycle of its own after all other jobs
 were tried, to jobs that can be made to give it back; without an action that takes it back nothing is lent.
+What was lent stays lent: a job that is no longer preemptable gives it back all the same.
 """
 
 from __future__ import annotations
@@ -185,6 +186,16 @@ class LimitTable:
                     found[scope] = chips + chips_in(amounts), jobs + (not holdings.runs(job))
             self._kept = shares.version, found
         return self._kept[1]
+
+    def note_lent(self, job: Job, pod: Pod) -> None:
+        """The pod got a node: perhaps by a burst, or by one that a pod had which it replaces."""
+        share = self._usage.kept.share_of(job.key)
+        if job.key not in self.may_burst and (share is None or not share.lent):
+            return
+        if any(
+            limit.chips is not None and self.used(scope)[0] > limit.chips for scope, limit in self.on(job)
+        ):
+            self._usage.lent[pod.uid] = None
 
     # -- judging ----------------------------------------------------------------------------
 
@@ -371,7 +382,7 @@ def lent_jobs(table: LimitTable, usage: ResourceUsage, jobs: Mapping[str, Job]) 
     running.sort(key=lambda one: (one[0].started or 0, one[0].created, one[0].key, one[1]), reverse=True)
     for job, queue, chips in running:
         scopes = [scope for scope, _ in table.on(job, queue) if over.get(scope, 0) > 0]
-        if scopes and can_give_back(job):
+        if scopes and (can_give_back(job) or any(uid in usage.lent for uid in job.pods)):
             for scope in scopes:
                 over[scope] -= chips
             yield job

@@ -476,6 +476,9 @@ class Session:
 
     def _committed(self, allocations: Sequence[Allocation]) -> None:
         self.bound.extend(allocations)
+        if self.limits.may_burst or len(self.usage.kept):
+            for allocation in allocations:
+                self.limits.note_lent(allocation.job, allocation.pod)
         self.announce(allocations)
 
     @property

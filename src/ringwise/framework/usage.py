@@ -25,6 +25,7 @@ class ResourceUsage:
         "capacity",
         "holdings",
         "kept",
+        "lent",
         "pods_by_queue",
     )
 
@@ -35,6 +36,8 @@ class ResourceUsage:
         #: By uid, of pods whose job was moved to another queue: the queue in which they were bound. They
         #: count for it until they are gone, whatever queue their owner names meanwhile.
         self.bound_in: dict[str, str] = {}
+        #: Uids of pods that a burst let in: they give it back, whatever their owner says of them later.
+        self.lent: dict[str, None] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
         #: What limits count.
@@ -48,6 +51,11 @@ class ResourceUsage:
     def queue_of(self, uid: str, queue: str) -> str:
         """The queue for which a pod counts, given the one its job is in now."""
         return self.bound_in.get(uid, queue)
+
+    def end_placement(self, uid: str) -> None:
+        """The pod has no node any more."""
+        self.bound_in.pop(uid, None)
+        self.lent.pop(uid, None)
 
     def amounts(self, pod_class: PodClass) -> Amounts:
         found = self._amounts.get(pod_class)
@@ -75,7 +83,7 @@ class ResourceUsage:
         jobs, touched = dict(self.by_job), dict[str, Amounts]()
         queues = {name: dict(amounts) for name, amounts in self.by_queue.items()}
         capacity, pods = dict(self.capacity), dict(self.pods_by_queue)
-        holdings, bound_in = self.holdings.copy(), dict(self.bound_in)
+        holdings, bound_in, lent = self.holdings.copy(), dict(self.bound_in), dict(self.lent)
         self._notes.append(touched)
         try:
             yield
@@ -89,8 +97,7 @@ class ResourceUsage:
             for counts, kept in ((self.capacity, capacity), (self.pods_by_queue, pods)):
                 counts.clear()
                 counts.update(kept)
-            self.bound_in.clear()
-            self.bound_in.update(bound_in)
+            self.bound_in, self.lent = bound_in, lent
             self.holdings.restore(holdings)
             self.kept.touch_all()
 

@@ -7,7 +7,7 @@ tries changes on the live state and restores it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
 
@@ -192,6 +192,11 @@ class SchedulerView:
     def holdings(self) -> Holdings:
         """What counts for them."""
         return self._usage.holdings
+
+    @property
+    def lent_pods(self) -> Collection[str]:
+        """Uids of pods that a burst let in."""
+        return self._usage.lent
 
     def used_by_queue(self, name: str) -> Mapping[str, int]:
         return self._usage.used_by_queue(name)

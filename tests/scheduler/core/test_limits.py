@@ -550,6 +550,74 @@ def test_others_come_before_a_burst_in_the_same_turn() -> None:
     assert started(made, "a", "b") == ["a", "b"]
 
 
+def flip(made: Rig, job: str) -> None:
+    for name in [name for name, pod in made.pods.items() if pod.group == job]:
+        made.change(name, preemptable=False)
+    made.run()
+
+
+def _another_leader(made: Rig) -> None:
+    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+
+
+def _replaced_after_a_fault(made: Rig) -> None:
+    made.change("b-0", phase="Failed")
+    made.run()
+    made.replacement("b-0")
+    made.run()
+
+
+@pytest.mark.parametrize(
+    "tricks",
+    [
+        [],
+        [_another_leader],
+        [lambda made: move(made, "b", "other")],
+        [lambda made: delete_group(made, "b")],
+        [lambda made: join(made, "b", "a")],
+        [_replaced_after_a_fault],
+        [_another_leader, _replaced_after_a_fault],
+    ],
+)
+def test_what_was_lent_stays_lent_whatever_the_job_says_later(
+    tricks: Sequence[Callable[[Rig], None]],
+) -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=8, burst_chips=8)
+    limit_queue(made, "other")
+    fault = {"fault-scheduling": "grace", "fault-retry-times": "9"}
+    made.submit("a", chips=8, preemptable=True)
+    made.submit("b", chips=8, preemptable=True, labels=fault)
+    made.run()
+    assert started(made, "a", "b") == ["a", "b"]
+    flip(made, "b")
+    flip(made, "a")
+    for trick in tricks:
+        trick(made)
+    assert made.pods["b-0"].node
+    made.submit("x", chips=8, queue="other")
+    made.run()
+    assert made.evictions() == ["b-0"]
+    made.gone("b-0")
+    made.run()
+    assert started(made, "x") == ["x"]
+
+
+def test_what_started_within_its_limit_is_not_lent_when_the_limit_is_lowered() -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=16, burst_chips=8)
+    limit_queue(made, "other")
+    made.submit("a", chips=8, preemptable=True)
+    made.submit("b", chips=8, preemptable=True)
+    made.run()
+    flip(made, "a")
+    flip(made, "b")
+    limit_queue(made, max_chips=8, burst_chips=8)
+    made.submit("x", chips=8, queue="other")
+    made.run()
+    assert made.evictions() == []
+
+
 @pytest.mark.parametrize(
     ("actions", "preemptable", "hint"),
     [

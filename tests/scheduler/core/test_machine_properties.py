@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringwise.apps.extensions import new_scheduler
 from ringwise.framework.gangs.gang_placement import missing_pods
+from ringwise.framework.holdings import QUEUE, Scope
 from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, DeletePod, Evict
@@ -20,6 +21,7 @@ from ringwise.state.model import (
     NodeReservation,
     NodeReservations,
     Pod,
+    PodGroup,
     PodTerm,
     Requirement,
     TopologySpread,
@@ -35,6 +37,9 @@ SETTINGS: dict[str, Any] = {
     "gang_recovery_limit": 10,
 }
 CAPPED = 12
+#: Chips of the queue `limited`, and what it is lent beyond them.
+LIMIT, BURST = 8, 8
+QUEUES = ["default", "capped", "limited"]
 SHAPES = [(1, 1), (1, 2), (1, 4), (1, 8), (2, 8), (3, 8)]
 #: Of all jobs that spread, over nodes.
 SPREAD = TopologySpread(PodTerm(HOSTNAME, (Requirement("app", "In", ("spread",)),)), 1, required=True)
@@ -43,7 +48,7 @@ _Wish = tuple[tuple[int, int], int, str, str, bool, str, bool]
 JOBS = st.tuples(
     st.sampled_from(SHAPES),
     st.integers(0, 1),
-    st.sampled_from(["default", "default", "capped"]),
+    st.sampled_from(["default", *QUEUES]),
     st.sampled_from(["low", "high"]),
     st.booleans(),
     st.sampled_from(["", "5s", "60s"]),
@@ -68,9 +73,16 @@ class Stream(RuleBasedStateMachine):
         self.most: int | None = None
         #: Jobs that lost something: they may be below their minimum for a while.
         self.damaged: set[str] = set()
+        #: The queue in which each pod was bound, by its binding alone; and how many turns were read for it.
+        self.bound: dict[str, str] = {}
+        self.read = 0
+        #: PodGroups that their owner deleted while pods of them are there.
+        self.deleted: dict[str, PodGroup] = {}
         for name, value in (("low", 10), ("high", 100)):
             self.rig.priority(name, value)
         self.rig.queue("capped", capability={CHIP: CAPPED})
+        limits = {"ringwise.io/max-chips": str(LIMIT), "ringwise.io/burst-chips": str(BURST)}
+        self.rig.queue("limited", annotations=limits)
         self.rig.step()
 
     # -- what happens --------------------------------------------------------------------------
@@ -104,7 +116,10 @@ class Stream(RuleBasedStateMachine):
     @rule(data=st.data())
     def end(self, data: st.DataObject) -> None:
         names = sorted({pod.group for pod in self.rig.pods.values() if pod.group})
-        self.rig.end(data.draw(st.sampled_from(names)))
+        name = data.draw(st.sampled_from(names))
+        if (group := self.deleted.pop(f"default/{name}", None)) is not None:
+            self.rig.groups[group.key] = group
+        self.rig.end(name)
         self.rig.run(20)
 
     @rule()
@@ -158,7 +173,7 @@ class Stream(RuleBasedStateMachine):
         self.rig.step(1)
 
     @precondition(lambda self: self.rig.groups)
-    @rule(data=st.data(), queue=st.sampled_from(["capped", "default"]), more=st.integers(-1, 2))
+    @rule(data=st.data(), queue=st.sampled_from(QUEUES), more=st.integers(-1, 2))
     def group(self, data: st.DataObject, queue: str, more: int) -> None:
         """Its owner changes a PodGroup while it waits or runs."""
         key = data.draw(st.sampled_from(sorted(self.rig.groups)))
@@ -166,6 +181,50 @@ class Stream(RuleBasedStateMachine):
         self.damaged.add(before.name)
         self.rig.groups[key] = replace(before, queue=queue, min_member=max(1, before.min_member + more))
         self.rig.tell(ev.PodGroupSeen(self.rig.groups[key]))
+        self.rig.step(1)
+
+    @precondition(lambda self: self.rig.groups)
+    @rule(data=st.data())
+    def delete_group(self, data: st.DataObject) -> None:
+        """Its pods go on without it."""
+        key = data.draw(st.sampled_from(sorted(self.rig.groups)))
+        group = self.rig.groups.pop(key)
+        self.damaged.add(group.name)
+        if any(pod.group == group.name for pod in self.rig.pods.values()):
+            self.deleted[key] = group
+        self.rig.tell(ev.PodGroupGone(key))
+        self.rig.step(1)
+
+    @precondition(lambda self: self.deleted)
+    @rule(data=st.data(), queue=st.sampled_from(QUEUES))
+    def create_group_again(self, data: st.DataObject, queue: str) -> None:
+        key = data.draw(st.sampled_from(sorted(self.deleted)))
+        group = self.deleted.pop(key)
+        self.jobs += 1
+        self.rig.groups[key] = replace(group, queue=queue, uid=f"again-{self.jobs}", phase="")
+        self.rig.tell(ev.PodGroupSeen(self.rig.groups[key]))
+        self.rig.step(1)
+
+    @precondition(lambda self: self.rig.pods and self.rig.groups)
+    @rule(data=st.data())
+    def join(self, data: st.DataObject) -> None:
+        """A pod is written to belong to another PodGroup."""
+        name = data.draw(st.sampled_from(sorted(self.rig.pods)))
+        other = data.draw(st.sampled_from(sorted(self.rig.groups)))
+        group = other.partition("/")[2]
+        self.damaged |= {group, self.rig.pods[name].group or ""}
+        self.rig.change(name, group=group)
+        self.rig.step(1)
+
+    @precondition(lambda self: self.rig.pods)
+    @rule(data=st.data())
+    def flip(self, data: st.DataObject) -> None:
+        """All pods of a job may be evicted, or none any more: what was lent must be given back."""
+        group = data.draw(st.sampled_from(sorted({pod.group or "" for pod in self.rig.pods.values()})))
+        members = [name for name, pod in self.rig.pods.items() if pod.group == group]
+        flag = not self.rig.pods[members[0]].preemptable
+        for name in members:
+            self.rig.change(name, preemptable=flag)
         self.rig.step(1)
 
     # -- what must hold (the rig checks the books after every step) ---------------------------------
@@ -197,6 +256,44 @@ class Stream(RuleBasedStateMachine):
     @invariant()
     def capability_is_never_exceeded(self) -> None:
         assert self.rig.machine.view.used_by_queue("capped").get(CHIP, 0) <= CAPPED
+
+    def _read_bindings(self) -> None:
+        view = self.rig.machine.view
+        for _, _, commands in self.rig.history[self.read :]:
+            for bind in commands:
+                job = view.job_of(bind.uid) if isinstance(bind, Bind) else None
+                if job is not None and isinstance(bind, Bind):
+                    self.bound[bind.uid] = job.queue
+        self.read = len(self.rig.history)
+
+    def _held(self) -> dict[str, list[Pod]]:
+        """By queue: pods with a node, by what was bound alone."""
+        found: dict[str, list[Pod]] = {}
+        for uid, record in self.rig.machine.view.cluster.pods.items():
+            if record.node >= 0:
+                found.setdefault(self.bound[uid], []).append(record.pod)
+        return found
+
+    @invariant()
+    def pods_count_for_the_queue_in_which_they_were_bound(self) -> None:
+        self._read_bindings()
+        view, held = self.rig.machine.view, self._held()
+        for queue in QUEUES:
+            chips = sum(pod.cls.chips for pod in held.get(queue, ()))
+            assert view.used_by_queue(queue).get(CHIP, 0) == chips
+            assert view.holdings.chips.get(Scope(QUEUE, queue), 0) == chips
+
+    @invariant()
+    def no_queue_has_more_than_its_limit_and_what_it_was_lent(self) -> None:
+        """Who lost pods may have as many again."""
+        self._read_bindings()
+        pods = self._held().get("limited", [])
+        if any(pod.group in self.damaged for pod in pods):
+            return
+        chips = sum(pod.cls.chips for pod in pods)
+        assert chips <= LIMIT + BURST
+        lent = self.rig.machine.view.lent_pods
+        assert chips - LIMIT <= sum(pod.cls.chips for pod in pods if pod.uid in lent)
 
     @invariant()
     def nobody_new_starts_beyond_a_limit(self) -> None:
@@ -255,4 +352,7 @@ class Stream(RuleBasedStateMachine):
 
 
 TestStream = Stream.TestCase
-TestStream.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)
+# With `HYPOTHESIS_PROFILE=search` 200,000 steps.
+TestStream.settings = settings(
+    max_examples=examples(25), stateful_step_count=30 if settings().derandomize else 200, deadline=None
+)

@@ -232,7 +232,7 @@ class JobBook:
         if job is None:
             self._state.changes.foreign_pod(uid)
         self._remove_usage(uid)
-        self.usage.bound_in.pop(uid, None)
+        self.usage.end_placement(uid)
         self._state.drop_pod(uid)
         self.forget_pod(uid)
         return job
@@ -264,7 +264,7 @@ class JobBook:
         if self._state.pods[pod.uid].node >= 0:
             self.usage.add_pod(*self.counts_for(pod.uid, job), pod.cls)
         else:
-            self.usage.bound_in.pop(pod.uid, None)
+            self.usage.end_placement(pod.uid)
 
     def _remove_usage(self, uid: str) -> None:
         placement = self._state.pods.get(uid)
@@ -276,7 +276,7 @@ class JobBook:
     def undo_binding(self, job: Job, uid: str) -> None:
         """The pod has no node any more; what it had is free."""
         self.usage.remove_pod(*self.counts_for(uid, job), self._state.pods[uid].pod.cls)
-        self.usage.bound_in.pop(uid, None)
+        self.usage.end_placement(uid)
         self._state.release(uid)
 
     def bind_in(self, uid: str, queue: str) -> None:

@@ -6,7 +6,8 @@ ran, gives running jobs that time. When each job began and when it was warned is
 write (F1): another leader goes on with it. If a job has been in several queues since it began, the earliest
 end applies: a tenant may name another queue at any time.
 
-The same document says for which queue the pods of such jobs count (`ResourceUsage.bound_in`).
+The same document says for which queue the pods of such jobs count (`ResourceUsage.bound_in`), and which pods
+a burst let in (`ResourceUsage.lent`).
 
 A vcjob is ended (TerminateJob) or requeued (RestartJob) with a Command, which its controller carries out:
 Volcano's or ours. Pods of others are evicted: their owner, where they have one, creates them again.
@@ -102,8 +103,8 @@ class RunTimeLimits(Component):
             self.longest,
             self.ended_by,
         )
-        #: The queues of pods as they were written last.
-        self._written: dict[str, str] = {}
+        #: The queues of pods, and those that were lent a burst, as they were written last.
+        self._written: tuple[dict[str, str], dict[str, None]] = {}, {}
 
     def hears(self) -> Handlers:
         return {
@@ -116,7 +117,7 @@ class RunTimeLimits(Component):
         }
 
     def known(self) -> Iterable[Event]:
-        if self._runs or self._book.usage.bound_in:
+        if self._runs or self._book.usage.bound_in or self._book.usage.lent:
             yield ReschedulingRead(run_times=self.document(), takes_over=False)
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
@@ -305,8 +306,9 @@ class RunTimeLimits(Component):
     # -- the next leader (F1) ------------------------------------------------------------------
 
     def publish(self, now: int) -> Sequence[Command]:
-        if self._book.usage.bound_in != self._written:
-            self._written = dict(self._book.usage.bound_in)
+        usage = self._book.usage
+        if (usage.bound_in, usage.lent) != self._written:
+            self._written = dict(usage.bound_in), dict(usage.lent)
             self.changed = True
         return ()
 
@@ -317,14 +319,20 @@ class RunTimeLimits(Component):
         """
         runs = sorted(self._runs.items(), key=lambda item: (item[1].warned is None, item[0]))
         texts = (_text([key, run.uid, run.started, run.limit, run.warned, *run.queues]) for key, run in runs)
-        records, room = self._state.pods, MAX_DOCUMENT
-        pods = [(uid, queue) for uid, queue in self._book.usage.bound_in.items() if uid in records]
-        pods.sort(key=lambda item: (-records[item[0]].pod.cls.chips, item[0]))
-        bound = _that_fit((_text(item) for item in pods), room // 2)
-        room -= sum(map(len, bound)) + len(bound)
-        parts = {"runs": _that_fit(texts, room), "bound": bound}
+        usage, room = self._book.usage, MAX_DOCUMENT
+        bound = _that_fit(
+            (_text([uid, usage.bound_in[uid]]) for uid in self._in_order(usage.bound_in)), room // 4
+        )
+        lent = _that_fit(map(_text, self._in_order(usage.lent)), room // 4)
+        room -= sum(len(text) + 1 for text in (*bound, *lent))
+        parts = {"runs": _that_fit(texts, room), "bound": bound, "lent": lent}
         lists = ",".join(f'"{name}":[{",".join(there)}]' for name, there in parts.items())
         return f'{{"version":{VERSION},{lists}}}'
+
+    def _in_order(self, uids: Iterable[str]) -> list[str]:
+        """Pods with most chips first."""
+        records = self._state.pods
+        return sorted(uids, key=lambda uid: (-records[uid].pod.cls.chips, uid))
 
     def restore(self, text: str, now: int) -> None:
         """What cannot be read is as if it were not there: such a job is warned again."""
@@ -337,6 +345,9 @@ class RunTimeLimits(Component):
         for one in _list(found.get("bound")):
             if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one):
                 self._book.bind_in(*one)
+        for uid in _list(found.get("lent")):
+            if isinstance(uid, str) and uid in self._state.pods and self._state.pods[uid].node >= 0:
+                self._book.usage.lent[uid] = None
         for one in _list(found.get("runs")):
             try:
                 key, uid, started, limit, warned, *queues = one

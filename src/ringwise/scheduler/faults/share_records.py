@@ -54,6 +54,7 @@ class EndingPod:
     rank: int
     #: The queue for which it counts.
     queue: str
+    lent: bool
 
 
 class ShareRecords(Component):
@@ -175,7 +176,8 @@ class ShareRecords(Component):
         # A pod that kubelet rejected never ran, and is made again (F5).
         if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
-        return EndingPod(job, pod, self._rank(share, job, pod), self._usage.queue_of(uid, job.queue))
+        queue, lent = self._usage.queue_of(uid, job.queue), uid in self._usage.lent
+        return EndingPod(job, pod, self._rank(share, job, pod), queue, lent)
 
     def _is_lost(self, job: Job, placement: PodRecord, failed: bool) -> bool:
         """Whether it goes because of a fault, a drain or a move."""
@@ -244,6 +246,7 @@ class ShareRecords(Component):
             self._usage.kept.put(share)
             self._add_others(share, job, pod.uid)
             share.most = len({*share.ranks, *self._held_ranks(share)})
+        share.lent = share.lent or ending.lent
         share.ranks.pop(ending.rank, None)
         share.ranks[ending.rank] = amounts
         if len(share.ranks) > share.most:
@@ -403,6 +406,7 @@ class ShareRecords(Component):
                 "ranks": [[dict(amounts), sorted(ranks)] for amounts, ranks in groups.items()],
                 "leaving": share.leaving,
                 "most": share.most,
+                "lent": share.lent,
             }
 
     def restore(self, records: Iterable[Mapping[str, Any]], now: int) -> None:
@@ -437,6 +441,7 @@ class ShareRecords(Component):
                 share.until = max(filter(None, (share.until, known.until)), default=None)
                 share.counts = share.counts or known.counts
                 share.most = max(share.most, known.most)
+                share.lent = share.lent or known.lent
                 self._usage.kept.drop(known.job)
             self._shares[owner] = share
             self._usage.kept.put(share)
@@ -461,6 +466,7 @@ def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
     share.leaving = {_text(uid): _number(rank, _MAX_RANK) for uid, rank in given["leaving"].items()}
     # Records of earlier versions do not say it.
     share.most = _number(given.get("most", _MAX_RANK), _MAX_RANK + 1)
+    share.lent = given.get("lent") is True
     return owner_id_from(_text(given["owner"]), job), share
 
 
