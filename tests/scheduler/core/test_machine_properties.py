@@ -312,7 +312,9 @@ class Stream(RuleBasedStateMachine):
         all_nodes, staying = Counter[str](), Counter[str]()
         cluster = self.rig.machine.view.cluster
         for uid, one in cluster.pods.items():
-            if one.node >= 0 and one.pod.cls.spread and not one.pod.deleting and one.pod.live:
+            # Who is evicted in this turn counted when others were placed.
+            stays = uid in leaving or not one.pod.deleting
+            if one.node >= 0 and one.pod.cls.spread and stays and one.pod.live:
                 name = cluster.names[one.node]
                 all_nodes[name] += 1
                 staying[name] += uid not in leaving
