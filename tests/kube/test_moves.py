@@ -60,6 +60,19 @@ class Observed(Metrics):
         self.unusable[resource] = chips
 
 
+def test_chips_of_a_resource_that_no_node_offers_are_counted_no_longer() -> None:
+    rig = Rig(1)
+    rig.submit("train", chips=1)
+    rig.step()
+    adapter, metrics = SchedulerAdapter(rig.machine), Metrics()
+    adapter.count(metrics)
+    assert f'ringwise_chip_capacity{{resource="{CHIP}"}} 8.0' in metrics.text().decode()
+    rig.tell(ev.NodeGone("n1"))
+    rig.step()
+    adapter.count(metrics)
+    assert CHIP not in metrics.text().decode()
+
+
 def test_plans_and_chips_that_the_head_of_a_queue_cannot_use_are_counted() -> None:
     rig, plan = fragmented()
     adapter, seen = SchedulerAdapter(rig.machine), Observed()

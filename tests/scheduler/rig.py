@@ -75,6 +75,8 @@ class Rig:
         self.commands: list[Command] = []
         #: Bindings and evictions are carried out only when the test says so.
         self.deaf = deaf
+        #: Whether the test makes the scheduler raise.
+        self.may_fail = False
         self._serial = 0
         for number in range(1, nodes + 1):
             self.node(f"n{number}", chips=chips)
@@ -214,6 +216,7 @@ class Rig:
         self.commands += commands
         assert self.machine.view.inconsistencies() == []
         assert self.machine.view.incidents == []
+        assert self.may_fail or self.machine.view.set_aside == []
         failing = set(fail)
         if not self.deaf:
             for command in commands:

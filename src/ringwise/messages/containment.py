@@ -1,8 +1,8 @@
 """Containment: an object that raises is set aside, and everything else goes on as without it.
 
-Readers check every value before it becomes an event, so nothing here should ever be needed. If an
-event raises all the same, the last good version of its object stays in force, what depends on it
-is computed again, and a command reports the object.
+Readers check every value before it becomes an event, so whatever raises is an error of ours. The last good
+version of the object stays in force, what depends on it is computed again, and a command reports the error.
+It is forgotten when the same succeeds, and when the object is gone.
 """
 
 from __future__ import annotations
@@ -19,33 +19,44 @@ class Containment:
     """Objects that raised, and what is to be reported about them."""
 
     def __init__(self) -> None:
-        self._aside: dict[tuple[str, str], str] = {}
+        #: By kind, key and what was done with it: the problem, and the uid of the object.
+        self._aside: dict[tuple[str, str, str], tuple[str, str]] = {}
         self._commands: list[SetAside] = []
         #: How often anything raised, since the start.
         self.count = 0
 
-    def failed(self, kind: str, key: str, error: Exception, uid: str = "") -> None:
+    def failed(self, kind: str, key: str, error: Exception, uid: str = "", work: str = "") -> None:
+        """`work`: what raised, where several things are done with the object."""
         self.count += 1
         problem = describe(error)
-        if self._aside.get((kind, key)) == problem:
+        place = kind, key, work
+        if place in self._aside and self._aside[place][0] == problem:
             return
-        if len(self._aside) < MAX_OBJECTS or (kind, key) in self._aside:
-            self._aside[kind, key] = problem
+        if len(self._aside) < MAX_OBJECTS or place in self._aside:
+            self._aside[place] = problem, uid
         self._commands.append(SetAside(kind, key, problem, uid))
 
-    def attempt(self, kind: str, key: str, action: Callable[[], object], uid: str = "") -> bool:
+    def attempt(
+        self, kind: str, key: str, action: Callable[[], object], uid: str = "", work: str = ""
+    ) -> bool:
         """Whether the action, which is about this object alone, ends without an error."""
         try:
             action()
         except Exception as error:
-            self.failed(kind, key, error, uid)
+            self.failed(kind, key, error, uid, work)
             return False
-        self.succeeded(kind, key)
+        self.succeeded(kind, key, work)
         return True
 
-    def succeeded(self, kind: str, key: str) -> None:
+    def succeeded(self, kind: str, key: str, work: str = "") -> None:
         if self._aside:
-            self._aside.pop((kind, key), None)
+            self._aside.pop((kind, key, work), None)
+
+    def forget(self, key: str) -> None:
+        """An object is gone, whose key or uid this is."""
+        for place, (_, uid) in list(self._aside.items()):
+            if key in (place[1], uid):
+                del self._aside[place]
 
     def commands(self) -> list[SetAside]:
         commands, self._commands = self._commands, []
@@ -54,7 +65,7 @@ class Containment:
     @property
     def objects(self) -> list[tuple[str, str, str]]:
         """Kind, key and problem of everything that is set aside now."""
-        return sorted((kind, key, problem) for (kind, key), problem in self._aside.items())
+        return sorted((kind, key, problem) for (kind, key, _), (problem, _) in self._aside.items())
 
 
 def describe(error: Exception) -> str:

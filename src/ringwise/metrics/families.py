@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -40,6 +40,10 @@ class MetricFamily:
     def clear(self) -> None:
         """Forget all labels with their values."""
         self._values = {} if self.labels else {(): 0.0}
+
+    def keep(self, names: Container[str]) -> None:
+        """Forget values whose first label is none of these."""
+        self._values = {labels: value for labels, value in self._values.items() if labels[0] in names}
 
     def hide(self) -> None:
         """Show no value at all until one is set."""

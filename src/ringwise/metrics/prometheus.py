@@ -5,7 +5,7 @@ One thread changes a metric: the core thread those of a cycle, the event loop al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from ringwise.metrics.families import HistogramFamily, MetricSet, counter, gauge
 
@@ -34,6 +34,10 @@ class Metrics(MetricSet):
             "ringwise_relists", "Lists repeated after an interrupted watch", "kind", "why"
         )
         self._malformed = gauge("ringwise_malformed_objects", "API objects that cannot be read")
+        self._internal_errors = counter(
+            "ringwise_internal_errors",
+            "Errors of this program while it handled an object; the log has each",
+        )
         self._dropped = counter(
             "ringwise_status_dropped", "Status updates, conditions and events that were not written", "kind"
         )
@@ -143,6 +147,9 @@ class Metrics(MetricSet):
     def malformed(self, count: int) -> None:
         self._malformed.set(count)
 
+    def internal_error(self) -> None:
+        self._internal_errors.inc()
+
     def status_dropped(self, kind: str) -> None:
         self._dropped.inc(kind)
 
@@ -156,6 +163,11 @@ class Metrics(MetricSet):
     def jobs_set_aside(self, reason: str, times: int) -> None:
         """So many more attempts to place a job took too many steps."""
         self._set_aside.inc(reason, by=times)
+
+    def resources(self, names: Container[str]) -> None:
+        """Forget the chips of all other resources: no node offers them."""
+        for family in (self._before_drain, self._capacity, self._chips, self._unusable):
+            family.keep(names)
 
     def chips(self, resource: str, capacity: int, counts: Mapping[str, int], before_drain: int) -> None:
         """`before_drain`: of the free ones, on nodes that are drained or reserved later."""

@@ -21,6 +21,7 @@ from ringwise.kubeclient.config import Access
 from ringwise.messages.commands import Command, Evict
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.core.status_reporter import StatusReporter
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CHIP,
@@ -57,7 +58,8 @@ def scheduler_and_controller() -> list[MachineAdapter]:
 async def running(client: Client, **settings: Any) -> AsyncIterator[Runner]:
     parts = settings.pop("parts", scheduler_only)
     clock = settings.pop("clock", None) or InstantClock()
-    runner = Runner(client, parts, RunnerSettings(**settings), clock=clock)
+    observer = settings.pop("observer", None)
+    runner = Runner(client, parts, RunnerSettings(**settings), clock=clock, observer=observer)
     stop = asyncio.Event()
     task = asyncio.create_task(runner.run(stop))
     try:
@@ -229,6 +231,42 @@ def test_malformed_objects_are_listed_and_affect_no_others() -> None:
                 assert [bad.key for bad in runner.malformed] == ["node-2", "default/bad"]
             # A pod with an unreadable chip list closes its node (N7).
             assert api.get(PODS, "default/train")["spec"]["nodeName"] == "node-3"
+
+    run(test())
+
+
+def test_a_malformed_object_that_is_deleted_is_counted_no_longer() -> None:
+    async def test() -> None:
+        async with server() as (api, client):
+            broken = node("node-2")
+            broken["metadata"]["annotations"] = {"baseDeviceInfos": "{nonsense"}
+            api.put(NODES, broken)
+            metrics = Metrics()
+            async with running(client, observer=metrics) as runner:
+                await until(lambda: b"ringwise_malformed_objects 1.0" in metrics.text())
+                api.remove(NODES, "node-2")
+                await until(lambda: not runner.malformed)
+                assert b"ringwise_malformed_objects 0.0" in metrics.text()
+
+    run(test())
+
+
+def test_an_error_of_ours_is_no_malformed_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any) -> None:
+        raise KeyError("a defect")
+
+    async def test() -> None:
+        async with server() as (api, client):
+            api.put(NODES, node("node-1"))
+            api.put(PODS, pod("train", 1))
+            metrics = Metrics()
+            monkeypatch.setattr(StatusReporter, "_report", failing)
+            async with running(client, observer=metrics) as runner:
+                await until(lambda: b"ringwise_internal_errors_total 1.0" in metrics.text())
+                assert not runner.malformed
+                assert b"ringwise_malformed_objects 0.0" in metrics.text()
+                await until(lambda: len(bound(api)) == 1)
+            assert "Malformed" not in [event["reason"] for event in api.all(EVENTS)]
 
     run(test())
 

@@ -30,6 +30,7 @@ def jobs(*names: str) -> Rig:
 
 def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = jobs("a", "b", "c")
+    rig.may_fail = True
     detector = rig.machine._faults.detector
     look = detector.look
 
@@ -42,9 +43,27 @@ def test_F1_a_job_that_raises_costs_no_other_its_deletions(monkeypatch: pytest.M
     for name in "abc":
         rig.sick(rig.pods[f"{name}-1"].node or "", 1)
     assert sorted(deleted(rig.step())) == [("a-1", 0), ("c-1", 0)]
+    assert rig.machine.view.set_aside == [("job", "default/b", "KeyError: 'a defect'")]
     monkeypatch.undo()
     # It is tried again without any event.
     assert deleted(rig.step(10)) == [("b-1", 0)]
+    assert rig.machine.view.set_aside == []
+
+
+def test_an_error_is_forgotten_with_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = jobs("a", "b")
+    rig.may_fail = True
+
+    def failing(*_: Any) -> Any:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(rig.machine._faults.detector, "look", failing)
+    rig.sick(rig.pods["a-1"].node or "", 1)
+    rig.step()
+    assert [key for _, key, _ in rig.machine.view.set_aside] == ["default/a"]
+    rig.end("a")
+    rig.step()
+    assert rig.machine.view.set_aside == []
 
 
 @pytest.mark.parametrize("state", ["Faulty", "Blocked", "Waiting", "Deleting"])

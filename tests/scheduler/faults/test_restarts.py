@@ -11,13 +11,15 @@ import pytest
 from ringwise.apps.extensions import new_scheduler
 from ringwise.messages import events as ev
 from ringwise.messages.commands import DeletePod, Publish
-from ringwise.state.model import DeviceReport, Owner
-from ringwise.state.vcjob import VcJob
+from ringwise.state.model import DeviceReport, Owner, PodClass
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
+from ringwise.wellknown import VOLCANO_SCHEDULER
 from tests.scheduler.rig import CHIP, Rig
 
 OWNER = Owner("Job", "train", "uid-of-train")
-VCJOB = VcJob("default", "train", OWNER.uid)
+TEMPLATE = PodTemplate(PodClass(CHIP, 8), scheduler=VOLCANO_SCHEDULER)
+VCJOB = VcJob("default", "train", OWNER.uid, (Task("train", 4, 4, TEMPLATE),))
 FORCE = {"fault-scheduling": "force"}
 
 

@@ -18,6 +18,11 @@ def ranks_of(job: Job) -> dict[str, int]:
     return job.rank_table
 
 
+def ranks_of_existing(job: Job) -> dict[str, int]:
+    """The same for pods that exist: while there is none, `ranks_of` has those that will be created."""
+    return ranks_of(job) if job.pods else {}
+
+
 def block_pod_count(job: Job) -> int:
     """Rule P7: the pods with chips that the job's blocks consist of, lost ones included.
 

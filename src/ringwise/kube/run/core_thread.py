@@ -171,7 +171,9 @@ class SchedulerAdapter:
         self._count_accounts(observer)
         drained = before_drain_counts(view.cluster, view.settings, view.now)
         asked = asked_by_heads(view)
-        for resource, counts in chip_counts(view.cluster, view.now).items():
+        by_resource = chip_counts(view.cluster, view.now)
+        observer.resources(by_resource)
+        for resource, counts in by_resource.items():
             observer.chips(resource, counts.pop("chips"), counts, drained.get(resource, 0))
             free = counts.get("free", 0)
             unusable = any(chips <= free for chips in asked.get(resource, ()))

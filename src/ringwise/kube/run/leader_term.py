@@ -314,6 +314,6 @@ class LeaderTerm:
         )
 
     def _set_aside(self, command: SetAside) -> None:
-        """The core could not handle an object that the readers accepted."""
-        self.malformed.put(command.kind, command.key, (command.problem,), command.uid)
-        self._observer.malformed(len(self.malformed))
+        """The core could not handle an object that the readers accepted: the object is not to blame."""
+        _LOG.error("internal error", kind=command.kind, object=command.key, problem=command.problem)
+        self._observer.internal_error()

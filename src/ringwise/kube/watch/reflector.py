@@ -246,7 +246,9 @@ class Reflector(ListWatch):
     def _remove(self, key: str, events: list[Event]) -> None:
         known = self._known.pop(key, None)
         self._reader.forget(key)
-        self._malformed.remove(self.target.resource.kind, key)
+        if self._malformed:
+            self._malformed.remove(self.target.resource.kind, key)
+            self._observer.malformed(len(self._malformed))
         if known is None:
             return
         for part, value in known.objects:

@@ -451,11 +451,13 @@ class JobBook:
         """Read the jobs whose objects changed, and return them; called once after a batch of events."""
         jobs = [job for key in self._unread if (job := self.jobs.get(key)) is not None]
         for job in jobs:
+            kind = "PodGroup" if job.group is not None else "Pod"
             try:
                 self._read(job)
+                self.containment.succeeded(kind, job.key, "read")
             except Exception as error:
                 # A job that cannot be read is refused with the reason; the others are read as without it.
-                self.containment.failed("PodGroup" if job.group is not None else "Pod", job.key, error)
+                self.containment.failed(kind, job.key, error, work="read")
                 job.defects = (MALFORMED_JOB(problem=f"it cannot be read ({describe(error)})"),)
         self._unread.clear()
         return jobs

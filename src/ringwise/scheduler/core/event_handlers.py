@@ -65,6 +65,8 @@ class EventHandlers:
         else:
             if self._containment.objects:
                 self._containment.succeeded(*event.about)
+                if isinstance(event, ev.PodGone):
+                    self._containment.forget(event.uid)
 
     def _last_good(self, event: ev.Event) -> ev.Event | SavedPod | None:
         """What brings the object back as it is now, should the event fail in the middle."""

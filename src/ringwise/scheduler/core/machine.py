@@ -352,12 +352,14 @@ class Scheduler:
     ) -> Sequence[Command]:
         """Run a step of the turn. A failure that no job accounts for costs this turn that step only."""
         try:
-            return run(now) or ()
+            commands = run(now) or ()
         except Exception as error:
             if self._state.undo_open():
                 self._book.recount()
             self._containment.failed("step", step, error)
             return ()
+        self._containment.succeeded("step", step)
+        return commands
 
     def _is_kept(self, job: Job) -> bool:
         """Whether a job without pods keeps its place: it is being rescheduled, or its nodes are reserved."""
@@ -369,10 +371,7 @@ class Scheduler:
         return user.name if user.verified else ""
 
     def _note_claim(self, job: Job) -> None:
-        try:
-            self._claims.note(job)
-        except Exception as error:
-            self._containment.failed("job", job.key, error)
+        self._containment.attempt("job", job.key, partial(self._claims.note, job), work="claim")
 
     def _wake(self) -> None:
         self._discipline.wake()
@@ -444,11 +443,8 @@ class Scheduler:
         # A pod is warned before it is evicted.
         commands: list[Command] = [*binds, *self._preemptions.warnings(), *evictions]
         for job in pending:
-            try:
-                self._settle(job, now)
-                self._claims.note(job)
-            except Exception as error:
-                self._containment.failed("job", job.key, error)
+            self._containment.attempt("job", job.key, partial(self._settle, job, now), work="settle")
+            self._note_claim(job)
         self._note_reservations(reserved_before)
         commands.extend(self._backoff.events())
         commands.extend(self._reporter.changes(pending))
@@ -517,8 +513,9 @@ class Scheduler:
                     found.append(job)
                 else:
                     self._discipline.drop(key)
+                self._containment.succeeded("job", key, "decide")
             except Exception as error:
-                self._containment.failed("job", key, error)
+                self._containment.failed("job", key, error, work="decide")
                 job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
                 self._pending.settle(job, True, self._history.now)
                 self._reporter.job_changed(job)

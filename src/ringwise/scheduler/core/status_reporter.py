@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from ringwise.framework.job import Job
 from ringwise.framework.usage import ResourceUsage
@@ -80,6 +81,7 @@ class StatusReporter(Component):
         self.job_changed(event.job)
 
     def _forget(self, key: str) -> None:
+        self._containment.forget(key)
         self._changed.pop(key, None)
         self._groups.pop(key, None)
         self._refused.pop(key, None)
@@ -113,11 +115,8 @@ class StatusReporter(Component):
             known = self._book.jobs.get(key)
             if known is None:
                 continue
-            try:
-                self._report(known, commands)
-            except Exception as error:
-                # The status of the other jobs is reported as without it.
-                self._containment.failed("job", key, error)
+            # The status of the other jobs is reported as without it.
+            self._containment.attempt("job", key, partial(self._report, known, commands), work=self.name)
         commands.extend(self.queues.changes())
         return commands
 

@@ -195,8 +195,8 @@ def _set_aside(view: SchedulerView) -> Iterator[Finding]:
             ERROR,
             "object-set-aside",
             f"{kind} {key}",
-            f"cannot be handled ({problem}); its last good version is in force",
-            "correct or delete the object, and report this with the journal",
+            f"an internal error occurred while it was handled ({problem}); its last good version is in force",
+            "report this with the journal",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from dataclasses import field, replace
 
 from ringwise.framework.affinity.placed_pods import lacks_sub_groups, needed_pods
-from ringwise.framework.gangs.ranks import ranks_of
+from ringwise.framework.gangs.ranks import ranks_of_existing
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, Job
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
@@ -169,7 +169,7 @@ class FaultJob:
         for uid in [uid for uid in self.given_up if uid not in job.pods]:
             del self.given_up[uid]
         if self.missing:
-            for uid, rank in ranks_of(job).items():
+            for uid, rank in ranks_of_existing(job).items():
                 if rank in self.missing and is_placed(job.pods[uid]):
                     del self.missing[rank]
         return before != (len(self.deletions), len(self.faulty), len(self.missing))
@@ -270,13 +270,13 @@ def broken_hardware(pods: Iterable[FaultyPod]) -> list[BrokenChip]:
 
 
 def positions(job: Job, forest: Forest | None) -> dict[str, Position]:
-    """Where each pod of a job is in it, by uid; a pod that terminates and is replaced keeps its place.
+    """Where each pod that exists is in its job, by uid; one that terminates and is replaced keeps its place.
 
     Without a forest network topologies have no effect (M2).
     """
     places: dict[str, Position] = {}
     blocks = {} if forest is None else _sub_group_blocks(job, forest)
-    for uid, rank in ranks_of(job).items():
+    for uid, rank in ranks_of_existing(job).items():
         pod = job.pods[uid]
         place = position(pod, rank if pod.rank is None or not pod.deleting else pod.rank)
         places[uid] = replace(place, block=blocks.get(uid, -1)) if blocks else place
@@ -311,7 +311,7 @@ def part_name(job: Job, level: Level) -> str:
 
 def lost_parts(job: Job, forest: Forest | None) -> LostParts:
     """The same for a job that lost pods without a fault: its previous nodes show which."""
-    places, ranks = positions(job, forest), ranks_of(job)
+    places, ranks = positions(job, forest), ranks_of_existing(job)
     workers = {ranks[uid] for uid, pod in job.pods.items() if pod.labels.get(REPLICA_TYPE) == "worker"}
     here = {rank for uid, rank in ranks.items() if job.pods[uid].node is not None}
     affected = tuple(

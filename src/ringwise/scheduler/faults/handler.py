@@ -299,12 +299,14 @@ class FaultHandler(Component):
                 commands += self._review(key, now)
             except Exception as error:
                 # The other jobs are looked at as without it, and it is tried again.
-                self._containment.failed("job", key, error)
+                self._containment.failed("job", key, error, work=self.name)
                 if isinstance(error, UndefinedTransition):
                     # No event leads out of it. Faults that still exist are found again.
                     self.jobs.pop(key, None)
                     self.changed = True
                 self._due.put(key, now + REVIEW_AGAIN_AFTER * _SECOND)
+            else:
+                self._containment.succeeded("job", key, self.name)
             commands += self._told
             self._told.clear()
         return commands
