@@ -152,6 +152,12 @@ def test_a_job_has_what_vcctl_shows(cluster: Cluster) -> None:
     command(cluster, "shown", "AbortJob")
     wait_phase(cluster, "shown", "Aborted")
     cluster.wait(lambda: not cluster.pods("shown"), "the pods of the suspended job are gone")
+    cluster.wait(
+        lambda: (
+            not (found := status(cluster, "shown")).get("terminating") and not found.get("taskStatusCount")
+        ),
+        "the status counts none, of the job and of its task",
+    )
     cluster.wait(lambda: messages(cluster, "shown", "CommandIssued"), "the command is an event")
     command(cluster, "shown", "ResumeJob")
     cluster.wait_running("shown", 2)

@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from ringwise.controller.job_record import Counts, JobRecord
 from ringwise.controller.machine import Controller
 from ringwise.embed.clock import SECOND
 from ringwise.messages.commands import (
@@ -249,6 +250,13 @@ def test_without_partitions_restart_partition_restarts_the_task() -> None:
     at(lab, 20)
     now = {pod.name: pod.uid for pod in lab.cluster.all(Pod)}
     assert {name for name in now if now[name] != before[name]} == {"train-work-0", "train-work-1"}
+
+
+def test_the_status_names_tasks_without_pods_so_that_their_counts_are_removed() -> None:
+    job = job_of(task_of("work", 2), task_of("more", 1))
+    counts = Counts()
+    counts.add("more", "Failed")
+    assert JobRecord(job, {}).status(counts).tasks == {"work": {}, "more": {"Failed": 1}}
 
 
 @pytest.mark.parametrize("minimum", [1, 2])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.place.asking import Plain, ask, job_of
 from tests.place.objects import (
@@ -329,3 +331,29 @@ def test_9_a_rank_table_is_written_only_with_addresses(
     if written:
         devices = json.loads(placed["annotations"][RANK_TABLE])["devices"]
         assert all(device["device_ip"] or device["super_device_id"] for device in devices)
+
+
+# -- jobs that are placed as a whole ---------------------------------------------------------
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ("racks/one-rack-nodes.json", "racks/job.yaml"),
+        ("superpods/sequence-nodes.json", "superpods/one-job.yaml"),
+        ("switches/padding.yaml",),
+        ("switches/exclusive-pass.yaml",),
+    ],
+)
+def test_a_job_that_selects_no_node_is_told_why_whatever_it_is_placed_by(files: tuple[str, ...]) -> None:
+    objects: list[Plain] = []
+    for name in files:
+        for document in yaml.safe_load_all((EXAMPLES / name).read_text()):
+            objects += document.get("items", [document])
+    nodes = [one for one in objects if one["kind"] == "Node"]
+    for one in nodes:
+        one.setdefault("spec", {})["taints"] = [{"key": "team", "value": "x", "effect": "NoSchedule"}]
+    job = job_of(ask(objects), "train")
+    assert job["reason"]["message"].endswith(f": untolerated-taint {len(nodes)}")

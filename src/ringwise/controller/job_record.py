@@ -157,7 +157,8 @@ class JobRecord:
             retries=self.retries,
             version=self.version,
             since=self.since,
-            tasks=counts.tasks,
+            # Of a task without pods nothing stays in the status.
+            tasks={**{task.name: {} for task in self.job.tasks}, **counts.tasks},
             min_available=self.job.min_available,
             conditions=self.conditions,
             controlled=_controlled(self.job),

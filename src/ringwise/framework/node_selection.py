@@ -446,6 +446,13 @@ class NodeSelection:
         shape = self._state.shape_of(node)
         return shape is None or self.admits(shape)
 
+    def selects_none(self) -> bool:
+        """Whether the sets and the predicates refuse every node that is open."""
+        groups = [group for group in self.view.groups() if self.admits(group.shape)]
+        if self._allowed is None or not groups:
+            return not groups
+        return not self.view.nodes_of(groups) & self._allowed
+
     def refusals(self, hidden: Mapping[int, Reason]) -> dict[str, int]:
         """How many nodes are refused, by reason code; the cost grows with the groups, not with the nodes.
 

@@ -216,7 +216,7 @@ def test_a_job_status_has_a_time_with_nanoseconds() -> None:
         "Running",
         counts={"Running": 2},
         since=1_700_000_000_123_456_789,
-        tasks={"worker": {"Running": 2}},
+        tasks={"worker": {"Running": 2}, "gone": {}},
         min_available=2,
         conditions=(("Pending", 1_700_000_000_000_000_000), ("Running", 1_700_000_000_123_456_789)),
         controlled={"plugin-svc": "svc"},
@@ -229,6 +229,7 @@ def test_a_job_status_has_a_time_with_nanoseconds() -> None:
     # In a merge patch null removes a field.
     assert status["taskStatusCount"]["worker"]["phase"]["Running"] == 2
     assert status["taskStatusCount"]["worker"]["phase"]["Pending"] is None
+    assert status["taskStatusCount"]["gone"] is None
 
 
 def test_a_key_pair_fits_together() -> None:

@@ -281,13 +281,22 @@ def _place_pods(
 ) -> Reason | None:
     plan = _plan(session, job, pods)
     if isinstance(plan, Reason):
-        return plan
+        return _selects_no_node(session, job, statement, pods) or plan
     if plan is not None:
         return _place_by_plan(session, job, statement, plan, pods)
     if job.has_claims:
         pods = _pods_with_few_nodes_first(session, pods)
     pods_in_order = pods_with_previous_node_first(session, job, pods)
     return _place_one_by_one(session, job, statement, pods_in_order, missing)
+
+
+def _selects_no_node(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
+    """Why no node can take any of the pods, wherever it is: then it does not matter how they lie together."""
+    selections = {session.node_selection(job, pod): pod for pod in reversed(pods) if pod.cls.chips}
+    if not selections or not all(selection.selects_none() for selection in selections):
+        return None
+    selection, pod = selections.popitem()
+    return _no_node(session, job, statement, pod, selection, {})
 
 
 def _pods_with_few_nodes_first(session: Session, pods: Sequence[Pod]) -> Sequence[Pod]:

@@ -740,7 +740,7 @@ def job_status(command: SetJobStatus) -> dict[str, Any]:
         "lastTransitionTime": rfc3339(command.since, exact=True),
     }
     tasks = {
-        task: {"phase": {phase: counts.get(phase) or None for phase in _COUNTS.values()}}
+        task: {"phase": {phase: counts.get(phase) or None for phase in _COUNTS.values()}} if counts else None
         for task, counts in command.tasks.items()
     }
     return {
