@@ -80,7 +80,7 @@ test-browser: $(STAMP) ## stories on the dashboard's page in a Chromium, if one 
 pictures: $(STAMP) ## make the pictures of the dashboard in docs/pictures; a Chromium is needed
 	@$(FIND_BROWSER) || { echo "$(NO_BROWSER)"; exit 1; }
 	@$(MAKE) --no-print-directory $(BROWSER_STAMP)
-	@$(BIN)/python -m tests.web.browser.pictures docs/pictures
+	@$(BIN)/python -m tests.web.browser.pictures
 
 $(BROWSER_STAMP): requirements-browser.txt $(STAMP)
 	@echo "   installing what drives the browser, once: about 50 MB"

@@ -3,7 +3,7 @@
 import js from "@eslint/js";
 
 const BROWSER = [
-  "AbortController", "Blob", "DOMException", "Event", "HashChangeEvent", "Headers", "ImageData", "ResizeObserver",
+  "AbortController", "Blob", "DOMException", "Element", "Event", "HashChangeEvent", "Headers", "ImageData", "ResizeObserver",
   "Response", "TextDecoderStream", "TransformStream", "URLSearchParams", "cancelAnimationFrame", "clearTimeout", "document", "fetch",
   "getComputedStyle", "history", "localStorage", "location", "matchMedia", "performance", "requestAnimationFrame",
   "sessionStorage", "setTimeout", "window",

@@ -27,6 +27,7 @@ class DashboardLab:
 
     def __init__(self, folder: Path, *options: str, port: int = 0) -> None:
         command = [sys.executable, "-m", "ringwise", "lab", "--data", str(folder), "--virtual"]
+        self.folder = folder
         self.terminal = Terminal(folder)
         self._process = subprocess.Popen(
             [*command, "--web-address", f"127.0.0.1:{port}", *options],

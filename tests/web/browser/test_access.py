@@ -167,7 +167,7 @@ def test_the_keyboard_alone_goes_through_all_views(busy_lab: DashboardLab, open_
     assert focused(view) == "To the content"
     view.page.keyboard.press("Enter")
     view.until(lambda: view.page.evaluate("document.activeElement.id") == "view-title")
-    for title in ("Jobs", "Nodes", "Queues", "What-if", "Over time", "Map"):
+    for title in ("Jobs", "Nodes", "Queues", "What-if", "Over time", "Accounting", "Map"):
         view.page.evaluate("window.scrollTo(0, 0); document.querySelector('.skip').focus()")
         tab_until(view, title)
         view.page.keyboard.press("Enter")
@@ -235,3 +235,58 @@ def test_every_colour_of_the_map_has_a_text(busy_lab: DashboardLab, open_page: O
         text = " ".join(view.page.get_by_role("region", name="Legend").inner_text().split())
         for one in words:
             assert one in text, (mode, one, text)
+
+
+@pytest.mark.parametrize(("page", "label"), [("map", "Find"), ("jobs", "Filter"), ("nodes", "Filter")])
+def test_a_slash_searches_in_the_view(
+    busy_lab: DashboardLab, open_page: Opener, page: str, label: str
+) -> None:
+    view = open_page(busy_lab.url).open(page)
+    view.page.keyboard.press("/")
+    field = view.page.get_by_label(label, exact=True)
+    view.until(lambda: bool(field.evaluate("one => one === document.activeElement")))
+    # What is typed then is text, as is a further slash.
+    view.page.keyboard.type("lab/?")
+    assert field.input_value() == "lab/?"
+    assert view.page.get_by_role("dialog").count() == 0
+
+
+@pytest.mark.parametrize("page", [("queues",), ("nodes", "node-0"), ("over-time",)])
+def test_a_slash_searches_the_jobs_where_a_view_has_no_search(
+    busy_lab: DashboardLab, open_page: Opener, page: tuple[str, ...]
+) -> None:
+    view = open_page(busy_lab.url).open(*page)
+    view.page.keyboard.press("/")
+    field = view.page.get_by_label("Filter", exact=True)
+    field.wait_for()
+    view.until(lambda: bool(field.evaluate("one => one === document.activeElement")))
+    view.page.keyboard.type("small")
+    view.see("1 of 4 jobs")
+
+
+def test_a_question_mark_shows_the_keys(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url)
+    for path in VIEWS.values():
+        view.open(*path)
+        view.page.keyboard.press("?")
+        keys = view.page.get_by_role("dialog", name="Keys")
+        keys.get_by_text("show this list").wait_for()
+        view.page.keyboard.press("Escape")
+        keys.wait_for(state="hidden")
+    # In a text it is a letter, with a modifier a key of the browser.
+    view.open("what-if")
+    view.page.locator("textarea").press("?")
+    view.page.locator("body").press("Control+/")
+    assert view.page.locator("textarea").input_value() == "?"
+    assert keys.count() == 0
+    view.page.get_by_role("button", name="Keys").click()
+    keys.get_by_role("button", name="Close").click()
+    keys.wait_for(state="hidden")
+
+
+def test_the_list_of_keys_has_every_key_of_the_map(busy_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(busy_lab.url).open("map")
+    view.page.keyboard.press("?")
+    listed = view.page.get_by_role("dialog").inner_text()
+    for key in ("arrows", "Enter", "Escape", "Backspace", "+ and -", "0", "Home", "o"):
+        assert key in listed

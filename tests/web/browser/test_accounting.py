@@ -76,14 +76,14 @@ def test_days_are_columns_of_parts_with_one_scale(
         row(f"user-{i}", [10 * (9 - i), *days[1:]], 4.0 - i / 10, fault=3.0, preempt=1.0) for i in range(9)
     ]
     view = shown(quiet_lab, open_page, answered(rows), width)
-    columns = view.page.locator(".columns > span")
+    columns = view.page.locator(".days > span")
     assert columns.count() == 7
     # Six users have a part of their own, the other three share one.
     assert columns.first.locator("i").count() == 7
     view.see("3 others")
     # The first day has the most: its column is as high as the plot.
     heights = view.page.evaluate(
-        """[...document.querySelectorAll(".columns > span")].map((column) =>
+        """[...document.querySelectorAll(".days > span")].map((column) =>
              [...column.children].reduce((sum, part) => sum + part.getBoundingClientRect().height, 0) /
              column.getBoundingClientRect().height)"""
     )
@@ -118,6 +118,29 @@ def test_users_of_any_name_are_text(quiet_lab: DashboardLab, open_page: Opener, 
     view.see("3 jobs merged")
     assert_harmless(view)
     assert no_wider_than_the_screen(view)
+
+
+def test_bars_are_as_long_as_the_numbers_beside_them_say(quiet_lab: DashboardLab, open_page: Opener) -> None:
+    """Bars of one panel with the same text have the same length, and none of them says nothing."""
+    waits = [0.004, 0.0121, 0.0122, 0.3, 2.04, 2.05]
+    rows = [row(f"user-{i}", [1.0] * 7, 2 * wait, fault=wait) for i, wait in enumerate(waits)]
+    view = shown(quiet_lab, open_page, answered(rows))
+    for title in ("Waiting time", "Lost chip-hours"):
+        panel = view.page.get_by_role("region", name=title)
+        found: list[tuple[str, float]] = panel.locator("dd").evaluate_all(
+            """all => all.map((one) => [one.innerText.trim(),
+                 one.querySelector(".stripes i").getBoundingClientRect().width])"""
+        )
+        assert len(found) == len(waits)
+        by_text: dict[str, set[int]] = {}
+        for text, width in found:
+            by_text.setdefault(text, set()).add(round(width))
+        assert all(len(widths) == 1 for widths in by_text.values()), found
+        assert not any(text.startswith(("0 ", "0s")) or text == "0" for text in by_text), found
+    waiting = view.page.get_by_role("region", name="Waiting time")
+    assert [one.split(",")[0] for one in waiting.locator("dd").all_inner_texts()] == [
+        *("123m", "122m", "18m", "44s", "44s", "14s")
+    ]
 
 
 def test_what_the_lab_counted_is_shown(lab: DashboardLab, open_page: Opener) -> None:

@@ -228,3 +228,57 @@ def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
       return [[...store.nodes.keys()], told];
     """
     assert call("store.js", body) == [["n1", "n10"], [True, True, False, True]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        *((0, "0s"), (-5, "0s"), (119, "119s"), (120, "2m"), (150, "2m30s"), (600, "10m"), (629, "10m")),
+        *((10_799, "179m"), (10_800, "3h"), (7 * 3600 + 600, "7h10m"), (8 * 3600 + 600, "8h")),
+        *((172_799, "47h"), (172_800, "2d"), (3 * 86400 + 4 * 3600, "3d4h"), (30 * 86400 + 3600, "30d")),
+    ],
+)
+def test_durations_are_written_as_kubectl_writes_them(call: Any, seconds: int, text: str) -> None:
+    assert call("text.js", "return module.span(argument)", seconds) == text
+
+
+#: Seconds from now: earliest and latest start, whether it is a guess, and what is shown.
+STARTS = [
+    (None, None, False, "unknown"),
+    (300, None, False, "in 5m or later"),
+    (-300, None, False, "unknown"),
+    (300, 300, False, "in 5m"),
+    (300, 480, True, "in 5m to 8m (guess)"),
+    (-10, 480, False, "within 8m"),
+    (-10, -10, False, "in the next cycle"),
+    (-7200, -600, False, "overdue by 10m"),
+    (-7200, -600, True, "overdue by 10m (guess)"),
+]
+
+
+@pytest.mark.parametrize(("earliest", "latest", "guess", "text"), STARTS)
+def test_a_start_never_lies_in_the_past(
+    call: Any, earliest: int | None, latest: int | None, guess: bool, text: str
+) -> None:
+    now = 1_800_000_000
+    times = [None if one is None else (now + one) * 10**9 for one in (earliest, latest)]
+    start = {"earliest": times[0], "latest": times[1], "guess": guess, "after": [], "why": "", "text": ""}
+    body = "return module.startText(argument, '2027-01-15T08:00:00Z')"
+    assert call("text.js", body, start) == text
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        ({"why": "no job says how long it runs"}, "no job says how long it runs"),
+        ({"earliest": 0, "latest": 0}, "at 1970-01-01 00:00:00"),
+        (
+            {"earliest": 0, "latest": 60 * 10**9, "after": ["a/b", "c/d"]},
+            "between 1970-01-01 00:00:00 and 1970-01-01 00:01:00; after the end of a/b, c/d",
+        ),
+        ({"earliest": 0, "why": "x", "guess": True}, "not before 1970-01-01 00:00:00; x; a guess"),
+    ],
+)
+def test_a_start_says_what_it_rests_on(call: Any, start: dict[str, Any], text: str) -> None:
+    empty = {"earliest": None, "latest": None, "guess": False, "after": [], "why": ""}
+    assert call("text.js", "return module.startDetail(argument)", {**empty, **start}).startswith(text)

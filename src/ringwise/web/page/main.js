@@ -2,6 +2,7 @@
 
 import { connection, store, useConnection, useStore } from "./context.js";
 import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./html.js";
+import { focusSearch, hideKeys, KeyList, showKeys, useKeys } from "./keys.js";
 import { link, useRoute } from "./routes.js";
 import { clock, count, number, percent, resourceText } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
@@ -178,11 +179,14 @@ function App() {
   const view = route.path[0] ?? "map";
   const address = route.path.join("/");
   const opened = useRef(address);
+  const searches = useKeys();
   // Before the view is painted: who reads its heading finds the focus there, and no key pressed at once is lost.
   useLayoutEffect(() => {
     // Another view: its heading gets the focus, unless the page was only just opened.
-    if (opened.current !== address) document.getElementById("view-title")?.focus();
+    if (opened.current !== address) hideKeys();
+    if (opened.current !== address && !(searches.current && focusSearch())) document.getElementById("view-title")?.focus();
     opened.current = address;
+    searches.current = false;
   }, [address]);
   return html`
     <a class="skip" href="#view-title" onClick=${(/** @type {Event} */ event) => { event.preventDefault(); document.getElementById("view-title")?.focus(); }}>To the content</a>
@@ -204,7 +208,9 @@ function App() {
     <footer>
       <span>Ringwise ${source.version}${loaded ? `, ${count(store.nodes.size, "node")}` : ""}. Nothing on this page changes the cluster.</span>
       <a href="api/">API</a>
-    </footer>`;
+      <button type="button" class="plain" onClick=${showKeys}>Keys</button>
+    </footer>
+    <${KeyList} />`;
 }
 
 setTheme(currentTheme());

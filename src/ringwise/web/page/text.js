@@ -55,13 +55,37 @@ export function percent(share) {
   return `${Math.round(share * 100)} %`;
 }
 
+/** Up to how many seconds a duration is written with which units, the smaller one where it is not 0. */
+const SPANS = /** @type {[number, [string, number][]][]} */ ([
+  [120, [["s", 1]]],
+  [600, [["m", 60], ["s", 1]]],
+  [3 * 3600, [["m", 60]]],
+  [8 * 3600, [["h", 3600], ["m", 60]]],
+  [48 * 3600, [["h", 3600]]],
+  [8 * 86400, [["d", 86400], ["h", 3600]]],
+  [Infinity, [["d", 86400]]],
+]);
+
+/**
+ * The parts of a duration as kubectl writes it, and how long these are together.
+ * @param {number} seconds
+ * @returns {{text: string, seconds: number}}
+ */
+export function shownSpan(seconds) {
+  const whole = Math.max(0, Math.round(seconds));
+  const units = /** @type {[string, number][]} */ (SPANS.find(([below]) => whole < below)?.[1]);
+  let [rest, text] = [whole, ""];
+  for (const [unit, size] of units) {
+    const amount = Math.floor(rest / size);
+    if (amount || !text) text += `${amount}${unit}`;
+    rest -= amount * size;
+  }
+  return { text, seconds: whole - rest };
+}
+
 /** @param {number} seconds */
 export function span(seconds) {
-  const rounded = Math.max(0, Math.round(seconds));
-  if (rounded < 120) return `${rounded} s`;
-  if (rounded < 7200) return `${Math.floor(rounded / 60)} min`;
-  if (rounded < 172800) return `${Math.floor(rounded / 3600)} h`;
-  return `${Math.floor(rounded / 86400)} d`;
+  return shownSpan(seconds).text;
 }
 
 /**
@@ -80,6 +104,35 @@ export function age(since, now) {
  */
 export function rfc3339(nanoseconds) {
   return `${new Date(nanoseconds / 1e6).toISOString().slice(0, 19)}Z`;
+}
+
+/** Seconds after which a start that was expected counts as overdue: until then the next cycle may bring it. */
+const GRACE = 60;
+
+/**
+ * When a job is expected to start, counted from now: a time that has passed is never shown as one to come.
+ * @param {import("./types.js").ExpectedStart} start
+ * @param {string} now
+ */
+export function startText({ earliest, latest, guess }, now) {
+  const [first, last] = [earliest, latest].map((time) => (time === null ? null : time / 1e9 - Date.parse(now) / 1000));
+  const mark = guess ? " (guess)" : "";
+  if (last === null) return first === null || first <= 0 ? "unknown" : `in ${span(first)} or later${mark}`;
+  if (last <= 0) return last > -GRACE ? "in the next cycle" : `overdue by ${span(-last)}${mark}`;
+  if (first === null || first <= 0) return `within ${span(last)}${mark}`;
+  const [from, to] = [span(first), span(last)];
+  return `in ${from === to ? from : `${from} to ${to}`}${mark}`;
+}
+
+/**
+ * The times that it stands for, and what they rest on; empty where there is nothing to add.
+ * @param {import("./types.js").ExpectedStart} start
+ */
+export function startDetail({ earliest, latest, guess, after, why }) {
+  const [first, last] = [earliest, latest].map((time) => (time === null ? "" : clock(rfc3339(time))));
+  const times = !last ? first && `not before ${first}` : first === last || !first ? `at ${last}` : `between ${first} and ${last}`;
+  const ends = after.length ? `after the end of ${after.join(", ")}` : "";
+  return [times, ends, why, guess && "a guess from what jobs of the same size took lately"].filter(Boolean).join("; ");
 }
 
 /**

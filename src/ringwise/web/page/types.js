@@ -52,7 +52,7 @@
  * @property {ExpectedStart | null} expected_start
  */
 
-/** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, guess: boolean, text: string}} ExpectedStart */
+/** When a waiting job starts; times in nanoseconds since 1970. @typedef {{kind: string, earliest: number | null, latest: number | null, guess: boolean, after: string[], why: string, text: string}} ExpectedStart */
 
 /** Chips by resource; those of different ones are never added. @typedef {Record<string, number>} Amounts */
 

@@ -4,7 +4,7 @@ import { connection, useStore } from "../context.js";
 import { Badge, JobLink, Problem, Section, Select, Table, ViewHead } from "../elements.js";
 import { html, useEffect, useState } from "../html.js";
 import { changeSettings } from "../routes.js";
-import { count, number, rfc3339, visible } from "../text.js";
+import { count, number, rfc3339, shownSpan, span, visible } from "../text.js";
 
 /** @typedef {import("../types.js").Report} Report */
 /** @typedef {import("../types.js").ReportRow} ReportRow */
@@ -20,9 +20,17 @@ const AGAIN = 60;
 /** @param {number} index */
 const nth = (index) => (index < SHOWN ? `var(--plot-${index + 1})` : "var(--muted)");
 
-/** Chip-hours: whole ones where there are many. @param {number} value */
+/** Chip-hours as they are shown: whole ones where there are many, two digits where there are few. @param {number} value */
+function rounded(value) {
+  if (value >= 100) return Math.round(value);
+  return value >= 1 ? Math.round(value * 10) / 10 : Number(value.toPrecision(2));
+}
+
+const EXACT = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 15 });
+
+/** @param {number} value */
 function hours(value) {
-  return value >= 100 ? number(Math.round(value)) : number(Math.round(value * 10) / 10);
+  return EXACT.format(rounded(value));
 }
 
 /** @param {ReportRow} row */
@@ -114,7 +122,7 @@ function Figures({ report }) {
     stacks.push({ key: "", label: `${number(others.length)} others`, text: "others", colour: nth(SHOWN), values: sums });
   }
   return html`
-    <div class="plots">
+    <div class="plots of-three">
       <${ByDay} days=${report.days} stacks=${stacks} />
       <${Waits} rows=${rows} by=${by} />
       <${Lost} rows=${rows} by=${by} />
@@ -130,26 +138,27 @@ function ByDay({ days, stacks }) {
   const words = stacks.map(({ text }, i) => `${visible(text)} ${hours(sums[i])}`).join("; ");
   return html`<${Section} title="Chip-hours by day" class="plot" note=${`at most ${hours(most)} a day`}>
     <p class="plot-text">${stacks.map(({ key, label, colour }, i) => html`<span key=${key}><i class="square" aria-hidden="true" style=${{ background: colour }}></i>${label} ${hours(sums[i])}</span>`)}</p>
-    <div class="columns" role="img" aria-label=${`Chip-hours of ${count(days.length, "day")}: ${words}`}>
+    <div class="days" role="img" aria-label=${`Chip-hours of ${count(days.length, "day")}: ${words}`}>
       ${days.map((day, i) => html`<span key=${day} title=${`${day}: ${hours(totals[i])} chip-hours`}>
         ${[...stacks].reverse().map(({ key, colour, values }) => html`<i key=${key} style=${{ background: colour, height: `${most > 0 ? (100 * values[i]) / most : 0}%` }}></i>`)}</span>`)}
     </div>
-    <p class="columns-ends"><span>${days[0]}</span><span>${days[days.length - 1]} (UTC)</span></p>
+    <p class="days-ends"><span>${days[0]}</span><span>${days[days.length - 1]} (UTC)</span></p>
   <//>`;
 }
 
-/** Hours that a job waited until it started, on average. @param {ReportRow} row */
+/** How long a job waited until it started, on average. @param {ReportRow} row */
 function waitOf(row) {
-  return row.starts ? row.waited_hours / row.starts : row.waited_hours;
+  return shownSpan((3600 * row.waited_hours) / (row.starts || 1));
 }
 
 /** @param {{rows: ReportRow[], by: Report["by"]}} props */
 function Waits({ rows, by }) {
-  const shown = [...rows].sort((a, b) => waitOf(b) - waitOf(a)).filter((row) => row.waited_hours > 0).slice(0, SHOWN);
-  const most = Math.max(...shown.map(waitOf), 0);
-  return html`<${Section} title="Waiting time" class="plot" note="hours for each start; the longest">
-    ${shown.length ? html`<dl class="facts">${shown.map((row) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
-      <${Stripes} of=${most} parts=${[["waited", waitOf(row), nth(2)]]} /> ${hours(waitOf(row))} h, ${count(row.starts, "start")}</dd></div>`)}</dl>` : html`<p class="empty">No job waited.</p>`}
+  const waits = rows.map((row) => ({ row, wait: waitOf(row) })).filter(({ wait }) => wait.seconds > 0);
+  const shown = waits.sort((a, b) => b.wait.seconds - a.wait.seconds).slice(0, SHOWN);
+  const most = shown[0]?.wait.seconds ?? 0;
+  return html`<${Section} title="Waiting time" class="plot" note="for each start; the longest">
+    ${shown.length ? html`<dl class="facts">${shown.map(({ row, wait }) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
+      <${Stripes} of=${most} label=${`waited ${wait.text}`} parts=${[["waited", wait.seconds, nth(2)]]} /> ${wait.text}, ${count(row.starts, "start")}</dd></div>`)}</dl>` : html`<p class="empty">No job waited.</p>`}
   <//>`;
 }
 
@@ -162,19 +171,26 @@ function lostOf(row) {
 function Lost({ rows, by }) {
   const causes = [...new Set(rows.flatMap((row) => Object.keys(row.lost_chip_hours)))].sort();
   const shown = [...rows].sort((a, b) => lostOf(b) - lostOf(a)).filter((row) => lostOf(row) > 0).slice(0, SHOWN);
-  const most = Math.max(...shown.map(lostOf), 0);
+  const most = Math.max(...shown.map((row) => rounded(lostOf(row))), 0);
   return html`<${Section} title="Lost chip-hours" class="plot" note="by cause; the most">
     ${shown.length ? html`<p class="plot-text">${causes.map((cause, i) => html`<span key=${cause}><i class="square" aria-hidden="true" style=${{ background: nth(i) }}></i>${cause}</span>`)}</p>
       <dl class="facts">${shown.map((row) => html`<div key=${rowKey(row)}><dt><${RowName} row=${row} by=${by} /></dt><dd>
-        <${Stripes} of=${most} parts=${causes.map((cause, i) => [cause, row.lost_chip_hours[cause] ?? 0, nth(i)])} /> ${hours(lostOf(row))}</dd></div>`)}</dl>` : html`<p class="empty">No work was lost.</p>`}
+        <${LostParts} row=${row} of=${most} causes=${causes} /> ${hours(lostOf(row))}</dd></div>`)}</dl>` : html`<p class="empty">No work was lost.</p>`}
   <//>`;
 }
 
-/** @param {{parts: [string, number, string][], of: number}} props */
-function Stripes({ parts, of }) {
+/** Together as long as the number beside them says. @param {{row: ReportRow, of: number, causes: string[]}} props */
+function LostParts({ row, of, causes }) {
+  const lost = causes.map((cause) => row.lost_chip_hours[cause] ?? 0);
+  const scale = rounded(lostOf(row)) / lostOf(row);
+  const label = causes.flatMap((cause, i) => (lost[i] > 0 ? `${cause} ${hours(lost[i])}` : [])).join(", ");
+  return html`<${Stripes} of=${of} label=${label} parts=${causes.map((cause, i) => [cause, lost[i] * scale, nth(i)])} />`;
+}
+
+/** @param {{parts: [string, number, string][], of: number, label: string}} props */
+function Stripes({ parts, of, label }) {
   const known = parts.filter(([, value]) => value > 0);
-  const text = known.map(([name, value]) => `${name} ${hours(value)}`).join(", ");
-  return html`<span class="stripes" role="img" aria-label=${text} title=${text}>
+  return html`<span class="stripes" role="img" aria-label=${label} title=${label}>
     ${known.map(([name, value, colour]) => html`<i key=${name} style=${{ background: colour, width: `${of > 0 ? (100 * value) / of : 0}%` }}></i>`)}</span>`;
 }
 
@@ -184,7 +200,7 @@ function columnsOf(by) {
     { title: by, kind: "named", cell: (row) => html`<${RowName} row=${row} by=${by} />`, sort: (row) => rowText(row, by) },
     { title: "held chip-hours", cell: (row) => hours(row.held_chip_hours), sort: (row) => row.held_chip_hours, kind: "number" },
     { title: "lost chip-hours", cell: (row) => hours(lostOf(row)), sort: lostOf, kind: "number" },
-    { title: "waited hours", cell: (row) => hours(row.waited_hours), sort: (row) => row.waited_hours, kind: "number" },
+    { title: "waited", cell: (row) => span(3600 * row.waited_hours), sort: (row) => row.waited_hours, kind: "number" },
     { title: "starts", cell: (row) => number(row.starts), sort: (row) => row.starts, kind: "number" },
     { title: "failures", cell: (row) => number(row.failures), sort: (row) => row.failures, kind: "number" },
   ];

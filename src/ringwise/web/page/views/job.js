@@ -5,7 +5,7 @@ import { Badge, Facts, JobBadge, JobLinkByKey, KeyValues, Name, NodeLink, Proble
 import { html } from "../html.js";
 import { link } from "../routes.js";
 import { jobState } from "../store.js";
-import { age, clock, count, encoded, known, number, ranges, rfc3339, span } from "../text.js";
+import { age, clock, count, encoded, known, number, ranges, rfc3339, span, startDetail, startText } from "../text.js";
 import { JobPicture } from "./pictures.js";
 
 /** @typedef {import("../types.js").JobDocument} JobDocument */
@@ -44,7 +44,7 @@ export function JobView({ namespace, name }) {
           ["class", document?.class],
         ]} />
       <//>
-      <${Why} path=${path} version=${row} job=${job} />
+      <${Why} path=${path} version=${row} job=${job} time=${time} />
     </div>
     <${Plans} plans=${document?.plans ?? []} />
     <${Section} title="Where it is">${document ? html`<${JobPicture} pods=${document.pods} />` : html`<p class="empty">Reading.</p>`}<//>
@@ -91,13 +91,14 @@ function podColumns(pods) {
   return columns;
 }
 
-/** @param {{path: string, version: unknown, job: import("../types.js").JobRow}} props */
-function Why({ path, version, job: row }) {
+/** @param {{path: string, version: unknown, job: import("../types.js").JobRow, time: string}} props */
+function Why({ path, version, job: row, time }) {
   const { document: why, error } = /** @type {{document: WhyDocument | null, error: any}} */ (useDocument(`${path}/why`, version));
   if (!why) return html`<${Section} title="Why" class="why">${error ? html`<${Problem} error=${error} what="The reason" />` : html`<p class="empty" role="status">Being computed.</p>`}<//>`;
   const refusals = Object.entries(why.refusals ?? {}).sort(([, a], [, b]) => b - a);
   const start = why.expected_start;
-  return html`<${Section} title=${why.outcome === "pending" || why.outcome === "refused" ? "Why it waits" : "Why"} class="why" note=${why.outcome}>
+  const isStuck = why.outcome === "pending" || why.outcome === "refused";
+  return html`<${Section} title=${{ pending: "Why it waits", refused: "Why it is refused" }[why.outcome] ?? "Why"} class="why" note=${why.outcome}>
     <p class="sentence">${why.reason && html`<code>${why.reason.code}</code> `}<bdi>${why.sentence}</bdi></p>
     ${row.condition_of && html`<p class="faint">Its scheduler wrote into the condition of the ${row.condition_of}: <code>${row.reason_code}</code> <bdi>${row.reason_text}</bdi></p>`}
     ${(why.notes ?? []).map((note) => html`<p key=${note} class="faint"><bdi>${note}</bdi></p>`)}
@@ -107,10 +108,11 @@ function Why({ path, version, job: row }) {
         ${cure.contested_by > 0 && html` <span class="faint">(${count(cure.contested_by, "job")} ahead would take it first)</span>`}</li>`)}</ul>`}
     ${why.cures.length === 0 && (why.reason?.cures.length ?? 0) > 0 && html`<h3>What helps in general</h3>
       <ul class="cures" aria-label="Cures">${why.reason?.cures.map((cure) => html`<li key=${cure}><bdi>${cure}</bdi></li>`)}</ul>`}
+    ${isStuck && why.cures.length === 0 && !why.reason?.cures.length && html`<p class="faint">Nothing that was tried would start it now.</p>`}
     ${why.outcome === "pending" && html`<${Facts} items=${[
       ["place in its queue", why.queue.position === null ? "" : `${why.queue.position} of ${why.queue.waiting} waiting`],
       ["ahead of it", why.queue.ahead.length ? html`${why.queue.ahead.slice(0, 8).map((job, i) => html`${i > 0 && ", "}<${JobLinkByKey} job=${job} />`)}${why.queue.ahead.length > 8 && ` and ${why.queue.ahead.length - 8} more`}` : ""],
-      ["expected start", start ? html`<bdi>${start.text}</bdi>` : ""],
+      ["expected start", start ? html`${startText(start, time)} <span class="faint"><bdi>${startDetail(start)}</bdi></span>` : ""],
       ["reserved for it", why.kept_chips ? count(why.kept_chips, "chip") : ""],
       ["nodes that fit", why.fitting_nodes === null ? "" : number(why.fitting_nodes)],
     ]} />`}

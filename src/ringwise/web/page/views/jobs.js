@@ -5,7 +5,7 @@ import { Badge, JobBadge, JobLink, Search, Select, Table, ViewHead } from "../el
 import { html, useMemo } from "../html.js";
 import { changeSettings } from "../routes.js";
 import { jobName, jobState } from "../store.js";
-import { age, count, number, rfc3339 } from "../text.js";
+import { age, count, number, rfc3339, startText } from "../text.js";
 
 /** @typedef {import("../types.js").JobRow} JobRow */
 
@@ -50,7 +50,7 @@ function columnsAt(now) {
     { title: "chips", cell: (job) => number(job.chips), sort: (job) => job.chips, kind: "number" },
     { title: "priority", cell: (job) => number(job.priority), sort: (job) => job.priority, kind: "number" },
     { title: "age", cell: (job) => age(rfc3339(job.created), now), sort: (job) => -job.created, kind: "number" },
-    { title: "expected start", cell: (job) => job.expected_start && html`<span class="reason"><bdi>${job.expected_start.text}</bdi></span>`, sort: (job) => job.expected_start?.earliest ?? Infinity, kind: "wide" },
+    { title: "expected start", cell: (job) => job.expected_start && startText(job.expected_start, now), sort: (job) => job.expected_start?.earliest ?? Infinity },
     {
       title: "reason",
       cell: (job) => job.reason_code && html`<span class="reason"><code>${job.reason_code}</code> <bdi>${job.reason_text}</bdi>

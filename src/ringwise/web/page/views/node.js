@@ -68,7 +68,7 @@ function chipColumns(node) {
     { title: "chip", cell: (chip) => html`${chip.number} <span class="faint">${chip.name}</span>`, sort: (chip) => chip.number },
     { title: "health", cell: (chip) => html`<${Badge} kind=${chip.health === "h" ? "running" : "bad"}>${healthText(chip.health)}<//>`, sort: (chip) => chip.health },
     { title: "held by", cell: (chip) => (chip.job ? html`<${JobLinkByKey} job=${chip.job} />` : html`<span class="faint">${state(chip)}</span>`), sort: (chip) => chip.job || state(chip) },
-    { title: "pod", kind: "named", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },
+    { title: "pod", cell: (chip) => html`<bdi>${chip.pod}</bdi>`, sort: (chip) => chip.pod },
     { title: "fault codes and notes", cell: (chip) => [...chip.codes, chip.note].filter(Boolean).map((text) => html`<bdi key=${text}>${text}</bdi> `), kind: "wide" },
   ];
 }

@@ -50,7 +50,7 @@ export function NodesView({ settings }) {
     ${inGroups
       ? html`<${Table} key=${rows} label=${ROWS[rows]} columns=${groupColumns(rows)} rows=${groupRows(found, rows)} id=${(/** @type {GroupRow} */ row) => `${row.name} ${row.resource}`} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`
       : html`<p class="faint signs">Chips, ring by ring: ${SIGNS_TEXT}.</p>
-        <${Table} key="node" label="Nodes" columns=${nodeColumns()} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
+        <${Table} key="node" label="Nodes" columns=${nodeColumns(found)} rows=${found} id=${(/** @type {NodeRow} */ node) => node.name} empty=${nodes.size ? "No node fits the filter." : "The cluster has no nodes."} />`}`;
 }
 
 /** @param {NodeRow} node */
@@ -59,16 +59,20 @@ function stateBadge(node) {
     ${nodeWhy(node) && html` <span class="faint"><bdi>${nodeWhy(node)}</bdi></span>`}`;
 }
 
-/** @returns {import("../elements.js").Column<NodeRow>[]} */
-function nodeColumns() {
+/** @param {NodeRow[]} nodes @returns {import("../elements.js").Column<NodeRow>[]} */
+function nodeColumns(nodes) {
+  /** @type {import("../elements.js").Column<NodeRow>[]} */
+  const leaf = [{ title: "leaf switch", cell: (node) => html`<bdi>${known(node.switch)}</bdi>`, sort: (node) => known(node.switch) }];
+  /** @type {import("../elements.js").Column<NodeRow>[]} */
+  const superpod = [{ title: "SuperPoD", cell: (node) => html`<bdi>${known(node.superpod)}${node.rack === null ? "" : `, rack ${node.rack}`}</bdi>`, sort: (node) => known(node.superpod) }];
   return [
     { title: "node", kind: "named", cell: (node) => html`<${NodeLink} name=${node.name} />` },
     { title: "state", cell: stateBadge, sort: (node) => node.state },
     { title: "chips", cell: (node) => html`<code class="chip-signs">${chipSigns(store, node)}</code>` },
     { title: "free", cell: (node) => number(chipCounts(node).free), sort: (node) => chipCounts(node).free, kind: "number" },
     { title: "board", cell: (node) => store.board(node)?.name ?? "", sort: (node) => store.board(node)?.name ?? "" },
-    { title: "leaf switch", cell: (node) => html`<bdi>${known(node.switch)}</bdi>`, sort: (node) => known(node.switch) },
-    { title: "SuperPoD", cell: (node) => html`<bdi>${known(node.superpod)}${node.rack === null ? "" : `, rack ${node.rack}`}</bdi>`, sort: (node) => known(node.superpod) },
+    ...(nodes.some((node) => node.switch !== null) ? leaf : []),
+    ...(nodes.some((node) => node.superpod !== null) ? superpod : []),
     {
       title: "jobs and health",
       kind: "wide",

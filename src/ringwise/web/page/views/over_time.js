@@ -149,7 +149,7 @@ function plotOptions(plot, element) {
     legend: { show: false },
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (/** @type {unknown} */ _, /** @type {number} */ _least, /** @type {number} */ most) => [0, most > 0 ? most * 1.08 : 1] } },
-    axes: [{ ...axis, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, ...(plot.steps && { incrs: plot.steps }), values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
+    axes: [{ ...axis, size: 30, values: (/** @type {unknown} */ _, /** @type {number[]} */ times) => times.map(hours) }, { ...axis, size: 56, ...(plot.steps && { incrs: plot.steps }), values: (/** @type {unknown} */ _, /** @type {number[]} */ values) => values.map(plot.write) }],
     series: [
       {},
       ...plot.lines.map((line) => ({ label: line.label, stroke: style.getPropertyValue(line.colour), width: 1.5, points: { show: false } })),

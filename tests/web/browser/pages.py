@@ -1,0 +1,118 @@
+"""Every page of the dashboard on one lab: layout checks, axe and the reference pictures use the same list."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.checkout import ROOT
+from tests.lab.rig import job, queue
+from tests.web.browser.rig import DashboardLab, View
+
+#: Reference pictures, and how the panels of each page are arranged: `make pictures` writes both.
+PICTURES = ROOT / "docs" / "pictures"
+ARRANGEMENTS = PICTURES / "arrangements.json"
+LAB_OPTIONS = ("--nodes", "96", "--leaf-size", "16")
+#: Width and theme of the two pictures of a page, and how their files end.
+SIZES = {"": (1280, "light"), "-narrow": (420, "dark")}
+_WIDEST_CHIPS = "{name: %s, annotations: {ringwise.io/max-chips: '%d'}}"
+
+
+class Page(NamedTuple):
+    path: tuple[str, ...]
+    settings: str = ""
+    #: What a reader does before there is something to see.
+    prepare: Callable[[View], None] = lambda view: None
+
+    def open(self, view: View) -> View:
+        if self.path == ("over-time",):
+            view.page.route("**/api/v1/series", lambda route: route.fulfill(json=_SERIES))
+        view.open(*self.path, settings=self.settings)
+        self.prepare(view)
+        view.complete()
+        return view
+
+
+def _ask(view: View) -> None:
+    view.page.locator("textarea").fill("---\n".join([job("next", 2, 8), job("huge", 90, 8)]))
+    view.page.get_by_role("button", name="Where would it go?").click()
+    view.see("2 jobs:")
+
+
+def _wait_for_starts(view: View) -> None:
+    """Expected starts are found beside the thread that decides, and come later."""
+    view.row("lab/llama-70b", "Jobs").get_by_text("in 65m").wait_for()
+
+
+def _show_keys(view: View) -> None:
+    view.page.keyboard.press("?")
+    view.page.get_by_role("dialog").wait_for()
+
+
+PAGES = {
+    "map": Page(("map",)),
+    "map-fragmentation": Page(("map",), "colour=fragmentation"),
+    "map-node": Page(("map",), "node=node-40&colour=health"),
+    "jobs": Page(("jobs",), prepare=_wait_for_starts),
+    "job-pending": Page(("jobs", "lab", "llama-70b")),
+    "job-running": Page(("jobs", "lab", "vision")),
+    "job-refused": Page(("jobs", "lab", "odd")),
+    "job-not-found": Page(("jobs", "lab", "nothing")),
+    "nodes": Page(("nodes",)),
+    "nodes-by-switch": Page(("nodes",), "rows=switch"),
+    "node": Page(("nodes", "node-40")),
+    "queues": Page(("queues",)),
+    "what-if": Page(("what-if",), prepare=_ask),
+    "over-time": Page(("over-time",)),
+    "accounting": Page(("accounting",)),
+    "keys": Page(("jobs",), prepare=_show_keys),
+    "accounting-by-job": Page(("accounting",), "by=job"),
+}
+
+#: A lab remembers a sample for every five seconds of the wall clock: it has none yet.
+_SERIES = {
+    "interval": 10,
+    "times": [1_800_000_000 + 10 * i for i in range(60)],
+    "resources": {
+        "huawei.com/Ascend910": {
+            "used": [400 + 4 * i for i in range(60)],
+            "free": [368 - 4 * i for i in range(60)],
+            "fragmentation": [0.05 + i % 9 / 100 for i in range(60)],
+        }
+    },
+    "waiting": [i // 8 % 5 for i in range(60)],
+    "refused": [0] * 60,
+    "decisions": [float(i % 7) for i in range(60)],
+}
+
+
+def fill(lab: DashboardLab) -> None:
+    """Jobs of several sizes and queues that run, wait and are refused; faults in free and in used chips."""
+    limited = queue("research", 2).replace("{name: research}", _WIDEST_CHIPS % ("research", 320))
+    jobs = [limited, queue("production", 3), queue("batch", chips=64)]
+    for number, (name, pods) in enumerate(
+        [("llama-65b", 24), ("vision", 12), ("speech", 8), ("ranking", 6), ("search", 5), ("ocr", 4)]
+    ):
+        jobs.append(job(name, pods, 8, queue=("research", "production")[number % 2], minutes=90))
+    jobs += [job(f"notebook-{i}", 1, (1, 2, 4)[i % 3]) for i in range(22)]
+    jobs += [job(f"eval-{i}", 1, 4, queue="research") for i in range(6)]
+    jobs += [job("odd", 1, 3), job("pretraining-of-the-second-large-language-model", 2, 8, queue="batch")]
+    lab.terminal.submit(*jobs)
+    lab.terminal.ok("advance 20m")
+    for chip in ("node-40 3", "node-71 0", "node-90 5"):
+        lab.terminal.ok(f"fault inject chip {chip}")
+    lab.terminal.ok("cordon node-88")
+    lab.terminal.ok(f"isolate node-92 --lab {lab.folder} --reason 'replace a fan' --by me")
+    lab.terminal.ok("drain node-85 --at 3h")
+    lab.terminal.submit(job("llama-70b", 40, 8, queue="production"), job("later", 12, 8, queue="batch"))
+    lab.terminal.ok("advance 5m")
+
+
+def picture(page: str, ending: str) -> str:
+    return f"{page}{ending}.png"
+
+
+def written_arrangements() -> dict[str, list[list[str]]]:
+    found: dict[str, list[list[str]]] = json.loads(ARRANGEMENTS.read_text())
+    return found
