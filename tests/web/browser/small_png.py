@@ -26,7 +26,8 @@ async (png) => {
     found.count += count;
     alike.set(key, found);
   }
-  const palette = [...alike.values()].sort((a, b) => b.count - a.count).slice(0, 256).map(({ pixel }) => pixel);
+  const frequent = [...alike.values()].sort((a, b) => b.count - a.count);
+  const palette = frequent.slice(0, 256).map(({ pixel }) => pixel);
   const parts = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
   const known = palette.map(parts);
   const numbers = new Map();

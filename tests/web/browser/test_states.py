@@ -65,6 +65,7 @@ def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page
         view.see(f"Coloured by {mode}")
         header, entries = totals(view), legend(view)
         assert sum(header.get(name, 0) for name in STATES) == header["chips"] == 96
+        assert "of these in use" not in header
         assert chips_of(entries) == 96, (mode, entries)
         if mode in ("job", "queue", "free"):
             assert f"free {header['free']}" in entries
@@ -72,6 +73,31 @@ def test_the_sums_of_header_and_legend_close(broken_lab: DashboardLab, open_page
             assert f"faulty {header['faulty']}" in entries
             assert f"isolated by an operator {header['isolated']}" in entries
             assert f"closed: the node takes no new pods {header['closed']}" in entries
+
+
+def test_faulty_and_isolated_chips_in_use_are_counted_everywhere(
+    lab: DashboardLab, open_page: Opener
+) -> None:
+    lab.terminal.submit(job("wide", 1, 8), job("small", 1, 2))
+    lab.terminal.ok("advance 5s")
+    seats = {name.split("-")[0]: seat for name, seat in lab.terminal.seats().items()}
+    wide, (small, (chip, _)) = seats["lab/wide"][0], seats["lab/small"]
+    lab.terminal.ok(f"fault inject chip {wide} 3 --level PreSeparateNPU --code 80E01801")
+    lab.terminal.ok(f"isolate {small} Ascend910-{chip} --lab {lab.folder} --reason test --by me")
+    lab.terminal.ok("fault inject chip node-3 7")
+    lab.terminal.ok("advance 1s")
+    view = open_page(lab.url).open("map").complete()
+    for name, value in (("in use", 10), ("faulty", 2), ("isolated", 1), ("of these in use", 2)):
+        view.see_total(name, str(value))
+    # The map colours chips by the job that holds them: its sums close.
+    assert chips_of(legend(view)) == 48
+    assert "faulty, not in use 1" in legend(view)
+    view.open("nodes", wide)
+    view.see("0 of 8 chips free, 8 used, 1 faulty")
+    view.open("nodes", small)
+    view.see("6 of 8 chips free, 2 used, 1 isolated")
+    view.open("nodes", settings=f"rows=switch&text={wide}")
+    view.row("172.0.0", "leaf switches").get_by_text("1 faulty").wait_for()
 
 
 def test_every_kind_of_closed_node_has_its_own_sign(broken_lab: DashboardLab, open_page: Opener) -> None:

@@ -196,6 +196,8 @@ export function legend(mode, palette, store) {
   const byHealth = new Tally();
   /** @type {Record<string, number>} health of chips in use */
   const inUse = {};
+  // What has the colour of its job, although it is faulty or isolated.
+  const held = { faulty: 0, isolated: 0, reserved: 0, closed: 0 };
   /** @type {Tally<typeof STATES[number] | "partly free" | "wholly free" | "partly used" | "wholly used">} */
   const chips = new Tally();
   /** @type {Map<import("./types.js").NodeSign, number>} */
@@ -204,7 +206,8 @@ export function legend(mode, palette, store) {
     const [sign, resource] = [nodeSign(node), store.resource(node)];
     if (sign) signs.set(sign, (signs.get(sign) ?? 0) + 1);
     const counts = chipCounts(node);
-    for (const name of STATES) chips.add(name, resource, counts[name]);
+    for (const name of STATES) chips.add(name, resource, counts[name] - (name === "faulty" || name === "isolated" ? counts.inUse[name] : 0));
+    for (const name of /** @type {const} */ (["faulty", "isolated"])) held[name] += counts.inUse[name];
     const part = counts.used && counts.free ? "partly" : "wholly";
     chips.add(`${part} free`, resource, counts.free);
     chips.add(`${part} used`, resource, counts.used);
@@ -239,7 +242,7 @@ export function legend(mode, palette, store) {
       add("free", rgb.free, chips.chips("free"));
       entries.push(...(mode === "job" ? jobEntries(byJob, palette, store) : queueEntries(byJob, palette, store)));
     }
-    for (const [letter, name, label] of WITHHELD) if (most(chips.chips(name))) add(label, palette.withheld(letter), chips.chips(name));
+    for (const [letter, name, label] of WITHHELD) if (most(chips.chips(name))) add(held[name] ? `${label}, not in use` : label, palette.withheld(letter), chips.chips(name));
   }
   for (const [sign, label] of Object.entries(SIGN_TEXTS)) {
     const nodes = signs.get(/** @type {import("./types.js").NodeSign} */ (sign));

@@ -47,7 +47,7 @@ export function summary(nodes) {
   return found;
 }
 
-/** The chips that are neither used nor free, in words.
+/** The chips that no job may take, in words; some of them may be in use.
  * @param {{faulty: number, isolated: number, reserved: number, closed: number}} counts
  */
 export function withheldText(counts) {

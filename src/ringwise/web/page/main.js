@@ -117,13 +117,16 @@ const NO_CHIPS = { chips: 0, used: 0, faulty: 0, isolated: 0, reserved: 0, close
  * @returns {{name: string, value: string, href?: string, kind?: string, left?: boolean}[]} left: out where it is 0
  */
 function chipItems(chips) {
+  // A chip is in one state, except that one in use may be faulty or isolated, too.
+  const inUse = chips.used + chips.free + chips.faulty + chips.isolated + chips.reserved + chips.closed - chips.chips;
   return [
     { name: "chips", value: number(chips.chips) },
     { name: "in use", value: number(chips.used) },
     { name: "free", value: number(chips.free), href: link(["map"], { colour: "free" }) },
-    { name: "of them only for now", value: number(chips.before_drain), href: link(["nodes"], { show: "bad" }), left: !chips.before_drain },
+    { name: "of these only before a drain", value: number(chips.before_drain), href: link(["nodes"], { show: "bad" }), left: !chips.before_drain },
     { name: "faulty", value: number(chips.faulty), href: link(["map"], { colour: "health" }), kind: chips.faulty ? "bad" : "" },
     { name: "isolated", value: number(chips.isolated) },
+    { name: "of these in use", value: number(inUse), href: link(["map"], { colour: "health" }), kind: "bad", left: !inUse },
     { name: "reserved", value: number(chips.reserved), left: !chips.reserved },
     { name: "closed", value: number(chips.closed), href: link(["nodes"], { show: "bad" }), left: !chips.closed },
     { name: "fragmentation", value: percent(chips.fragmentation), href: link(["map"], { colour: "fragmentation" }) },

@@ -203,12 +203,20 @@ export function jobState(job) {
 }
 
 /**
- * The chips of a node by the state in which the server counts each; the sum of the states is `chips`.
+ * The chips of a node by state, as the server counts them: one that is in use and faulty or isolated counts as both.
+ * `inUse` are those of the faulty and isolated ones.
  * @param {NodeRow} node
  */
 export function chipCounts(node) {
-  const counts = { chips: node.chip_states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0 };
-  for (const letter of node.chip_states) counts[CHIP_STATES[letter]] += 1;
+  const counts = { chips: node.chip_states.length, used: 0, faulty: 0, isolated: 0, reserved: 0, closed: 0, free: 0, inUse: { faulty: 0, isolated: 0 } };
+  for (let i = 0; i < node.chip_states.length; i += 1) {
+    const letter = node.chip_states[i];
+    counts[CHIP_STATES[letter]] += 1;
+    const also = letter === "u" ? CHIP_STATES[node.health[i]] : undefined;
+    if (also !== "faulty" && also !== "isolated") continue;
+    counts[also] += 1;
+    counts.inUse[also] += 1;
+  }
   return counts;
 }
 

@@ -75,8 +75,8 @@
  * @typedef {object} ChipTotals
  * @property {number} chips
  * @property {number} used
- * @property {number} faulty
- * @property {number} isolated
+ * @property {number} faulty also those in use
+ * @property {number} isolated also those in use
  * @property {number} reserved
  * @property {number} closed
  * @property {number} free
