@@ -266,10 +266,10 @@ def test_a_slash_searches_the_jobs_where_a_view_has_no_search(
 
 def test_a_question_mark_shows_the_keys(busy_lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(busy_lab.url)
+    keys = view.page.get_by_role("dialog", name="Keys")
     for path in VIEWS.values():
         view.open(*path)
         view.page.keyboard.press("?")
-        keys = view.page.get_by_role("dialog", name="Keys")
         keys.get_by_text("show this list").wait_for()
         view.page.keyboard.press("Escape")
         keys.wait_for(state="hidden")

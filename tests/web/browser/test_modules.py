@@ -262,7 +262,14 @@ def test_a_start_never_lies_in_the_past(
 ) -> None:
     now = 1_800_000_000
     times = [None if one is None else (now + one) * 10**9 for one in (earliest, latest)]
-    start = {"earliest": times[0], "latest": times[1], "guess": guess, "after": [], "why": "", "text": ""}
+    start: dict[str, Any] = {
+        "earliest": times[0],
+        "latest": times[1],
+        "guess": guess,
+        "after": [],
+        "why": "",
+        "text": "",
+    }
     body = "return module.startText(argument, '2027-01-15T08:00:00Z')"
     assert call("text.js", body, start) == text
 
@@ -280,5 +287,5 @@ def test_a_start_never_lies_in_the_past(
     ],
 )
 def test_a_start_says_what_it_rests_on(call: Any, start: dict[str, Any], text: str) -> None:
-    empty = {"earliest": None, "latest": None, "guess": False, "after": [], "why": ""}
+    empty: dict[str, Any] = {"earliest": None, "latest": None, "guess": False, "after": [], "why": ""}
     assert call("text.js", "return module.startDetail(argument)", {**empty, **start}).startswith(text)
