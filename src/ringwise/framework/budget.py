@@ -8,8 +8,10 @@ with a reason, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.reasons import Reason
 
@@ -39,6 +41,8 @@ class NamespaceSteps:
 
     def __init__(self) -> None:
         self._left: dict[str, tuple[int, int]] = {}
+        #: Jobs for which none were left, by namespace, the first of them first.
+        self.passed_over: dict[str, dict[str, None]] = {}
 
     def left(self, namespace: str, now: int) -> int:
         known = self._left.get(namespace)
@@ -67,12 +71,23 @@ class NamespaceSteps:
     def forget_idle(self, now: int) -> None:
         for namespace in list(self._left):
             self.left(namespace, now)
+        for namespace in [name for name in self.passed_over if name not in self._left]:
+            del self.passed_over[namespace]
 
 
 class StepBudget:
     """The steps of one cycle. Without namespaces they are not limited."""
 
-    __slots__ = ("_limit", "_namespace", "_namespaces", "_now", "_reported", "_spent", "on_progress")
+    __slots__ = (
+        "_besides",
+        "_limit",
+        "_namespace",
+        "_namespaces",
+        "_now",
+        "_reported",
+        "_spent",
+        "on_progress",
+    )
 
     def __init__(self, namespaces: NamespaceSteps | None = None, now: int = 0) -> None:
         self._namespaces = namespaces
@@ -82,6 +97,8 @@ class StepBudget:
         self._spent = 0
         self._limit = JOB_STEPS
         self._reported = 0
+        #: Steps that count for its namespace only.
+        self._besides = 0
         self.on_progress: Callable[[], None] = lambda: None
 
     def begin(self, namespace: str, pods: int) -> None:
@@ -111,13 +128,43 @@ class StepBudget:
     def end(self) -> None:
         """The job was tried: what it took is missing to its namespace."""
         if self._namespaces is not None:
-            self._namespaces.take(self._namespace, self._spent, self._now)
-        self._spent = self._reported = 0
+            self._namespaces.take(self._namespace, self._spent + self._besides, self._now)
+        self._spent = self._besides = self._reported = 0
 
-    def spend(self, steps: int) -> None:
+    def pass_over(self, namespace: str, key: str) -> None:
+        """The job was not tried because its namespace has no steps left."""
+        if self._namespaces is not None:
+            self._namespaces.passed_over.setdefault(namespace, {}).setdefault(key)
+
+    def in_turn(self, jobs: Sequence[Job]) -> Iterator[Job]:
+        """The jobs in this order. Of a namespace that had too few steps for all of its jobs, and among equal
+        priorities, those come first that were passed over: each is tried before another is tried again.
+        """
+        passed = {} if self._namespaces is None else self._namespaces.passed_over
+        waiting = {
+            namespace: iter(sorted(theirs, key=partial(_turn, places)))
+            for namespace, keys in passed.items()
+            if (theirs := [job for job in jobs if job.namespace == namespace])
+            if (places := {key: place for place, key in enumerate(keys)})
+        }
+        for job in jobs:
+            following = next(waiting[job.namespace]) if job.namespace in waiting else job
+            passed.get(following.namespace, {}).pop(following.key, None)
+            yield following
+
+    def spend(self, steps: int, besides: int = 0) -> None:
+        """`besides`: steps that count for the namespace, and not for the limit of the job.
+
+        They grow with the cluster alone: of a job they say nothing, of many such jobs they do.
+        """
         self._spent += steps
+        self._besides += besides
         if self._spent >= self._reported + _PROGRESS:
             self._reported = self._spent
             self.on_progress()
         if self._namespaces is not None and self._spent > self._limit:
             raise TooCostly(TOO_COSTLY(steps=self._spent, limit=self._limit))
+
+
+def _turn(places: Mapping[str, int], job: Job) -> tuple[int, int]:
+    return -job.priority, places.get(job.key, len(places))

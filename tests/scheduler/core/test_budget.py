@@ -8,13 +8,15 @@ import pytest
 
 from ringwise.framework import budget
 from ringwise.framework.budget import NamespaceSteps
+from ringwise.framework.evictions.victim_search import EvictionPlan, VictimSearch
+from ringwise.framework.job import Job
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, RecordJobEvent
 from ringwise.plugins import nodeorder
 from ringwise.scheduler.core.job_backoff import MAX_AFTER_COST
 from ringwise.state.model import NodeTerm, Pod, PodClass, PodGroup, Requirement, SubGroupPolicy
 from ringwise.state.node_shapes import NodeShape
-from tests.scheduler.rig import CHIP, Rig, configuration
+from tests.scheduler.rig import CHIP, Rig, configuration, gangs_may_end
 
 PLAIN = ("enqueue", "allocate", "backfill")
 #: Names 14 of the 30 nodes: each of them is a step.
@@ -262,3 +264,74 @@ def test_sub_groups_beyond_the_gang_are_counted(monkeypatch: pytest.MonkeyPatch)
     for _ in range(20):
         rig.step(2)
     assert len(rig.places("pairs")) == 40
+
+
+def searching_rig(waiting: int) -> Rig:
+    """Nodes full of pods that may be evicted, and jobs of one namespace that search victims: only the last of
+    them can have a node.
+    """
+    rig = Rig(4, actions=("allocate", "preempt"), tiers=gangs_may_end())
+    rig.priority("high", 100)
+    for number in range(32):
+        rig.submit(f"low{number}", chips=1, preemptable=True)
+    rig.run()
+    for number in range(waiting):
+        rig.submit(f"never{number}", chips=8, priority="high", node_selector=(("no", "such"),))
+    rig.submit("last", chips=8, priority="high")
+    return rig
+
+
+def test_searches_for_victims_are_bounded_in_a_turn_and_continue_in_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    searches: list[str] = []
+    find = VictimSearch.find
+
+    def counting(search: VictimSearch) -> EvictionPlan | None:
+        searches.append(search._job.name)
+        return find(search)
+
+    monkeypatch.setattr(VictimSearch, "find", counting)
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS", 10_000)
+    monkeypatch.setattr(budget, "NAMESPACE_STEPS_A_SECOND", 5_000)
+    rig = searching_rig(20)
+    rig.step()
+    assert 0 < len(searches) < 10
+    turns = 0
+    while rig.reason("last") != "making-room":
+        # Each second all of them are woken: no job is searched for twice before each was once.
+        rig.node("flaps", chips=0, labels={"second": str(turns)})
+        rig.step(1)
+        turns += 1
+        assert turns < 60
+    assert len(set(searches[:21])) == 21
+
+
+def test_a_search_for_victims_costs_its_namespace_what_it_reads() -> None:
+    """What the job itself may spend is not used up by the size of the cluster."""
+    steps = NamespaceSteps()
+    spending = budget.StepBudget(steps, 0)
+    spending.begin("team", 1)
+    spending.spend(budget.JOB_STEPS // 2, budget.JOB_STEPS)
+    spending.end()
+    assert steps.left("team", 0) == budget.NAMESPACE_STEPS - budget.JOB_STEPS * 3 // 2
+
+
+def test_of_equal_priority_jobs_that_were_passed_over_come_first_in_the_places_of_their_namespace() -> None:
+    jobs = [
+        Job(f"{namespace}/{name}", namespace, name, priority=priority)
+        for namespace, name, priority in (
+            ("bad", "a", 1),
+            ("good", "b", 0),
+            ("bad", "c", 0),
+            ("bad", "d", 0),
+            ("bad", "e", 0),
+        )
+    ]
+    steps = NamespaceSteps()
+    spending = budget.StepBudget(steps, 0)
+    assert [job.name for job in spending.in_turn(jobs)] == ["a", "b", "c", "d", "e"]
+    for key in ("bad/e", "bad/d"):
+        spending.pass_over("bad", key)
+    assert [job.name for job in spending.in_turn(jobs)] == ["a", "b", "e", "d", "c"]
+    assert [job.name for job in spending.in_turn(jobs)] == ["a", "b", "c", "d", "e"]

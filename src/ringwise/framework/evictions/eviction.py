@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ringwise.framework.budget import TooCostly
 from ringwise.framework.evictions.lost_work import SECOND, LostWork, chip_hours
 from ringwise.framework.evictions.nominated_shares import NominatedShares
 from ringwise.framework.evictions.victim_search import EvictionPlan, VictimChoice, VictimSearch
@@ -50,7 +51,7 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
         if job.queue in session.queues:
             by_queue.setdefault(job.queue, []).append(job)
     for queue in sorted((session.queues[name] for name in by_queue), key=session.queue_key):
-        for job in sorted(by_queue[queue.name], key=session.job_key):
+        for job in session.budget.in_turn(sorted(by_queue[queue.name], key=session.job_key)):
             if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
                 yield queue, job
 
@@ -92,6 +93,8 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
         with session.reservations.open_to(job.key):
             plan = plan_for(session, job, choice)
     except Exception as error:
+        if isinstance(error, TooCostly) and error.retry_at is not None:
+            session.budget.pass_over(job.namespace, job.key)
         session.fail_job(job, error, action)
         return False
     if plan is None:

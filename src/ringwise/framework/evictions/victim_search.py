@@ -38,10 +38,11 @@ MAX_NODES_TRIED = 64
 MAX_SPARED_SINGLY = 32
 #: So many of the cheapest candidates are looked at first, then so many times as many.
 FIRST_LOOKED_AT, TIMES_AS_MANY = 64, 8
-#: To try what is free without a pod, and to put it back, costs as much as to look at so many nodes.
-STEPS_TO_EVICT = 10
-#: So many candidates are read in a step.
-READ_IN_A_STEP = 10
+#: To try what is free without a pod, and to put it back, counts as so many steps of the job; to read a
+#: candidate counts as a part of one. That is less than it costs: a job that searches once among all pods of a
+#: large cluster may go on. To its namespace all of it counts, so that many such jobs take their time.
+STEPS_TO_EVICT, STEPS_BESIDES_EVICT = 10, 50
+READ_IN_A_STEP, STEPS_BESIDES_READ = 10, 20
 
 #: The combined answer of the plugins: which candidates the job may evict for this pod.
 AllowedVictims = Callable[[Job, Pod, list[str]], list[str]]
@@ -183,7 +184,7 @@ class VictimSearch:
                     if session.job_enqueueable(self._job)[0]:
                         return True
                     asked_after *= 2
-                session.budget.spend(STEPS_TO_EVICT)
+                session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 statement.evict(Eviction(owner, pod, "", self._job))
             return session.job_enqueueable(self._job)[0]
         finally:
@@ -300,7 +301,7 @@ class VictimSearch:
 
     def _read(self, pods: int) -> None:
         """All candidates are read several times: that is little for each, and much for thousands."""
-        self._session.budget.spend(pods // READ_IN_A_STEP)
+        self._session.budget.spend(pods // READ_IN_A_STEP, STEPS_BESIDES_READ * pods)
 
     # -- candidates ---------------------------------------------------------------------
 
@@ -382,7 +383,7 @@ class VictimSearch:
         for job, pod in session.shared(LeavingPods).now():
             node = placements[pod.uid].node
             if node >= 0:
-                session.budget.spend(STEPS_TO_EVICT)
+                session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 evict(Eviction(job, pod, "", self._job))
                 found[pod.uid] = node
         return found
@@ -396,7 +397,7 @@ class VictimSearch:
         statement = session.statement()
         try:
             for owner, pod in _members(groups):
-                session.budget.spend(STEPS_TO_EVICT)
+                session.budget.spend(STEPS_TO_EVICT, STEPS_BESIDES_EVICT)
                 statement.evict(Eviction(owner, pod, "", self._job))
             with nullcontext() if self._domain is None else session.restricted(self._domain.nodes):
                 reason = place_gang(session, self._job, statement, beyond_gang=self._beyond_gang)
