@@ -51,7 +51,7 @@ class CountedSteps(StepBudget):
         super().__init__()
         self.all = 0
 
-    def spend(self, steps: int) -> None:
+    def spend(self, steps: int, besides: int = 0) -> None:
         self.all += steps
 
 

@@ -314,7 +314,7 @@ class Steps(StepBudget):
         super().__init__(NamespaceSteps())
         self.all = 0
 
-    def spend(self, steps: int) -> None:
+    def spend(self, steps: int, besides: int = 0) -> None:
         self.all += steps
         super().spend(steps)
 
