@@ -477,6 +477,8 @@ MOVES_KEY = "moves.json"
 RUN_TIMES_KEY = "run-times.json"
 #: Data key of the same: jobs that were preempted lately.
 PREEMPTIONS_KEY = "preemptions.json"
+#: Data key of the same: what is reserved for jobs that waited long or evict others.
+RESERVATIONS_KEY = "reservations.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.
 SCHEDULER_CONFIG_MAP = "volcano-scheduler-configmap"

@@ -14,8 +14,11 @@ from ringwise.apps.live import (
     with_submitted,
 )
 from ringwise.apps.place import AlreadyThereError
+from ringwise.apps.sources.cluster import ClusterSource, read_records
 from ringwise.cli.commands import plugin
+from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import read_bundle
+from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.switches import SwitchTopology
 from ringwise.views.version1 import LIVE_SCHEMAS
 from tests.kube.fake_api_server import FakeApiServer
@@ -186,6 +189,29 @@ def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
     (job,) = json.loads(result.stdout)["jobs"]
     assert job["outcome"] in ("placed", "pending")
     assert asked("place", "-f", str(EXAMPLE), "--scores").exit_code == 0
+
+
+def test_place_says_that_the_records_of_the_scheduler_are_not_known() -> None:
+    read: list[LiveCluster] = []
+
+    async def test() -> None:
+        async with server() as (api, client):
+            small_cluster(api)
+            api.fault("/configmaps/ringwise-rescheduling", status=403)
+            read.append(await read_cluster(client))
+            await read_records(client, read[0])
+
+    run(test())
+    told: list[str] = []
+
+    def tell(line: object) -> None:
+        told.append(str(line))
+
+    source = ClusterSource(direct("http://stand-in"), shipped_catalog(()), tell=tell, live=read[0])
+    source.place(read_bundle([str(EXAMPLE)]))
+    (note,) = (line for line in told if line.startswith("note: "))
+    assert note.startswith("note: chips and quota that the scheduler holds for other jobs are not known; ")
+    assert "you need the verb get on configmaps in namespace volcano-system" in note
 
 
 def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from ringwise.apps.lab import maintenance
 from ringwise.apps.lab.api import LabServer
+from ringwise.apps.lab.lab import copy_of
 from ringwise.apps.lab.maintenance import left_by_drain
 from ringwise.embed.objects import ObjectChange
 from ringwise.state.model import Pod
@@ -133,7 +134,6 @@ def test_F4_a_drain_leaves_a_job_that_could_not_be_completed_and_moves_the_next(
 def test_F4_a_drain_tries_a_bounded_number_of_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No job of a full cluster could be complete again: each would cost a copy of the state."""
     made: list[int] = []
-    copy_of = maintenance.copy_of
 
     def counted(*arguments: Any) -> Any:
         made.append(1)

@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 
 from ringwise.apps.aside import Aside, Copy, TooManyQuestionsError
 from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab
-from ringwise.apps.lab.maintenance import copy_of, plan_drain, without_many_waiting
+from ringwise.apps.lab.lab import FleetSettings, LabSettings, LiveLab, copy_of
+from ringwise.apps.lab.maintenance import plan_drain, without_many_waiting
 from ringwise.apps.lab.queries import status_document
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.queries import count_capacity, explain_job

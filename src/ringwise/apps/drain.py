@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from pathlib import Path
 
-from ringwise.apps.lab.lab import LabSettings
+from ringwise.apps.lab.lab import LabSettings, copy_of
 from ringwise.apps.lab.maintenance import (
     DrainPlan,
-    copy_of,
     goes_in_cluster,
     left_by_drain,
     plan_drain,

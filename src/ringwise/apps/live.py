@@ -44,6 +44,8 @@ class LiveCluster:
     configuration: Configuration = field(default_factory=default_configuration)
     #: What could not be listed, and the missing permission; one line each.
     missing: list[str] = field(default_factory=list)
+    #: Why the records of the scheduler could not be read; empty: they were, or there are none.
+    records_missing: str = ""
 
 
 async def read_cluster(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 
 from ringwise.apps.extensions import new_scheduler
@@ -17,7 +17,14 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import DEFAULT_QUEUE, Queue
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.cluster import ClusterObjects
-from ringwise.wellknown import MOVES_KEY, PREEMPTIONS_KEY, RUN_TIMES_KEY
+from ringwise.wellknown import (
+    COOL_DOWNS_KEY,
+    MOVES_KEY,
+    PREEMPTIONS_KEY,
+    RESCHEDULING_KEY,
+    RESERVATIONS_KEY,
+    RUN_TIMES_KEY,
+)
 
 
 @dataclass(slots=True)
@@ -85,11 +92,19 @@ def input_events(
     wrong = set() if keep_wrong_pods else {error.origin for error in errors}
     events: list[ev.Event] = [*cluster_events(bundle), *job_events(bundle)]
     events += [ev.PodSeen(pod) for pod in bundle.pods if pod.origin not in wrong]
-    moves, runs, preemptions = (
-        bundle.written.get(key, "") for key in (MOVES_KEY, RUN_TIMES_KEY, PREEMPTIONS_KEY)
-    )
-    if moves or runs or preemptions:
-        events.append(
-            ev.ReschedulingRead(moves=moves, run_times=runs, preemptions=preemptions, takes_over=False)
-        )
+    if bundle.written:
+        events.append(_records(bundle.written))
     return events, errors
+
+
+def _records(written: Mapping[str, str]) -> ev.Event:
+    """What the scheduler holds, keeps and reserves for jobs: none of it is free for others."""
+    return ev.ReschedulingRead(
+        written.get(RESCHEDULING_KEY, ""),
+        cool_downs=written.get(COOL_DOWNS_KEY, ""),
+        moves=written.get(MOVES_KEY, ""),
+        run_times=written.get(RUN_TIMES_KEY, ""),
+        preemptions=written.get(PREEMPTIONS_KEY, ""),
+        reservations=written.get(RESERVATIONS_KEY, ""),
+        takes_over=False,
+    )

@@ -24,6 +24,7 @@ from ringwise.wellknown import (
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
     RESCHEDULING_KEY,
+    RESERVATIONS_KEY,
     RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
@@ -164,6 +165,6 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     moves = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, MOVES_KEY)
     runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
     preemptions = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, PREEMPTIONS_KEY)
-    if document or records or nodes or cool_downs or moves or runs or preemptions:
-        return [ReschedulingRead(document, records, cool_downs, nodes, moves, runs, preemptions)]
-    return []
+    reservations = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY)
+    texts = (document, records, cool_downs, nodes, moves, runs, preemptions, reservations)
+    return [ReschedulingRead(*texts)] if any(texts) else []

@@ -331,6 +331,8 @@ class ReschedulingRead(Event):
     run_times: str = ""
     #: Jobs that were preempted lately.
     preemptions: str = ""
+    #: What is reserved for jobs that waited long or evict others; the next leader reserves by itself.
+    reservations: str = ""
     #: Whether who reads it takes over from the one who wrote it.
     takes_over: bool = True
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
+from ringwise.messages.commands import Command, Publish
+from ringwise.messages.events import Decide
 from ringwise.scheduler.core import reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.state.reservations import Reservation
+from ringwise.wellknown import RESERVATIONS_KEY
 from tests.examples import examples
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -469,3 +477,58 @@ def test_jobs_that_were_not_tried_for_want_of_steps_are_tried_when_time_passes(
         assert deadline is not None
         assert deadline < rig.now + 60 * SECOND
         rig.step((deadline - rig.now) // SECOND)
+
+
+# -- for what-ifs --------------------------------------------------------------------------------------------
+
+
+def waiting_rig() -> Rig:
+    """Two nodes, half of one in use, all of both reserved."""
+    rig = rig_of(2)
+    rig.submit("small", chips=4)
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    assert nodes_kept(rig, "big") == ["n1", "n2"]
+    return rig
+
+
+def written(commands: Iterable[Command]) -> list[str]:
+    return [
+        one.data[RESERVATIONS_KEY]
+        for one in commands
+        if isinstance(one, Publish) and RESERVATIONS_KEY in one.data
+    ]
+
+
+def test_another_scheduler_that_knows_the_same_reserves_the_same() -> None:
+    rig = waiting_rig()
+    copy = new_scheduler(rig.machine.view.configuration)
+    copy.handle(rig.machine.view.known_events(), rig.now, Decide.NOTHING)
+    (mine,), (theirs,) = rig.machine.view.reservations, copy.view.reservations
+    assert replace(theirs, number=0) == replace(mine, number=0)
+    assert copy.view.inconsistencies() == []
+
+
+def test_reservations_are_written_when_they_change_and_not_taken_over() -> None:
+    rig = waiting_rig()
+    (event,) = (one for one in rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead))
+    taken_over = replace(event, takes_over=True)
+    again = new_scheduler(rig.machine.view.configuration)
+    objects = [one for one in rig.machine.view.known_events() if one is not event and one != event]
+    # What the leader before reserved is over, so it is written that nothing is.
+    (text,) = written(again.handle([*objects, taken_over], rig.now))
+    assert json.loads(text)["reservations"] == []
+    assert not list(again.view.reservations)
+    assert not written(again.handle([], rig.now))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "[" * 10_000, '{"version":2}', '{"version":1,"reservations":[[1],"x",{}]}']
+)
+def test_records_that_cannot_be_read_reserve_nothing(text: str) -> None:
+    rig = rig_of(1)
+    rig.machine.handle([ev.ReschedulingRead(reservations=text, takes_over=False)], rig.now)
+    assert not list(rig.machine.view.reservations)
+    assert not rig.machine.view.incidents

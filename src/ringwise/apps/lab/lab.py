@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,6 +36,7 @@ from ringwise.embed.cluster import EmbeddedCluster
 from ringwise.embed.fleets import boards_asked, make_mixed_fleet
 from ringwise.embed.kubelet import SimulationSettings
 from ringwise.embed.loop import EmbeddedLoop
+from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import ISOLATIONS, PUBLISHED, ConfigMap, ObjectRefusedError, key_of
 from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
@@ -42,7 +44,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.log import Logger
 from ringwise.manifests.accounts.ledger import AccountLedger
 from ringwise.manifests.bundle import Bundle
-from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen
+from ringwise.messages.events import ConfigurationSeen, JobCommand, MovePlanSeen, ReschedulingRead
 from ringwise.messages.move_plan import MovePlan
 from ringwise.records import dataclass
 from ringwise.scheduler.core.machine import Scheduler
@@ -68,7 +70,9 @@ from ringwise.topology.chips import chip_names
 from ringwise.views.cluster import ClusterObjects
 from ringwise.views.documents.changes import SubmittedFields
 from ringwise.wellknown import (
+    RESCHEDULING_CONFIG_MAP,
     RESERVATION_CONFIG_MAP,
+    RESERVATIONS_KEY,
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_MAP,
     VOLCANO_SYSTEM,
@@ -385,19 +389,9 @@ class LiveLab:
         return not_suspendable(kind, key, cure)
 
     def dry_run(self, submission: Submission) -> tuple[Submitted, ClusterObjects]:
-        """What `submit` would do. It happens in a copy of the lab, with a scheduler that has just started."""
-        with TemporaryDirectory(prefix="ringwise-dry-run-") as path:
-            folder = LabFolder(Path(path))
-            store = Store(folder.database)
-            store.save(self.cluster.table, self.now)
-            store.close()
-            copy = LiveLab(
-                folder, replace(self.settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
-            )
-            try:
-                return copy.submit(submission), copy.objects
-            finally:
-                copy.close()
+        """What `submit` would do. It happens in a copy of the lab, with a scheduler that takes over."""
+        with copy_of(self.cluster.table, self.now, self.settings) as copy:
+            return copy.submit(submission), copy.objects
 
     def _store(self, value: object, answer: Submitted) -> None:
         name = key_of(value)
@@ -634,3 +628,27 @@ class LiveLab:
 
 def _owner_key(group: PodGroup) -> str:
     return "" if group.owner is None else f"{group.namespace}/{group.owner.name}"
+
+
+@contextmanager
+def copy_of(
+    table: ObjectTable, now: int, settings: LabSettings, configuration: Configuration | None = None
+) -> Iterator[LiveLab]:
+    """The same objects at the same time, with a scheduler that takes over and has virtual time.
+
+    Without a configuration it has the one among the objects.
+    """
+    with TemporaryDirectory(prefix="ringwise-copy-") as path:
+        folder = LabFolder(Path(path))
+        store = Store(folder.database)
+        store.save(table, now)
+        store.close()
+        own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
+        copy = LiveLab(folder, own, configuration)
+        reserved = copy.cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY)
+        copy.lab.inject(ReschedulingRead(reservations=reserved, takes_over=False))
+        try:
+            copy.turn()
+            yield copy
+        finally:
+            copy.close()

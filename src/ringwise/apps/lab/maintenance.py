@@ -6,19 +6,14 @@ the real job controller. Nothing of the cluster itself is changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from ringwise.apps.lab.folder import LabFolder
-from ringwise.apps.lab.lab import LabSettings, LiveLab
+from ringwise.apps.lab.lab import LabSettings, LiveLab, copy_of
 from ringwise.apps.targets import Target
 from ringwise.durations import time_text
 from ringwise.embed.clock import SECOND
 from ringwise.embed.objects import ObjectTable
-from ringwise.embed.store import Store
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import agrees, counted
 from ringwise.messages.job_expansion import group_name
@@ -234,28 +229,6 @@ def _fields(pod: MovedPod) -> MovedPodFields:
 def _escalates(view: JobView) -> bool:
     job = view.job
     return job is not None and read_fault_policy(job.labels, job.annotations).escalates
-
-
-@contextmanager
-def copy_of(
-    table: ObjectTable, now: int, settings: LabSettings, configuration: Configuration | None = None
-) -> Iterator[LiveLab]:
-    """The same objects at the same time, with a scheduler that has just started and has virtual time.
-
-    Without a configuration it has the one among the objects.
-    """
-    with TemporaryDirectory(prefix="ringwise-plan-") as path:
-        folder = LabFolder(Path(path))
-        store = Store(folder.database)
-        store.save(table, now)
-        store.close()
-        own = replace(settings, configuration=None, speed=None, journal_bytes=0, mount_by=None)
-        copy = LiveLab(folder, own, configuration)
-        try:
-            copy.turn()
-            yield copy
-        finally:
-            copy.close()
 
 
 @dataclass(slots=True)

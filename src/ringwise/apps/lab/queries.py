@@ -7,11 +7,10 @@ from typing import Any, cast, get_args
 
 import msgspec
 
-from ringwise.apps.lab.lab import LiveLab
+from ringwise.apps.lab.lab import LiveLab, copy_of
 from ringwise.apps.lab.maintenance import (
     Goes,
     affected_jobs,
-    copy_of,
     goes_in_cluster,
     goes_in_lab,
     left_by_drain,

@@ -18,6 +18,7 @@ from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.apps.story import ToldStory
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
+from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import Access
@@ -113,6 +114,10 @@ class ClusterSource(ObjectAnswers):
         asked = with_submitted(bundle, manifests)
         if not asked:
             raise NotAnsweredError("the files hold no job, PodGroup or pod to place")
+        if missing := self._live.records_missing:
+            self._tell(
+                f"note: chips and quota that the scheduler holds for other jobs are not known; {missing}"
+            )
         answer = place(bundle, self.configuration, self.catalog, now=self._now, scores=scores, only=asked)
         self._check(answer.errors)
         return place_document(answer, pictures=pictures)
@@ -125,19 +130,21 @@ def read_live(access: Access, progress: Progress = lambda kind, count: None) -> 
 async def _read(access: Access, progress: Progress) -> LiveCluster:
     async with Client(access, component="kubectl") as client:
         live = await read_cluster(client, progress=progress)
-        live.bundle.written = await _written(client)
+        await read_records(client, live)
         return live
 
 
-async def _written(client: Client) -> dict[str, str]:
+async def read_records(client: Client, live: LiveCluster) -> None:
     """What the scheduler remembers; who may not read it has the events of the jobs."""
     try:
         found = await client.get(CONFIG_MAPS, VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, ConfigMapWire)
     except ApiError as error:
-        if error.status not in (403, 404):
+        if error.status == 403:
+            live.records_missing = WatchTarget(CONFIG_MAPS, VOLCANO_SYSTEM).permission("get")
+        elif error.status != 404:
             raise
-        return {}
-    return {key: text for key, text in (found.data or {}).items() if text}
+        return
+    live.bundle.written = {key: text for key, text in (found.data or {}).items() if text}
 
 
 async def _budgets(access: Access) -> list[DisruptionBudget]:

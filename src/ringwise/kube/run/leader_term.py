@@ -51,6 +51,7 @@ from ringwise.wellknown import (
     RESCHEDULE_RECORDS_KEY,
     RESCHEDULING_CONFIG_MAP,
     RESCHEDULING_KEY,
+    RESERVATIONS_KEY,
     RUN_TIMES_KEY,
     VOLCANO_SYSTEM,
 )
@@ -199,6 +200,7 @@ class LeaderTerm:
             own.get(MOVES_KEY, ""),
             own.get(RUN_TIMES_KEY, ""),
             own.get(PREEMPTIONS_KEY, ""),
+            own.get(RESERVATIONS_KEY, ""),
         )
         self.core.put([read])
 

@@ -52,6 +52,7 @@ from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
 from ringwise.scheduler.core.reservation import ReservationExpiry, StarvationGuard
+from ringwise.scheduler.core.reservation_records import ReservationRecords
 from ringwise.scheduler.core.run_time_limits import RunTimeLimits
 from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
@@ -229,6 +230,7 @@ class Scheduler:
         self._components.hold(
             (
                 ReservationExpiry(self._reservations, self._triggers),
+                ReservationRecords(state, self._book, self._reservations),
                 NodeReservationExpiry(state, topology, self._triggers, notify),
                 # Before those that look for pods on faulty hardware: what is not bound yet is given back.
                 self._volumes,

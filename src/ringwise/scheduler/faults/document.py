@@ -28,7 +28,7 @@ from ringwise.scheduler.faults.states import ENDED, State
 from ringwise.scheduler.faults.successors import owner_id_from
 
 VERSION = 1
-#: Bytes. A ConfigMap holds 1 MiB; this one has another data key.
+#: Bytes. A ConfigMap holds 1 MiB; this one has other data keys.
 MAX_DOCUMENT = 750 * 1024
 #: Bytes of a compressed document when it is unpacked: those of more than 100,000 pods.
 MAX_UNPACKED = 64 * 1024 * 1024

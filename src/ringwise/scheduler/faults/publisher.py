@@ -7,13 +7,13 @@ document and never arrived is asked for again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from ringwise.messages.commands import Publish
-from ringwise.messages.events import ReschedulingRead
+from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler.component import Component, Handlers
-from ringwise.scheduler.faults.document import read, write
+from ringwise.scheduler.faults.document import WrittenDocument, read, write
 from ringwise.scheduler.faults.fault_nodes import FaultNodes
 from ringwise.scheduler.faults.handler import FaultHandler
 from ringwise.scheduler.faults.previous_placements import PreviousPlacements
@@ -66,9 +66,35 @@ class ReschedulingPublisher(Component):
         self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
         self._written: dict[str, str] = {RESCHEDULING_KEY: write((), {}, {}, ()).text, FAULT_NODE_KEY: "[]"}
+        self._no_records = self._records()
 
     def hears(self) -> Handlers:
         return {ReschedulingRead: self._read}
+
+    def known(self) -> Iterable[Event]:
+        """What is held and kept for jobs that are being rescheduled (S9, F6), and what they avoid (F3)."""
+        found = self._records()
+        return () if found == self._no_records else (found,)
+
+    def _records(self) -> ReschedulingRead:
+        return ReschedulingRead(
+            self._document().text,
+            cool_downs=self._faults.cool_downs.document(),
+            takes_over=False,
+        )
+
+    def _document(self) -> WrittenDocument:
+        faults = self._faults
+        return write(
+            faults.jobs.values(),
+            faults.clocks.by_job,
+            faults.retries.owners,
+            self._previous.plain(),
+            faults.detector.plain_tolerated(),
+            faults.rejected.counts.items(),
+            self._shares.plain(),
+            faults.restarts.owners,
+        )
 
     def _read(self, event: ReschedulingRead, now: int) -> None:
         """What the previous leader wrote. What cannot be read is as if it were not there; faults that still
@@ -98,16 +124,7 @@ class ReschedulingPublisher(Component):
         if any(part.changed for part in changing):
             for part in changing:
                 part.changed = False
-            document = write(
-                faults.jobs.values(),
-                clocks.by_job,
-                faults.retries.owners,
-                previous.plain(),
-                faults.detector.plain_tolerated(),
-                faults.rejected.counts.items(),
-                shares.plain(),
-                faults.restarts.owners,
-            )
+            document = self._document()
             own[RESCHEDULING_KEY], self.left_out = document.text, document.left_out
         if faults.cool_downs.changed:
             faults.cool_downs.changed = False
