@@ -1,5 +1,6 @@
 """The admission policies of the chart and of `ringwise install`, on a real API server: who may write owned
-annotations (N8), what the device plugin of a node may write, and who may open and close queues."""
+annotations (N8), what the device plugin of a node and the controller may write, and who may open and close
+queues."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from ringwise.kube.write.default_queues import default_queues
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import (
@@ -20,7 +22,7 @@ from ringwise.wellknown import (
 from ringwise_bench.control_plane import Api, ApiAnswer, ControlPlane, find_program, ringwise_command
 from tests.cluster.cluster import PODS, Cluster, chips_of, node_of
 from tests.cluster.commands import finished
-from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod
+from tests.cluster.objects import CHIP, NAMESPACE, Object, nodes, pod, vcjob
 from tests.cluster.test_queues import command, queue, states
 from tests.deploy import charts
 
@@ -207,6 +209,83 @@ def test_10_without_the_annotation_policy_a_device_plugin_still_writes_what_belo
     assert scheduler.patch(f"{PODS}/there", changed)["metadata"]["annotations"][PREDICATE_TIME] == "1"
     # Nor are users: the other policy is off.
     assert User(empty, "ana").annotate("there", f"{ASCEND_REAL}=Ascend910-7") == ALLOWED
+
+
+@pytest.mark.parametrize("install", [by_helm, by_install])
+def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
+    empty: Cluster, install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(empty, monkeypatch)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    empty.apply([namespace, *default_queues()])
+    account = (VOLCANO_SYSTEM, "ringwise-controller")
+    stolen = Api(empty.plane.url, empty.plane.authority, empty.plane.account_token(*account))
+    job = empty.api.create(
+        f"/apis/batch.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/jobs", vcjob("train", 1, 8)
+    )
+    owner = {
+        "apiVersion": "batch.volcano.sh/v1alpha1",
+        "kind": "Job",
+        "name": "train",
+        "uid": job["metadata"]["uid"],
+    }
+    other = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": job["metadata"]["uid"]}
+    spec = {"podSelector": {}, "policyTypes": ["Ingress"]}
+    kinds: dict[str, Object] = {
+        "api/v1 configmaps": {"data": {"a": "b"}},
+        "api/v1 secrets": {"stringData": {"a": "b"}},
+        "api/v1 services": {"spec": {"clusterIP": "None", "selector": {"a": "b"}}},
+        "apis/networking.k8s.io/v1 networkpolicies": {"spec": spec},
+    }
+
+    def tried(call: Callable[[], object]) -> str:
+        try:
+            call()
+        except ApiAnswer as refusal:
+            if refusal.status != 403 or "ringwise-controller-jobs" not in str(refusal):
+                raise
+            return DENIED
+        return ALLOWED
+
+    def path(kind: str, where: str) -> str:
+        version, plural = kind.split()
+        return f"/{version}/namespaces/{where}/{plural}"
+
+    def created(kind: str, where: str, *owners: Object, name: str = "made") -> str:
+        meta = {"name": name, "ownerReferences": list(owners)}
+        return tried(lambda: stolen.create(path(kind, where), {"metadata": meta, **kinds[kind]}))
+
+    empty.wait(lambda: created("api/v1 configmaps", "kube-system", name="new") == DENIED, "it is in force")
+    for kind in kinds:
+        for where in ("kube-system", VOLCANO_SYSTEM, "mindx-dl"):
+            assert created(kind, where, owner) == DENIED
+        assert created(kind, NAMESPACE) == DENIED
+        assert created(kind, NAMESPACE, other) == DENIED
+        assert created(kind, NAMESPACE, owner) == ALLOWED
+        if kind != "api/v1 configmaps":
+            assert tried(lambda kind=kind: stolen.delete(f"{path(kind, NAMESPACE)}/made")) == ALLOWED  # type: ignore[misc]
+    # What exists cannot become a job's, and the settings of the scheduler are out of reach.
+    maps = path("api/v1 configmaps", NAMESPACE)
+    empty.api.create(maps, {"metadata": {"name": "theirs"}, "data": {}})
+    for body in ({"data": {"a": "b"}}, {"metadata": {"ownerReferences": [owner]}, "data": {"a": "b"}}):
+        assert tried(lambda body=body: stolen.patch(f"{maps}/theirs", body)) == DENIED  # type: ignore[misc]
+    assert tried(lambda: stolen.patch(f"{maps}/made", {"data": {"a": "c"}})) == ALLOWED
+    assert tried(lambda: stolen.patch(f"{maps}/made", {"metadata": {"ownerReferences": None}})) == DENIED
+    settings = f"{path('api/v1 configmaps', VOLCANO_SYSTEM)}/{SCHEDULER_CONFIG_MAP}"
+    assert tried(lambda: stolen.patch(settings, {"data": {SCHEDULER_CONFIG_KEY: ""}})) == DENIED
+    theirs = path("api/v1 secrets", NAMESPACE)
+    empty.api.create(theirs, {"metadata": {"name": "theirs"}})
+    assert tried(lambda: stolen.delete(f"{theirs}/theirs")) == DENIED
+
+    # The controller does its work: pods, PodGroup, Lease, Events, and what job plugins need.
+    made = vcjob("full", 1, 8)
+    made["spec"]["plugins"] = {"svc": [], "ssh": [], "env": []}
+    empty.apply([made])
+    empty.run("controller")
+    empty.wait(lambda: empty.pods("full"), "the job has its pod")
+    for kind in kinds:
+        names = [one["metadata"]["name"] for one in empty.api.items(path(kind, NAMESPACE))]
+        assert any(name.startswith("full") for name in names), kind
 
 
 @pytest.mark.parametrize("install", [by_helm, by_install])

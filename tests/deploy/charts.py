@@ -146,6 +146,7 @@ VARIATIONS: dict[str, dict[str, Any]] = {
     },
     "no-annotation-policy": {"annotationPolicy": {"enabled": False}},
     "no-device-plugin-policy": {"devicePluginPolicy": {"enabled": False}},
+    "no-controller-policy": {"controllerPolicy": {"enabled": False}},
     "no-queue-command-policy": {"queueCommandPolicy": {"enabled": False, "namespaces": ["default", "ops"]}},
     "user-policy": {
         "admission": {"enabled": True},

@@ -17,6 +17,7 @@ from ringwise.cli.commands import run
 from ringwise.framework.configuration import Settings
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.wellknown import SYSTEM_NAMESPACES
 from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
 from tests.deploy.comparing import Objects, by_identity
 
@@ -351,6 +352,19 @@ def test_10_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
 
 
 @needs_helm
+def test_the_controller_s_policy_names_its_account_and_the_namespaces_of_the_system() -> None:
+    policy = ("ValidatingAdmissionPolicy", "", "ringwise-controller-jobs")
+    made = rendered({}, "--namespace", "chips")[policy]["spec"]
+    account = "system:serviceaccount:chips:ringwise-controller"
+    assert made["matchConditions"][0]["expression"] == f"request.userInfo.username == '{account}'"
+    expression = made["validations"][0]["expression"]
+    assert set(re.findall(r"'([^']+)'", expression)) == {*SYSTEM_NAMESPACES, "chips"}
+    for values in (VARIATIONS["no-controller-policy"], VARIATIONS["no-controller"], VARIATIONS["shadow"]):
+        assert policy not in rendered(values)
+    assert policy not in rendered({}, "--kube-version", "1.29.0")
+
+
+@needs_helm
 def test_9_commands_of_every_namespace_are_obeyed_only_with_the_policy() -> None:
     """The policy and the argument of the controller come together, or neither does."""
     policy = ("ValidatingAdmissionPolicy", "", "ringwise-queue-commands")
@@ -530,6 +544,7 @@ def test_another_namespace_is_the_same_as_ours_by_install() -> None:
         with_annotation_policy=True,
         annotation_accounts=VENDOR_ACCOUNTS,
         with_device_plugin_policy=True,
+        with_controller_policy=True,
         with_queue_command_policy=True,
         with_user_policy=True,
     )

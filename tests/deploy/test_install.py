@@ -33,6 +33,7 @@ EVERYTHING = Choices(
     with_admission=True,
     with_annotation_policy=True,
     with_device_plugin_policy=True,
+    with_controller_policy=True,
     with_queue_command_policy=True,
     dashboard=Dashboard("web-tls"),
 )
@@ -200,7 +201,10 @@ def test_an_old_server_gets_no_match_conditions(minor: str, limited: list[str]) 
 
 def test_N8_without_admission_policies_neither_annotations_nor_commands_are_believed() -> None:
     guarded = Choices(
-        with_annotation_policy=True, with_device_plugin_policy=True, with_queue_command_policy=True
+        with_annotation_policy=True,
+        with_device_plugin_policy=True,
+        with_controller_policy=True,
+        with_queue_command_policy=True,
     )
 
     def controller(api: Any) -> str:
@@ -212,7 +216,7 @@ def test_N8_without_admission_policies_neither_annotations_nor_commands_are_beli
             api.fault("GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", status=404)
             steps = await done(install(client, guarded))
             policies = [step for step in steps if step.kind == "ValidatingAdmissionPolicy"]
-            assert [step.outcome for step in policies] == ["not there"] * 4
+            assert [step.outcome for step in policies] == ["not there"] * 5
             assert "queue-command" not in controller(api)
             settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
             assert "guarded" not in settings["volcano-scheduler.conf"]

@@ -53,14 +53,16 @@ GUARDED = Choices(
     with_annotation_policy=True,
     annotation_accounts=VENDOR_ACCOUNTS,
     with_device_plugin_policy=True,
+    with_controller_policy=True,
     with_queue_command_policy=True,
 )
 #: The options of the plain manifests, with the chart and with install.
 NO_POLICIES = [
-    f"{name}Policy.enabled=false" for name in ("annotation", "devicePlugin", "queueCommand", "user")
+    f"{name}Policy.enabled=false"
+    for name in ("annotation", "devicePlugin", "controller", "queueCommand", "user")
 ]
 WITHOUT_POLICIES = [
-    f"--no-{name}-policy" for name in ("annotation", "device-plugin", "queue-command", "user")
+    f"--no-{name}-policy" for name in ("annotation", "device-plugin", "controller", "queue-command", "user")
 ]
 
 
@@ -207,7 +209,8 @@ def test_every_workload_has_an_account_and_every_account_its_bindings() -> None:
 
 def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
     """N8: the account of the DaemonSet is the one in the policy, whatever the namespace."""
-    made = objects(replace(GUARDED, namespace="chips", with_queue_command_policy=False))
+    others = {"with_controller_policy": False, "with_queue_command_policy": False}
+    made = objects(replace(GUARDED, namespace="chips", **others))
     (workload,) = [one for one in made if one["kind"] == "DaemonSet"]
     account = workload["spec"]["template"]["spec"]["serviceAccountName"]
     name = f"system:serviceaccount:{workload['metadata']['namespace']}:{account}"
@@ -228,11 +231,13 @@ def test_10_each_policy_has_a_switch_of_its_own() -> None:
         }
 
     annotations = {"ringwise-annotations-guarded", "ringwise-annotations-copied"}
-    node, commands = "ringwise-device-plugin-node", "ringwise-queue-commands"
-    assert policies() == {*annotations, node, commands}
-    assert policies("--no-annotation-policy") == {node, commands}
-    assert policies("--no-device-plugin-policy") == {*annotations, commands}
-    assert policies("--no-queue-command-policy") == {*annotations, node}
+    node, jobs = "ringwise-device-plugin-node", "ringwise-controller-jobs"
+    commands = "ringwise-queue-commands"
+    assert policies() == {*annotations, node, jobs, commands}
+    assert policies("--no-annotation-policy") == {node, jobs, commands}
+    assert policies("--no-device-plugin-policy") == {*annotations, jobs, commands}
+    assert policies("--no-controller-policy") == {*annotations, node, commands}
+    assert policies("--no-queue-command-policy") == {*annotations, node, jobs}
     assert policies("--no-controller", "--no-device-plugin") == annotations
     assert policies("--shadow") == policies(*WITHOUT_POLICIES) == set()
 

@@ -155,6 +155,8 @@ class Choices:
     annotation_accounts: tuple[str, ...] = ()
     #: The device plugin of a node may write only what belongs to its node.
     with_device_plugin_policy: bool = False
+    #: The controller may write ConfigMaps, Secrets, Services and NetworkPolicies of vcjobs only.
+    with_controller_policy: bool = False
     #: Commands for a queue need the right to update the queue, and those of every namespace are obeyed.
     with_queue_command_policy: bool = False
     #: Whose Commands for queues are obeyed without that policy.
@@ -183,6 +185,7 @@ class Choices:
         if not self.with_device_plugin:
             object.__setattr__(self, "with_device_plugin_policy", False)
         if not self.with_controller:
+            object.__setattr__(self, "with_controller_policy", False)
             object.__setattr__(self, "with_queue_command_policy", False)
             object.__setattr__(self, "with_discovery", False)
         if not self.with_admission:
@@ -195,13 +198,8 @@ class Choices:
 
     def without_policies(self) -> Choices:
         """For an API server that has none."""
-        return replace(
-            self,
-            with_annotation_policy=False,
-            with_device_plugin_policy=False,
-            with_queue_command_policy=False,
-            with_user_policy=False,
-        )
+        changes: dict[str, Any] = dict.fromkeys((f"with_{name}_policy" for name in POLICIES), False)
+        return replace(self, **changes)
 
 
 def chart() -> Traversable:
@@ -315,6 +313,14 @@ def device_plugin_policy(choices: Choices) -> Iterator[Object]:
     yield from policy_objects(_meta("ringwise-device-plugin-node", None, "device-plugin"), policy, "Deny")
 
 
+def controller_policy(choices: Choices) -> Iterator[Object]:
+    """The controller writes what belongs to vcjobs, and nothing in the namespaces of the system."""
+    account = f"system:serviceaccount:{choices.namespace}:{CONTROLLER}"
+    text = _text("controller-policy.yaml").replace("ACCOUNT", account)
+    policy = yaml.safe_load(text.replace("NAMESPACE", choices.namespace))
+    yield from policy_objects(_meta("ringwise-controller-jobs", None, "controller"), policy, "Deny")
+
+
 def queue_command_policy(_: Choices) -> Iterator[Object]:
     """A Command for a queue needs the right to update the queue."""
     policy = yaml.safe_load(_text("queue-command-policy.yaml"))
@@ -336,6 +342,7 @@ def _creators(choices: Choices) -> tuple[str, ...]:
 POLICIES: Mapping[str, Callable[[Choices], Iterator[Object]]] = {
     "annotation": annotation_policies,
     "device_plugin": device_plugin_policy,
+    "controller": controller_policy,
     "queue_command": queue_command_policy,
     "user": user_policy,
 }

@@ -86,6 +86,11 @@ def _part(names: str, help: str, default: bool = True) -> Callable[[Command], Co
     "Let the device plugin of a node write only what belongs to that node.",
 )
 @_part(
+    "--with-controller-policy/--no-controller-policy",
+    "Let the controller write ConfigMaps, Secrets, Services and NetworkPolicies only if they belong to a "
+    "vcjob, and none in the namespaces of the system.",
+)
+@_part(
     "--with-queue-command-policy/--no-queue-command-policy",
     "Let only those who may update a queue create Commands for it (`vcctl queue operate`), and obey "
     "them in every namespace. Without it those of --queue-command-namespace are obeyed.",
@@ -220,6 +225,7 @@ def uninstall_command(
         with_admission=with_admission,
         with_annotation_policy=True,
         with_device_plugin_policy=True,
+        with_controller_policy=True,
         with_queue_command_policy=True,
         with_user_policy=True,
         with_reset_config=True,
