@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -349,6 +352,30 @@ def test_10_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
         rendered(VARIATIONS["shadow"]),
     ):
         assert own_node not in objects
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("values", "version", "warned"),
+    [
+        ({}, "1.29.0", True),
+        ({}, "1.30.0", False),
+        ({"devicePlugin": {"enabled": False}}, "1.29.0", False),
+        (VARIATIONS["no-device-plugin-policy"], "1.29.0", False),
+        (VARIATIONS["shadow"], "1.29.0", False),
+    ],
+)
+def test_the_notes_warn_of_tokens_without_a_node(values: dict[str, Any], version: str, warned: bool) -> None:
+    """The notes are rendered as a template: helm prints them only when it installs."""
+    with TemporaryDirectory() as folder:
+        copied = shutil.copytree(CHART, Path(folder) / "ringwise")
+        notes = (copied / "templates" / "NOTES.txt").read_text(encoding="utf-8")
+        shown = '{{- define "notes" }}' + notes + '{{- end }}\ntext: {{ include "notes" . | quote }}\n'
+        (copied / "templates" / "notes.yaml").write_text(shown, encoding="utf-8")
+        asked = ("--show-only", "templates/notes.yaml", "--kube-version", version)
+        done = helm("template", "ringwise", str(copied), "-f", "-", *asked, stdin=json.dumps(values))
+    assert done.returncode == 0, done.stderr
+    assert ("do not name the node of their pod" in done.stdout) is warned
 
 
 @needs_helm

@@ -217,6 +217,8 @@ def test_N8_without_admission_policies_neither_annotations_nor_commands_are_beli
             steps = await done(install(client, guarded))
             policies = [step for step in steps if step.kind == "ValidatingAdmissionPolicy"]
             assert [step.outcome for step in policies] == ["not there"] * 5
+            (risk,) = [step.note for step in policies if "token" in step.note]
+            assert "stolen from one node can change" in risk
             assert "queue-command" not in controller(api)
             settings = api.get(CONFIG_MAPS, "volcano-system/volcano-scheduler-configmap")["data"]
             assert "guarded" not in settings["volcano-scheduler.conf"]

@@ -14,8 +14,10 @@ from ringwise.apps.live import (
     with_submitted,
 )
 from ringwise.apps.place import AlreadyThereError
+from ringwise.apps.sources import cluster as cluster_source
 from ringwise.apps.sources.cluster import ClusterSource, read_records
 from ringwise.cli.commands import plugin
+from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import read_bundle
 from ringwise.topology.boards import shipped_catalog
@@ -219,6 +221,39 @@ def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:
     found = [one for one in json.loads(result.stdout)["findings"] if one["code"] == "unreadable-object"]
     assert any("Pod default/odd" in one["where"] for one in found)
     assert result.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("minor", "runs", "told"), [(29, True, True), (30, True, False), (None, True, False), (29, False, False)]
+)
+def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
+    monkeypatch: pytest.MonkeyPatch, minor: int | None, runs: bool, told: bool
+) -> None:
+    """Before Kubernetes 1.30 no policy can limit them to their node."""
+
+    async def version(client: Client) -> int | None:
+        return minor
+
+    found: list[LiveCluster] = []
+
+    async def test() -> None:
+        async with server() as (api, _):
+            small_cluster(api)
+            plugin_pod = pod("plugin", 0, on="node-1")
+            labels = {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": "device-plugin"}
+            plugin_pod["metadata"]["labels"] = labels if runs else {}
+            api.put(PODS, plugin_pod)
+            found.append(await cluster_source._read(direct(api.url), lambda kind, count: None))
+
+    monkeypatch.setattr(cluster_source, "server_minor_version", version)
+    run(test())
+    cluster_was_read(monkeypatch, found[0])
+    document = json.loads(CliRunner().invoke(plugin, ["doctor", "-o", "json"]).stdout)
+    findings = [one for one in document["findings"] if one["code"] == "device-plugin-tokens"]
+    assert [one["severity"] for one in findings] == ["warning"] * told
+    if told:
+        assert "(Kubernetes 1.29)" in findings[0]["what"]
+        assert findings[0]["where"] == "device plugin on 1 node"
 
 
 def test_capacity_and_topology(asked: Any) -> None:

@@ -46,6 +46,8 @@ class LiveCluster:
     missing: list[str] = field(default_factory=list)
     #: Why the records of the scheduler could not be read; empty: they were, or there are none.
     records_missing: str = ""
+    #: The second number of the API server's version; None if it is not known.
+    server_minor: int | None = None
 
 
 async def read_cluster(

@@ -76,15 +76,23 @@ def plan_moves(
 
 
 def examine(
-    bundle: Bundle, configuration: Configuration, catalog: BoardCatalog, *, now: int | None = None
+    bundle: Bundle,
+    configuration: Configuration,
+    catalog: BoardCatalog,
+    *,
+    now: int | None = None,
+    reported: Iterable[Finding] = (),
 ) -> Diagnosis:
-    """Everything wrong with the objects of an input, and with the cluster they describe."""
+    """Everything wrong with the objects of an input, and with the cluster they describe.
+
+    `reported` are findings that do not follow from the objects.
+    """
     known = from_bundle(bundle, configuration, catalog, now=now, keep_wrong_pods=True)
     unread = list(_unread(bundle.errors))
-    diagnosis = diagnose(known.view)
-    reported = {finding.code for finding in diagnosis.findings}
+    diagnosis = diagnose(known.view, reported)
+    codes = {finding.code for finding in diagnosis.findings}
     # The checks of the state report chips held twice, or not on their node, with all pods.
-    if not reported & {"chip-held-twice", "chip-not-on-node"}:
+    if not codes & {"chip-held-twice", "chip-not-on-node"}:
         unread += _unread(known.errors)
     return Diagnosis(diagnosis.nodes, diagnosis.jobs, (*unread, *diagnosis.findings))
 

@@ -87,6 +87,8 @@ _BOARDS_FOLDER = "/etc/ringwise/boards"
 
 IMAGE = f"ringwise/ringwise:{__version__}"
 SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
+#: The policy that lets the device plugin of a node write only what belongs to that node.
+DEVICE_PLUGIN_POLICY = "ringwise-device-plugin-node"
 #: Account of our device plugin in the namespace of Ringwise.
 DEVICE_PLUGIN = "ringwise-device-plugin"
 #: The usual accounts of a vendor's scheduler and device plugin, by namespace and name.
@@ -310,7 +312,7 @@ def device_plugin_policy(choices: Choices) -> Iterator[Object]:
     """The device plugin of a node writes what belongs to its node."""
     account = f"system:serviceaccount:{choices.namespace}:{DEVICE_PLUGIN}"
     policy = yaml.safe_load(_text("device-plugin-policy.yaml").replace("ACCOUNT", account))
-    yield from policy_objects(_meta("ringwise-device-plugin-node", None, "device-plugin"), policy, "Deny")
+    yield from policy_objects(_meta(DEVICE_PLUGIN_POLICY, None, "device-plugin"), policy, "Deny")
 
 
 def controller_policy(choices: Choices) -> Iterator[Object]:

@@ -13,12 +13,21 @@ import msgspec
 import yaml
 
 from ringwise.apps.admission.objects import without_conditions
-from ringwise.apps.install.deployment import ALL_NODES, Choices, Object, definitions, objects
+from ringwise.apps.device_plugin_tokens import TOKEN_RISK
+from ringwise.apps.install.deployment import (
+    ALL_NODES,
+    DEVICE_PLUGIN_POLICY,
+    Choices,
+    Object,
+    definitions,
+    objects,
+)
 from ringwise.grammar import counted
 from ringwise.kube.write.default_queues import create_if_missing, default_queues
 from ringwise.kubeclient.client import STRATEGIC_PATCH, ApiError, Client
 from ringwise.kubeclient.list_watch import NamedObject, ObjectName
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, QUEUES, Resource
+from ringwise.kubeclient.server_version import server_minor_version
 from ringwise.manifests.config_maps.switch_lists import BlockDumper
 from ringwise.records import dataclass
 from ringwise.views.documents.changes import InstallDocument, InstalledFields
@@ -148,10 +157,6 @@ class _Definition(msgspec.Struct):
     spec: _Versions = msgspec.field(default_factory=_Versions)
 
 
-class _ServerVersion(msgspec.Struct):
-    minor: str = ""
-
-
 def printed(choices: Choices) -> str:
     """All objects, definitions first, as YAML: for `kubectl apply -f -` and for the repository."""
     every = [*definitions(), *objects(choices)]
@@ -173,12 +178,16 @@ async def install(client: Client, choices: Choices) -> AsyncIterator[Step]:
     if choices.policies and not await _knows_policies(client):
         for wanted in objects(choices):
             if wanted["kind"] == POLICIES.kind:
-                name = wanted["metadata"]["name"]
-                yield Step(POLICIES.kind, name, ABSENT, "this API server has no such policies")
+                name, why = wanted["metadata"]["name"], "this API server has no such policies"
+                if name == DEVICE_PLUGIN_POLICY:
+                    why += f"; {TOKEN_RISK}"
+                yield Step(POLICIES.kind, name, ABSENT, why)
         choices = choices.without_policies()
     for definition in definitions():
         yield await _define(client, definition)
-    conditions = await _knows_match_conditions(client)
+    minor = await server_minor_version(client)
+    # An unknown version is taken for a new one.
+    conditions = minor is None or minor >= _MATCH_CONDITIONS_SINCE
     for wanted in objects(choices):
         if wanted["kind"] == WEBHOOKS.kind and not conditions:
             wanted = without_conditions(wanted)
@@ -308,17 +317,6 @@ async def _apply(client: Client, wanted: Object) -> Step:
     after = msgspec.json.decode(answer, type=NamedObject)
     same = after.metadata == before.metadata
     return Step(resource.kind, full, UNCHANGED if same else CONFIGURED)
-
-
-async def _knows_match_conditions(client: Client) -> bool:
-    """By the server's version; an unknown version is taken for a new one."""
-    try:
-        answer = await client.request("GET", "/version")
-        minor = msgspec.json.decode(answer, type=_ServerVersion).minor
-    except (ApiError, msgspec.MsgspecError):
-        return True
-    digits = "".join(character for character in minor if character.isdigit())
-    return not digits or int(digits) >= _MATCH_CONDITIONS_SINCE
 
 
 def _full(namespace: str | None, name: str) -> str:

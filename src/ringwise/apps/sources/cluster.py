@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from ringwise.apps.device_plugin_tokens import token_findings
 from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
 from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
@@ -23,6 +24,7 @@ from ringwise.kube.write.disruption_budgets import read_budgets
 from ringwise.kubeclient.client import ApiError, Client, UnreachableError
 from ringwise.kubeclient.config import Access
 from ringwise.kubeclient.resources import CONFIG_MAPS
+from ringwise.kubeclient.server_version import server_minor_version
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.scheduler.defragment.movable import DisruptionBudget
@@ -91,7 +93,10 @@ class ClusterSource(ObjectAnswers):
     def doctor(self) -> DoctorDocument:
         """Objects that cannot be read are among the findings, and not told beside them."""
         live = self._live
-        return diagnosis_document(examine(live.bundle, self.configuration, self.catalog, now=self._now))
+        tokens = token_findings(live.server_minor, live.bundle.pods)
+        return diagnosis_document(
+            examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=tokens)
+        )
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         try:
@@ -131,6 +136,7 @@ async def _read(access: Access, progress: Progress) -> LiveCluster:
     async with Client(access, component="kubectl") as client:
         live = await read_cluster(client, progress=progress)
         await read_records(client, live)
+        live.server_minor = await server_minor_version(client)
         return live
 
 
