@@ -351,6 +351,8 @@ SHOWN_OF_CLUSTERS = frozenset(
         *("isolations", "isolations_of", "node_reservations"),
         # What a driver measures: no state follows from it.
         "utilization_of",
+        # Which nodes have the same one.
+        "addresses",
     }
 )
 #: What the states of nodes and chips are made of: `scheduler/node_states.py` reads it, with what decides.

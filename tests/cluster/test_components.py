@@ -9,6 +9,7 @@ import pytest
 
 from ringwise.wellknown import VOLCANO_SYSTEM
 from tests.cluster.cluster import CONFIG_MAPS, PODS, Cluster, Component, check_chips, chips_of, node_of
+from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import CHIP, NAMESPACE, node, nodes, pod, switch_topology, vcjob
 
 pytestmark = pytest.mark.cluster
@@ -101,6 +102,41 @@ def test_the_shipped_rbac_rules_are_sufficient_and_minimal(cluster: Cluster) -> 
     ):
         answer = cluster.kubectl("auth", "can-i", verb, what, account, "-A", check=False)
         assert answer.splitlines()[-1].startswith("no"), (verb, what, answer)
+
+
+def test_of_two_nodes_with_one_address_the_older_keeps_the_position(cluster: Cluster) -> None:
+    """The name of the younger one comes first; a job with switch affinity does not use it."""
+    addresses = {"leaf-1": ["10.0.0.1", "10.0.0.2"]}
+    cluster.apply([*nodes(2), switch_topology(addresses)])
+    older = max(one["metadata"]["creationTimestamp"] for one in cluster.api.items("/api/v1/nodes"))
+    thief = node("a-node", address="10.0.0.1")
+
+    def joined_later() -> bool:
+        """Times of objects have seconds."""
+        cluster.apply([thief])
+        created: str = cluster.api.get("/api/v1/nodes/a-node")["metadata"]["creationTimestamp"]
+        if created == older:
+            cluster.api.delete("/api/v1/nodes/a-node")
+        return created != older
+
+    cluster.wait(joined_later, "the other node is younger")
+    cluster.run()
+    labels = {"tor-affinity": "large-model-schema"}
+    cluster.apply([vcjob("train", 2, 8, labels=labels)])
+    placed = {node_of(one) for one in cluster.wait_running("train", 2)}
+    assert placed == {"node-1", "node-2"}
+
+    def recorded() -> set[str]:
+        found = cluster.api.items("/api/v1/namespaces/default/events")
+        return {one["involvedObject"]["name"] for one in found if one["reason"] == "DuplicateInternalIP"}
+
+    cluster.wait(lambda: recorded() == {"node-1", "a-node"}, "both nodes have an event")
+    document = json.loads(kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json").stdout)
+    (finding,) = [one for one in document["findings"] if one["code"] == "duplicate-internal-ip"]
+    assert finding["where"] == "2 nodes (node-1, a-node)"
+    described = cluster.kubectl("describe", "node", "a-node")
+    assert "node-1 is the oldest and keeps the position under leaf switch leaf-1" in described
+    cluster.api.delete("/api/v1/namespaces/default/events")
 
 
 def test_malformed_objects_affect_no_others(cluster: Cluster) -> None:

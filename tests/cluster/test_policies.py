@@ -280,8 +280,8 @@ def test_a_token_of_the_controller_writes_only_what_belongs_to_vcjobs(
     # The controller does its work: pods, PodGroup, Lease, Events, and what job plugins need.
     made = vcjob("full", 1, 8)
     made["spec"]["plugins"] = {"svc": [], "ssh": [], "env": []}
-    empty.apply([made])
-    empty.run("controller")
+    empty.apply([*nodes(2), made])
+    empty.run("controller", "scheduler")
     empty.wait(lambda: empty.pods("full"), "the job has its pod")
     for kind in kinds:
         names = [one["metadata"]["name"] for one in empty.api.items(path(kind, NAMESPACE))]

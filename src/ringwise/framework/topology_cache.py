@@ -109,7 +109,7 @@ def _addresses(state: ClusterState) -> dict[str, str]:
     found: dict[str, str] = {}
     for number in state.known_nodes():
         node = state.nodes[number]
-        if node is not None:
+        if node is not None and state.addresses.holds(node):
             found.setdefault(node.internal_ip or node.name, node.name)
     return found
 

@@ -431,6 +431,16 @@ class RecordHyperNodeEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordNodeEvent:
+    """An event on a node."""
+
+    name: str
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AskJob:
     """Ask the controller of a vcjob, Volcano's or ours, to end it or to start it over: a Command."""
 
@@ -475,6 +485,7 @@ Command = (
     | PutHyperNode
     | DeleteHyperNode
     | RecordHyperNodeEvent
+    | RecordNodeEvent
     | AskJob
     | DeleteJob
     | AccountCommand

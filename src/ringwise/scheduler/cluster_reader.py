@@ -74,6 +74,15 @@ class PodPlacement(Protocol):
     def reserved(self) -> bool: ...
 
 
+class NodeAddressReader(Protocol):
+    """Internal addresses of nodes, and which nodes have the same one."""
+
+    @property
+    def duplicates(self) -> Mapping[str, tuple[str, ...]]: ...
+
+    def holds(self, node: Node) -> bool: ...
+
+
 class ClusterReader(Protocol):
     """Nodes, pods and chips. Nodes have ids; `names`, `nodes` and `pods_on` are indexed by them."""
 
@@ -93,6 +102,8 @@ class ClusterReader(Protocol):
     def fleets(self) -> Mapping[str, ChipTable]: ...
     @property
     def reports(self) -> Mapping[tuple[str, str], Mapping[bool, DeviceReport]]: ...
+    @property
+    def addresses(self) -> NodeAddressReader: ...
     @property
     def isolations(self) -> Sequence[Isolation]: ...
     @property

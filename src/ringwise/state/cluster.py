@@ -32,6 +32,7 @@ from ringwise.state.model import (
     PodClass,
 )
 from ringwise.state.namespaces import Namespaces
+from ringwise.state.node_addresses import NodeAddresses
 from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeHealth, NodeStatus
 from ringwise.state.node_labels import NodeLabels
 from ringwise.state.node_shapes import NodeClass, NodeShape, ShapeTable, add_extended, label_keys
@@ -134,6 +135,7 @@ class ClusterState:
         #: What is reported about nodes beside their chips; by number what is not healthy, and why jobs that
         #: avoid sub-healthy nodes avoid it.
         self.health = NodeHealth()
+        self.addresses = NodeAddresses()
         self.node_status: dict[int, NodeStatus] = {}
         self.sub_healthy: dict[int, str] = {}
         #: Nodes whose chips are shared, by number, with the reason.
@@ -195,6 +197,7 @@ class ClusterState:
     def _set_node(self, number: int, node: Node | None) -> None:
         old = self.nodes[number]
         self.nodes[number] = node
+        self.addresses.change(old, node)
         shared = None if node is None else sharing_reason(node)
         self.shared_nodes.pop(number, None)
         if shared is not None:

@@ -369,6 +369,8 @@ class Node:
     origin: str = ""
     #: From annotation `rackID` or label `huawei.com/topotree.rackid`.
     rack: int | None = None
+    #: Nanoseconds; 0: not known.
+    created: int = 0
 
 
 #: Level of faults that leave the running pod alone.

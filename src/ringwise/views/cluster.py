@@ -522,7 +522,10 @@ def boards_by_node(objects: ClusterObjects) -> dict[tuple[str, str], Board]:
 
 
 class SwitchNames:
-    """The leaf switch of each node, by the address that the ConfigMap names."""
+    """The leaf switch of each node, by the address that the ConfigMap names.
+
+    Of several nodes with one address only the oldest is under the switch.
+    """
 
     def __init__(self, view: SchedulerView) -> None:
         topology = view.switch_topology
@@ -532,8 +535,10 @@ class SwitchNames:
             else {server.server_ip: switch.ip for switch in topology.switches for server in switch.servers}
         )
 
+        self._addresses = view.cluster.addresses
+
     def of(self, node: Node) -> str | None:
-        return self._names.get(node.internal_ip or node.name)
+        return self._names.get(node.internal_ip or node.name) if self._addresses.holds(node) else None
 
 
 #: A letter for the state in which a chip counts.

@@ -156,6 +156,14 @@ def topology(nodes_per_switch: int) -> ev.TopologySeen:
             ("warning", "node-outside-topology", "node n"),
         ),
         (
+            [
+                node("a", labels=ARM, internal_ip="10.0.0.1", created=9),
+                node("n", labels=ARM, internal_ip="10.0.0.1", created=5),
+                topology(4),
+            ],
+            ("warning", "duplicate-internal-ip", "2 nodes (n, a)"),
+        ),
+        (
             [node("n", labels=ARM, superpod=0), node("m", labels=ARM, superpod=-3)],
             ("warning", "superpod-id-wrong", "node m"),
         ),

@@ -40,6 +40,7 @@ from ringwise.kubeclient.resources import (
     CONFIG_MAPS,
     HYPER_NODES,
     JOB_COMMANDS,
+    NODES,
     POD_GROUPS,
     PODS,
     QUEUES,
@@ -74,6 +75,7 @@ from ringwise.messages.commands import (
     PutHyperNode,
     RecordHyperNodeEvent,
     RecordJobEvent,
+    RecordNodeEvent,
     RecordQueueEvent,
     RecordVcJobEvent,
     RemoveQueueGate,
@@ -238,6 +240,8 @@ class Executor:
                     self._record_queue_event(command)
                 case RecordHyperNodeEvent():
                     self._record_hyper_node_event(command)
+                case RecordNodeEvent():
+                    self._record_node_event(command)
                 case CreateJobResources():
                     self._job_resources.want(command)
                 case _ if isinstance(command, AccountCommand):
@@ -473,6 +477,12 @@ class Executor:
     def _record_hyper_node_event(self, command: RecordHyperNodeEvent) -> None:
         _LOG.warning("HyperNodes", object=command.name, why=command.message)
         about = ObjectReference.to(HYPER_NODES, "", command.name)
+        self._status.events.record(about, command.reason, command.message, warning=command.warning)
+
+    def _record_node_event(self, command: RecordNodeEvent) -> None:
+        _LOG.warning("node", object=command.name, why=command.message)
+        # Events of nodes have the name as the UID: `kubectl describe node` looks for it.
+        about = ObjectReference.to(NODES, "", command.name, command.name)
         self._status.events.record(about, command.reason, command.message, warning=command.warning)
 
     # -- pods ------------------------------------------------------------------------------

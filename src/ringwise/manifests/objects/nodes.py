@@ -75,6 +75,7 @@ def node_from_wire(wire: NodeWire, found: Findings) -> Node:
         rack=_rack(who.annotations, who.labels),
         server_index=who.annotations.get(SERVER_INDEX, ""),
         origin=found.origin,
+        created=who.created,
     )
 
 

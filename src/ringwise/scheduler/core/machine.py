@@ -41,6 +41,7 @@ from ringwise.scheduler.core.allocated_domains import AllocatedDomains
 from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.binding_annotations import binding_annotations
 from ringwise.scheduler.core.drain_events import DrainEvents
+from ringwise.scheduler.core.duplicate_addresses import DuplicateAddresses
 from ringwise.scheduler.core.event_handlers import EventHandlers
 from ringwise.scheduler.core.hyper_node_events import HyperNodeEvents
 from ringwise.scheduler.core.job_backoff import JobBackoff
@@ -246,6 +247,7 @@ class Scheduler:
                 self._discipline,
                 DrainEvents(state, notify),
                 HyperNodeEvents(state, self._book.jobs, self._configuration, self._triggers),
+                DuplicateAddresses(state, topology),
                 LinkDownNodes(state, self._triggers),
                 self._faults,
                 fault_nodes,

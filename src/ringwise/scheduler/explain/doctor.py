@@ -100,6 +100,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
     checks: tuple[Callable[[SchedulerView], Iterable[Finding]], ...] = (
         chip_findings,
         _nodes,
+        _addresses,
         _switches,
         _superpods,
         _racks,
@@ -292,6 +293,18 @@ def _board_label(
 
 
 # -- switches and SuperPoDs ---------------------------------------------------------------------
+
+
+def _addresses(view: SchedulerView) -> Iterator[Finding]:
+    for address, names in sorted(view.cluster.addresses.duplicates.items()):
+        yield Finding(
+            WARNING,
+            "duplicate-internal-ip",
+            named(list(names), "node"),
+            f"have the same InternalIP {address}; {names[0]} is the oldest and keeps the position under its "
+            "leaf switch, the others have none",
+            "find out which node reports the address of another, correct or delete it",
+        )
 
 
 def _switches(view: SchedulerView) -> Iterator[Finding]:
