@@ -108,7 +108,7 @@ def test_of_two_nodes_with_one_address_the_older_keeps_the_position(cluster: Clu
     """The name of the younger one comes first; a job with switch affinity does not use it."""
     addresses = {"leaf-1": ["10.0.0.1", "10.0.0.2"]}
     cluster.apply([*nodes(2), switch_topology(addresses)])
-    older = max(one["metadata"]["creationTimestamp"] for one in cluster.api.items("/api/v1/nodes"))
+    older: str = max(one["metadata"]["creationTimestamp"] for one in cluster.api.items("/api/v1/nodes"))
     thief = node("a-node", address="10.0.0.1")
 
     def joined_later() -> bool:

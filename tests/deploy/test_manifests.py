@@ -209,8 +209,8 @@ def test_every_workload_has_an_account_and_every_account_its_bindings() -> None:
 
 def test_the_annotation_policy_lets_the_device_plugin_s_account_write() -> None:
     """N8: the account of the DaemonSet is the one in the policy, whatever the namespace."""
-    others = {"with_controller_policy": False, "with_queue_command_policy": False}
-    made = objects(replace(GUARDED, namespace="chips", **others))
+    plugin_alone = replace(GUARDED, with_controller_policy=False, with_queue_command_policy=False)
+    made = objects(replace(plugin_alone, namespace="chips"))
     (workload,) = [one for one in made if one["kind"] == "DaemonSet"]
     account = workload["spec"]["template"]["spec"]["serviceAccountName"]
     name = f"system:serviceaccount:{workload['metadata']['namespace']}:{account}"
