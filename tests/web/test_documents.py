@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from ringwise.messages import events as ev
+from ringwise.state.model import PodClass
+from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.web import openapi
 from tests.scheduler.clusters import gang
 from tests.tools.schemas import check_document
@@ -79,6 +81,18 @@ def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:
             assert {chip["job"] for chip in found["chips"]} == {"default/runs"}
             assert found["node"]["holders"] == [job["job"]["id"]] * 8
             assert found["pods"][0]["chips"] == list(range(8))
+
+    run(story())
+
+
+def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
+    async def story() -> None:
+        core = TestCore()
+        template = PodTemplate(PodClass("huawei.com/Ascend910", 8), chip_containers=1)
+        core.tell([ev.VcJobSeen(VcJob("default", "train", "", (Task("worker", 8, 6, template),), 6))])
+        async with dashboard(core) as at:
+            _, job = await at.get("api/v1/jobs/default/train")
+            assert (job["minAvailable"], job["job"]["pods"]) == (6, 8)
 
     run(story())
 

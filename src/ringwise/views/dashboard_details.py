@@ -47,7 +47,7 @@ def job_document(
     return {
         "schema": "ringwise.io/dashboard-job/v2",
         "job": row,
-        "minAvailable": 1 if job is None else job.min_available,
+        "minAvailable": _min_available(view, job, f"{namespace}/{name}"),
         "class": "" if policy is None else policy.switch_class or "",
         "board": "" if policy is None else policy.board.name,
         "labels": {} if job is None else _texts(job.labels),
@@ -55,6 +55,14 @@ def job_document(
         "pods": [_pod(rows, view, pod, {} if job is None else ranks_of(job)) for pod in pods],
         "plans": list(_plans(view, key))[:MAX_PLANS],
     }
+
+
+def _min_available(view: SchedulerView, job: Job | None, vcjob: str) -> int:
+    if job is not None:
+        return job.min_available
+    # Without pods and PodGroup, as a suspended one: what it asks for when it is resumed.
+    found = view.vcjobs.get(vcjob)
+    return 1 if found is None else found.min_available
 
 
 def _plans(view: SchedulerView, key: str) -> Iterator[DashboardPlan]:

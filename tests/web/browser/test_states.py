@@ -126,6 +126,8 @@ def test_every_kind_of_closed_node_has_its_own_sign(broken_lab: DashboardLab, op
         view.see(words)
     view.open("nodes", settings="text=node-7")
     view.until(lambda: "[....|.i.x]" in view.row("node-7", "Nodes").inner_text())
+    view.open("nodes", settings="text=node-2")
+    view.row("node-2", "Nodes").get_by_text("chips 0-7 isolated by an operator").wait_for()
     view.open("nodes", settings="text=node-8")
     view.until(lambda: "[----|----]" in view.row("node-8", "Nodes").inner_text())
 

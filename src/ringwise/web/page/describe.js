@@ -86,12 +86,19 @@ export function nodeText(store, node) {
   if (holders.length) {
     parts.push(holders.map(([id, chips]) => `${store.holderName(id)} holds ${chips}`).join(", "));
   }
-  const bad = [...new Set(node.health)].filter((letter) => letter !== "h").map((letter) => {
+  const bad = unhealthyText(node);
+  if (bad.length) parts.push(bad.join(", "));
+  return parts.join("; ");
+}
+
+/** Its chips that are not healthy: a text for each kind of health.
+ * @param {NodeRow} node
+ */
+export function unhealthyText(node) {
+  return [...new Set(node.health)].filter((letter) => letter !== "h").map((letter) => {
     const chips = node.numbers.filter((_, i) => node.health[i] === letter);
     return `${chips.length === 1 ? "chip" : "chips"} ${ranges(chips)} ${healthText(letter)}`;
   });
-  if (bad.length) parts.push(bad.join(", "));
-  return parts.join("; ");
 }
 
 /**

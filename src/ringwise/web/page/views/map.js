@@ -132,7 +132,7 @@ function HighlightNote({ settings }) {
   const [job, queue, plan] = [settings.get("job"), settings.get("queue"), settings.get("plan")];
   if (!job && !queue && !plan) return null;
   const what = plan ? "the chips that the what-if would take" : job ? html`job <bdi>${job}</bdi>` : html`queue <bdi>${queue}</bdi>`;
-  return html`<p class="note">Highlighted: ${what}.
+  return html`<p class="note">Highlighted: ${what}.${" "}
     <button type="button" onClick=${() => changeSettings({ job: "", queue: "", plan: "" })}>Show all</button></p>`;
 }
 

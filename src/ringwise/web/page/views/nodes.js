@@ -1,13 +1,13 @@
 // All nodes as a table: everything that the map says with colours, in words.
 
 import { store, useStore } from "../context.js";
-import { chipSigns, SIGNS_TEXT, summary, withheldText } from "../describe.js";
+import { chipSigns, SIGNS_TEXT, summary, unhealthyText, withheldText } from "../describe.js";
 import { Badge, Name, NodeLink, Search, Select, Table, ViewHead } from "../elements.js";
 import { html } from "../html.js";
 import { boardName, grouped } from "../layout.js";
 import { changeSettings } from "../routes.js";
 import { chipCounts, holdersOf, nodeWhy } from "../store.js";
-import { count, healthText, known, nodeStateKind, nodeStateText, number, resourceText } from "../text.js";
+import { count, known, nodeStateKind, nodeStateText, number, resourceText } from "../text.js";
 
 /** @typedef {import("../types.js").NodeRow} NodeRow */
 /** The nodes of a group that have chips of one resource. @typedef {{name: string, resource: string, found: ReturnType<typeof summary>}} GroupRow */
@@ -77,7 +77,7 @@ function nodeColumns(nodes) {
       title: "jobs and health",
       kind: "wide",
       cell: (node) => html`${[...holdersOf(node)].map(([id, chips], i) => html`${i > 0 && ", "}<${Name}>${store.holderName(id)}<//> (${chips})`)}
-        ${[...node.health].map((letter, i) => letter !== "h" && html` <${Badge} kind="bad">chip ${node.numbers[i]} ${healthText(letter)}<//>`)}`,
+        ${unhealthyText(node).map((text) => html` <${Badge} key=${text} kind="bad">${text}<//>`)}`,
     },
   ];
 }

@@ -15,6 +15,9 @@ import uPlot from "../vendor/uplot.js";
 const WHOLE = [1, 2, 5].flatMap((first) => [0, 1, 2, 3, 4, 5, 6].map((power) => first * 10 ** power)).sort((a, b) => a - b);
 const COLOURS = ["--plot-1", "--plot-2", "--plot-3", "--plot-4"];
 
+/** Few decisions have digits enough to be told apart. @param {number} value */
+const rate = (value) => Number(value.toPrecision(2)).toString();
+
 /** @param {number} value */
 const whole = (value) => number(Math.round(value));
 
@@ -47,7 +50,7 @@ function plotsOf(resources) {
       })),
       write: percent,
     },
-    { title: "Decisions per second", lines: [{ label: "decisions", colour: "--plot-1", read: (series) => series.decisions }], write: (value) => (Math.round(value * 10) / 10).toString() },
+    { title: "Decisions per second", lines: [{ label: "decisions", colour: "--plot-1", read: (series) => series.decisions }], write: rate },
   ];
 }
 
