@@ -45,9 +45,14 @@ def write(folder: Path, *jobs: JobAccount, **more: object) -> str:
 def test_every_report_adds_up_to_the_same(by: str) -> None:
     document = json.loads(report(f"{EXAMPLE} --by {by} -o json").stdout)
     assert document["days"] == ["2026-01-30", "2026-01-31"]
-    held = sum(row["held_chip_hours"] for row in document["rows"])
-    assert held == pytest.approx(document["total"]["held_chip_hours"], abs=0.001)
-    assert sum(row["starts"] for row in document["rows"]) == document["total"]["starts"] == 6
+    # Chips of different boards are never added.
+    assert [total["board"] for total in document["totals"]] == ["910b-x8", "910-x8"]
+    for total in document["totals"]:
+        rows = [row for row in document["rows"] if row["board"] == total["board"]]
+        held = sum(row["held_chip_hours"] for row in rows)
+        assert held == pytest.approx(total["held_chip_hours"], abs=0.001)
+        assert sum(row["starts"] for row in rows) == total["starts"]
+    assert sum(total["starts"] for total in document["totals"]) == 6
     for row in document["rows"]:
         assert sum(row["held_by_day"]) == pytest.approx(row["held_chip_hours"], abs=0.001)
 
@@ -62,7 +67,47 @@ def test_no_line_of_a_table_is_longer_than_80_columns(by: str) -> None:
 def test_what_is_open_counts_until_the_document_was_written(tmp_path: Path) -> None:
     hold = OpenHold("default", "910-x8", 8, start_of(DAY) + 3600, ["pod-1", "pod-2"])
     where = write(tmp_path, JobAccount("team", "train", "uid", holds=[hold]))
-    assert json.loads(report(f"{where} -o json").stdout)["total"]["held_chip_hours"] == 16.0
+    assert json.loads(report(f"{where} -o json").stdout)["totals"][0]["held_chip_hours"] == 16.0
+
+
+def test_a_wait_counts_on_the_board_of_the_job_unless_it_has_several(tmp_path: Path) -> None:
+    wait = AccountLine("default", "", waited=7200)
+    first = JobAccount("team", "a", "1", lines=[AccountLine("default", "910-x8", held=3600), wait])
+    where = write(tmp_path, first)
+    (row,) = json.loads(report(f"{where} -o json").stdout)["rows"]
+    assert (row["board"], row["held_chip_hours"], row["waited_hours"]) == ("910-x8", 1.0, 2.0)
+    assert "board" not in report(where).stdout
+    write(tmp_path, first, JobAccount("team", "b", "2", lines=[AccountLine("default", "910b-x8", held=7200)]))
+    document = json.loads(report(f"{where} -o json").stdout)
+    found = [(row["board"], row["held_chip_hours"], row["waited_hours"]) for row in document["rows"]]
+    assert found == [("910b-x8", 2.0, 0.0), ("910-x8", 1.0, 0.0), ("", 0.0, 2.0)]
+    assert [total["board"] for total in document["totals"]] == ["910b-x8", "910-x8", ""]
+
+
+def test_a_namespace_selects_its_jobs() -> None:
+    every = json.loads(report(f"{EXAMPLE} --by job -o json").stdout)
+    some = json.loads(report(f"{EXAMPLE} --by job -n team-b -o json").stdout)
+    assert some["rows"] == [row for row in every["rows"] if row["namespace"] == "team-b"]
+    assert {row["job"] for row in some["rows"]} == {"resnet", "probe"}
+    assert [(total["board"], total["held_chip_hours"]) for total in some["totals"]] == [("910-x8", 223.6667)]
+
+
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        ("--since 1h", "--since 1h covers all of {first} (UTC): accounting is kept by day"),
+        ("--since 2026-01-30T18:00:00Z", "--since 2026-01-30T18:00:00Z covers all of 2026-01-30 (UTC)"),
+        ("--since 2026-01-30 --until 0s", "--until 0s covers all of {last} (UTC)"),
+        ("--since 1d", ""),
+        ("--since 2026-01-30", ""),
+    ],
+)
+def test_a_report_says_when_it_covers_more_than_was_asked_for(words: str, note: str, tmp_path: Path) -> None:
+    ran = report(f"--accounting {tmp_path} {words}")
+    document = json.loads(report(f"--accounting {tmp_path} {words} -o json").stdout)
+    expected = note.format(first=document["days"][0], last=document["days"][-1])
+    assert expected in ran.stderr
+    assert bool(ran.stderr) is bool(document["notes"]) is bool(note)
 
 
 def test_what_is_not_certain_merged_or_given_up_is_told(tmp_path: Path) -> None:
@@ -106,14 +151,14 @@ def test_an_empty_folder_is_an_empty_report(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("--accounting nowhere", "nowhere is no folder"),
+        ("--accounting nowhere", "nowhere is not a directory"),
         (f"{EXAMPLE} --lab x", "give no --lab"),
         ("--lab x --context y", "give one of them"),
         ("--accounting {tmp} --since soon", "'soon' is no time: write a span before now like 12h or 30d"),
         ("--accounting {tmp} --since 2026-02-31", "is no time"),
         ("--accounting {tmp} --since 1d --until 2d", "--since 1d is after --until 2d"),
         ("--accounting {tmp} --since 9999d", "4000 days at most"),
-        ("--lab {tmp} -n x", "--namespace goes with a cluster"),
+        ("--lab {tmp} --accounting-namespace x", "--accounting-namespace requires a cluster"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(words: str, error: str, tmp_path: Path) -> None:

@@ -60,6 +60,21 @@ def test_chips_in_use_count_as_faulty_and_isolated(tmp_path: Path) -> None:
         assert "16 chips: 8 used, 8 free, 1 faulty, 1 isolated" in terminal.ok("capacity")
 
 
+def test_topology_show_draws_a_faulty_switch(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(4, leaf_size=2)):
+        terminal = Terminal(tmp_path)
+        terminal.ok("fault inject switch 172.0.0.1")
+        terminal.ok("fault inject switch node-0")
+        shown = terminal.ok("topology show").splitlines()
+        assert [line.split() for line in shown[:2]] == [
+            ["172.0.0.0", "idle", "!", ".", "1", "of", "2", "free"],
+            ["172.0.0.1", "faulty", "!", "!", "0", "of", "2", "free"],
+        ]
+        assert "! has a faulty chip or switch" in shown[-1]
+        switches = terminal.json("topology show")["switches"]
+        assert [(one["state"], one["faulty"]) for one in switches] == [("idle", False), ("idle", True)]
+
+
 def rows(terminal: Terminal) -> list[tuple[Any, ...]]:
     found = terminal.json("fault list")["faults"]
     return [(row["node"], row["kind"], row["chip"], row["level"], row["code"]) for row in found]

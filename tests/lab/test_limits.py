@@ -50,6 +50,20 @@ def phase(terminal: Terminal, name: str) -> str:
     return found
 
 
+def test_the_limit_of_a_queue_is_shown_with_the_queue(terminal: Terminal) -> None:
+    terminal.submit(queue_with("few", max_chips="8"))
+    both = queue_with("both", max_chips="24").replace(
+        "weight: 1", "weight: 1, capability: {huawei.com/Ascend910: 16}"
+    )
+    terminal.submit(both)
+    limits = {one["name"]: one["max_chips"] for one in terminal.json("get queues")["queues"]}
+    assert limits == {"both": 24, "default": None, "few": 8}
+    shown = " ".join(terminal.ok("get queues").split())
+    assert re.search(r"few Open 1 \S+ \d+ Ascend910 8 chips 0", shown)
+    assert "at most 8 chips" in " ".join(terminal.ok("describe queue few").split())
+    assert "at most 16 Ascend910, 24 chips in all" in " ".join(terminal.ok("describe queue both").split())
+
+
 def test_a_job_waits_for_a_limit_and_says_so(terminal: Terminal) -> None:
     terminal.submit(queue_with("few", max_chips="8"))
     terminal.submit(forever("first"))

@@ -104,3 +104,32 @@ def test_what_cannot_be_told_is_one_clear_line(tmp_path: Path) -> None:
     assert "cannot be read: no such file" in terminal.refused(f"why train --journal {tmp_path / 'none'}")
     refused = terminal.refused(f"why train --story -f {tmp_path / 'none'}")
     assert refused == "ringwise: manifests hold no story: give --journal FILE, or query a lab\n"
+
+
+@pytest.mark.parametrize(
+    ("labels", "faults"),
+    [
+        (
+            POD_LEVEL,
+            ["train-worker-1: node node-1 is reported as unhealthy, because of its switches"],
+        ),
+        (
+            {},
+            ["the switches of node-1 are reported as UnHealthy", "the switches of node-1 are healthy again"],
+        ),
+    ],
+    ids=["handled", "not handled"],
+)
+def test_a_fault_of_a_switch_is_told(tmp_path: Path, labels: dict[str, str], faults: list[str]) -> None:
+    terminal = Terminal(tmp_path)
+    with with_copies(tmp_path, nodes(4)):
+        terminal.submit(fault_job("train", 2, **labels))
+        terminal.ok("advance 1m")
+        terminal.ok("fault inject switch node-1")
+        terminal.ok("advance 1m")
+        terminal.ok("fault clear switch node-1")
+        terminal.ok("advance 1m")
+        story = terminal.json("why train --story")
+    assert story["faults"] == 1
+    told = [entry["text"] for entry in story["entries"] if entry["kind"] in ("fault", "recovered")]
+    assert told[: len(faults)] == faults

@@ -29,6 +29,7 @@ from ringwise.topology.switches import Server, make_topology
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.views.version1 import as_version_1
+from ringwise.wellknown import MAX_CHIPS
 from tests.examples import examples
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
 from tests.scheduler.core.test_machine_properties import Stream
@@ -340,6 +341,14 @@ def test_shares_of_queues(queues: list[Queue], shares: dict[str, int]) -> None:
     client = followed(*(node(f"n{number}") for number in range(6)), *map(ev.QueueSeen, queues))
     found = {row["name"]: row["share"] for row in client.rows.queues()}
     assert {name: found[name] for name in shares} == {name: {CHIP: share} for name, share in shares.items()}
+
+
+def test_the_limit_of_a_queue_follows_its_annotation() -> None:
+    client = followed(node("n1"), ev.QueueSeen(Queue("a", 1, annotations={MAX_CHIPS: "8"})))
+    assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": 8, "default": None}
+    client.scheduler.handle([ev.QueueSeen(Queue("a", 1))], NOW + 1)
+    client.follow()
+    assert {row["name"]: row["max_chips"] for row in client.rows.queues()} == {"a": None, "default": None}
 
 
 INFER = "huawei.com/Ascend310P"

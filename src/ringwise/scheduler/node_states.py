@@ -21,7 +21,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cluster_reader import ChipTable, ClusterReader
 from ringwise.state.fleet import HOSTS
 from ringwise.state.model import Node, NodeReservation, Pod, ReportedFault
-from ringwise.state.node_health import STATUSES, SUB_HEALTH_LEVEL, NodeStatus
+from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_windows import drain_of, reservations_of
 from ringwise.state.reasons import (
@@ -305,9 +305,8 @@ def _of_object(node: Node) -> Iterator[StateOfNode]:
 def _of_health(cluster: ClusterReader, number: int) -> Iterator[StateOfNode]:
     name, status = cluster.names[number], cluster.node_status.get(number)
     if status is NodeStatus.UNHEALTHY:
-        sources = {one.source for one in cluster.node_reports(name) if STATUSES.get(one.status) is status}
-        where = ", because of its switches" if sources == {"switch"} else ""
-        yield StateOfNode(NodeState.UNHEALTHY, f"{NODE_UNHEALTHY(node=name).message}{where}")
+        because = unhealthy_because(cluster.node_reports(name))
+        yield StateOfNode(NodeState.UNHEALTHY, f"{NODE_UNHEALTHY(node=name).message}{because}")
     elif status is NodeStatus.PRE_SEPARATE:
         yield StateOfNode(NodeState.UNHEALTHY, NODE_PRE_SEPARATED(node=name).message)
     weak = cluster.sub_healthy.get(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ringwise.state.model import NodeReport
 
@@ -25,6 +25,16 @@ STATUSES = {
     "PreSeparate": NodeStatus.PRE_SEPARATE,
     "UnHealthy": NodeStatus.UNHEALTHY,
 }
+
+
+#: The source of reports of a node's own switches.
+SWITCH = "switch"
+
+
+def unhealthy_because(reports: Iterable[NodeReport]) -> str:
+    """What to add to the sentence that a node is unhealthy: it may be its switches alone."""
+    sources = {one.source for one in reports if STATUSES.get(one.status) is NodeStatus.UNHEALTHY}
+    return ", because of its switches" if sources == {SWITCH} else ""
 
 
 #: Level of fault codes of chips that jobs react to by their own strategy.

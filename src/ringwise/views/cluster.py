@@ -647,6 +647,7 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
                 "weight": queue.weight,
                 "reclaimable": queue.reclaimable,
                 "capability": dict(queue.capability),
+                "max_chips": objects.view.limits.of_queue(queue.name).all_jobs.chips,
                 "guarantee": dict(queue.guarantee),
                 "used": dict(objects.view.used_by_queue(queue.name)),
                 "share": shares.of(queue.name),

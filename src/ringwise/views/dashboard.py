@@ -369,6 +369,7 @@ class DashboardRows:
                     "capability": {
                         name: queue.capability[name] for name in chips if name in queue.capability
                     },
+                    "max_chips": view.limits.of_queue(queue.name).all_jobs.chips,
                     "used": {name: used.get(name, 0) for name in chips},
                     "waiting": outcomes["pending"],
                     "refused": outcomes["refused"],

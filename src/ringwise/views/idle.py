@@ -20,8 +20,18 @@ MEASURED_FOR = 600
 
 
 def idle_document(view: SchedulerView, now: int) -> IdleDocument:
+    """All jobs that hold chips."""
     rows = [row for job in view.jobs.values() if (row := _row(view, job)) is not None]
     rows.sort(key=lambda row: (-row["idle_chips"], natural_key(f"{row['namespace']}/{row['name']}")))
+    return _of_rows(rows, now)
+
+
+def idle_of_namespace(document: IdleDocument, namespace: str) -> IdleDocument:
+    """The same for the jobs of one namespace."""
+    return _of_rows([row for row in document["jobs"] if row["namespace"] == namespace], document["now"])
+
+
+def _of_rows(rows: list[IdleFields], now: int) -> IdleDocument:
     return {
         "schema": "ringwise.io/idle/v1",
         "now": now,

@@ -1,10 +1,13 @@
-"""The report of accounting: the lines of documents added up by queue, namespace, user, job or board."""
+"""The report of accounting: the lines of documents added up by queue, namespace, user, job or board.
+
+Chip-hours of different boards are never added: a chip-hour of one is not worth one of another.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import cast
+from typing import TypeVar, cast
 
 from ringwise.durations import go_duration
 from ringwise.manifests.accounts.document import (
@@ -16,8 +19,15 @@ from ringwise.manifests.accounts.document import (
 )
 from ringwise.manifests.accounts.ledger import current_parts, day_of, next_day, start_of
 from ringwise.manifests.text.quantities import NotReadableError, nanoseconds
+from ringwise.records import dataclass
 from ringwise.topology.natural import natural_key
-from ringwise.views.documents.accounting import AmountFields, GroupBy, ReportDocument, ReportRowFields
+from ringwise.views.documents.accounting import (
+    AmountFields,
+    BoardTotalFields,
+    GroupBy,
+    ReportDocument,
+    ReportRowFields,
+)
 
 _SECOND = 1_000_000_000
 _DAY = 86_400
@@ -25,20 +35,42 @@ _HOUR = 3600
 _MOST_DAYS = 4000
 _DAYS = re.compile(r"([0-9]{1,4})d", re.ASCII)
 _DATE = re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", re.ASCII)
-#: Queue, namespace, user, verified, job, uid, board: None where rows are not by it.
-_Key = tuple[str | None, str | None, str | None, bool | None, str | None, str | None, str | None]
+#: Queue, namespace, user, verified, job, uid: None where rows are not by it.
+_Group = tuple[str | None, str | None, str | None, bool | None, str | None, str | None]
+#: With the board; empty: jobs that had no node.
+_Key = tuple[_Group, str]
+_AnyGroup = TypeVar("_AnyGroup", bound=tuple[object, ...])
 
 
-def days_asked(since: str, until: str, now: int) -> tuple[str, str]:
-    """The first and the last day. Raises ValueError with one line that says what is allowed."""
+@dataclass(frozen=True, slots=True)
+class ReportPeriod:
+    """The first and the last UTC day of a report."""
+
+    first: str
+    last: str
+    #: Where it covers more than was asked for: documents are added up by day.
+    notes: tuple[str, ...] = ()
+
+
+def period_asked(since: str, until: str, now: int) -> ReportPeriod:
+    """Raises ValueError with one line that says what is allowed."""
     first = _moment(since, now)
     last = _moment(until, now) if until else now
     if first > last:
         raise ValueError(f"--since {since} is after --until {until or 'now'}")
-    days = day_of(first // _SECOND), day_of(last // _SECOND)
     if (last - first) // _SECOND > _MOST_DAYS * _DAY:
         raise ValueError(f"a report is about {_MOST_DAYS} days at most")
-    return days
+    days = day_of(first // _SECOND), day_of(last // _SECOND)
+    notes = []
+    if _is_finer_than_a_day(since):
+        notes.append(f"--since {since} covers all of {days[0]} (UTC): accounting is kept by day")
+    if until and _is_finer_than_a_day(until):
+        notes.append(f"--until {until} covers all of {days[1]} (UTC): accounting is kept by day")
+    return ReportPeriod(*days, tuple(notes))
+
+
+def _is_finer_than_a_day(text: str) -> bool:
+    return not (_DAYS.fullmatch(text) or _DATE.match(text))
 
 
 def _moment(text: str, now: int) -> int:
@@ -62,9 +94,14 @@ def days_between(first: str, last: str) -> list[str]:
 
 
 def report_document(
-    documents: Iterable[tuple[str, str]], first: str, last: str, by: GroupBy, now: int | None = None
+    documents: Iterable[tuple[str, str]],
+    period: ReportPeriod,
+    by: GroupBy,
+    now: int | None = None,
+    *,
+    namespace: str | None = None,
 ) -> ReportDocument:
-    """Of names and texts of documents, for the days from `first` to `last`.
+    """Of names and texts of documents; with `namespace` only of its jobs.
 
     What is open counts until `now`; None: until the documents were written.
     """
@@ -81,32 +118,45 @@ def report_document(
     chosen = [one for day in sorted(by_day) for _, one in current_parts(by_day[day])]
     written = max((one.written for one in chosen), default=0)
     until = written if now is None else now // _SECOND
-    days = days_between(first, last)
+    days = days_between(period.first, period.last)
     number = {day: position for position, day in enumerate(days)}
     sums: dict[_Key, AccountLine] = {}
     held_by_day: dict[_Key, list[int]] = {}
-    total = AccountLine()
+    totals: dict[str, AccountLine] = {}
     shown = [one for one in chosen if one.day in number]
     latest = max(by_day, default="")
     for one in shown:
         end = until if one.day == latest else start_of(one.day) + _DAY
         for job in one.jobs:
+            if namespace is not None and job.namespace != namespace:
+                continue
             for line in (*job.lines, *_open(job, one, end)):
-                key = _key(job, line, by)
+                key = _group(job, line, by), line.board
                 if key not in sums:
                     sums[key], held_by_day[key] = AccountLine(), [0] * len(days)
                 sums[key].add(line)
                 held_by_day[key][number[one.day]] += line.held
-                total.add(line)
-    ordered = sorted(sums, key=lambda key: (-sums[key].held, [natural_key(str(part)) for part in key]))
+                totals.setdefault(line.board, AccountLine()).add(line)
+    _merge_waits(sums)
+    boards = {((), board): line for board, line in totals.items()}
+    _merge_waits(boards)
+    ordered = sorted(
+        sums, key=lambda key: (-sums[key].held, [natural_key(str(part)) for part in (*key[0], key[1])])
+    )
     gaps = sorted({gap for one in shown for gap in one.gaps})
     return {
         "schema": "ringwise.io/report/v1",
         "now": until * _SECOND,
         "by": by,
         "days": days,
+        "notes": list(period.notes),
         "rows": [_row(key, sums[key], held_by_day[key]) for key in ordered],
-        "total": _amounts(total),
+        "totals": [
+            _total(board, line)
+            for (_, board), line in sorted(
+                boards.items(), key=lambda item: (-item[1].held, natural_key(item[0][1]))
+            )
+        ],
         "gaps": [{"since": since * _SECOND, "until": end * _SECOND} for since, end in gaps],
         "merged_jobs": sum(one.merged for one in shown),
         "given_up_before": max((one.given_up for one in chosen), default="") or None,
@@ -126,21 +176,32 @@ def _open(job: JobAccount, document: AccountDocument, until: int) -> Iterator[Ac
         yield from total.lines(max(until - start, 0))
 
 
-def _key(job: JobAccount, line: AccountLine, by: GroupBy) -> _Key:
+def _merge_waits(sums: dict[tuple[_AnyGroup, str], AccountLine]) -> None:
+    """Count the waits of a group with chips of one board there; with several they stay by themselves."""
+    boards: dict[_AnyGroup, list[str]] = {}
+    for group, board in sums:
+        boards.setdefault(group, []).append(board)
+    for group, names in boards.items():
+        if len(names) == 2 and "" in names:
+            (board,) = (name for name in names if name)
+            sums[group, board].add(sums.pop((group, "")))
+
+
+def _group(job: JobAccount, line: AccountLine, by: GroupBy) -> _Group:
     match by:
         case "queue":
-            return (line.queue, None, None, None, None, None, None)
+            return (line.queue, None, None, None, None, None)
         case "namespace":
-            return (None, job.namespace, None, None, None, None, None)
+            return (None, job.namespace, None, None, None, None)
         case "user":
-            return (None, None, job.user, job.verified, None, None, None)
+            return (None, None, job.user, job.verified, None, None)
         case "board":
-            return (None, None, None, None, None, None, line.board)
-    return (None, job.namespace, job.user, job.verified, job.name, job.uid, None)
+            return (None, None, None, None, None, None)
+    return (None, job.namespace, job.user, job.verified, job.name, job.uid)
 
 
 def _row(key: _Key, line: AccountLine, by_day: list[int]) -> ReportRowFields:
-    queue, namespace, user, verified, job, uid, board = key
+    (queue, namespace, user, verified, job, uid), board = key
     names = {
         "queue": queue,
         "namespace": namespace,
@@ -152,6 +213,10 @@ def _row(key: _Key, line: AccountLine, by_day: list[int]) -> ReportRowFields:
     }
     amounts = _amounts(line)
     return cast("ReportRowFields", {**names, **amounts, "held_by_day": [_hours(one) for one in by_day]})
+
+
+def _total(board: str, line: AccountLine) -> BoardTotalFields:
+    return cast("BoardTotalFields", {"board": board, **_amounts(line)})
 
 
 def _amounts(line: AccountLine) -> AmountFields:

@@ -10,6 +10,7 @@ from ringwise.placement.switches.states import SwitchFacts
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.superpod_checks import superpod_problems
+from ringwise.scheduler.node_faults import SWITCH, UNHEALTHY, node_faults
 from ringwise.scheduler.node_states import chips_of_node, is_idle, node_states
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Isolation
@@ -41,7 +42,7 @@ class _Nodes:
     unusable: list[str] = field(default_factory=list)
     #: (job, block) -> nodes
     blocks: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    #: Nodes with a faulty chip, wherever else they are listed.
+    #: Nodes with a faulty chip or faulty switches, wherever else they are listed.
     faulty: set[str] = field(default_factory=set)
 
     def counted(self) -> NodeCountFields:
@@ -119,7 +120,7 @@ def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> Non
     """Put a node where it belongs: free, busy, unusable or part of a block."""
     state = view.cluster
     name = state.names[number]
-    if _has_faulty_chip(view, number, now):
+    if _has_faulty_chip(view, number, now) or _has_faulty_switches(view, number):
         picture.faulty.add(name)
     for uid in state.pods_on[number]:
         pod = state.pods[uid].pod
@@ -139,6 +140,12 @@ def _sort_in(view: SchedulerView, picture: _Nodes, number: int, now: int) -> Non
 def _has_faulty_chip(view: SchedulerView, number: int, now: int) -> bool:
     states = node_states(view.cluster, number, now)
     return any(chips.faulty for chips in chips_of_node(view.cluster, number, states))
+
+
+def _has_faulty_switches(view: SchedulerView, number: int) -> bool:
+    return any(
+        fault.kind == SWITCH and fault.level == UNHEALTHY for fault in node_faults(view.cluster, number)
+    )
 
 
 def _jobs_on(view: SchedulerView, number: int) -> list[str]:
@@ -183,8 +190,10 @@ def switch_documents(view: SchedulerView, now: int) -> list[SwitchFields] | None
         return None
     free = {node for node in resolved.switch_of if is_idle(state, state.node_id[node], now)}
     jobs = {node: _jobs_on(view, state.node_id[node]) for node in resolved.switch_of}
-    faulty = {node for node in resolved.switch_of if _has_faulty_chip(view, state.node_id[node], now)}
-    return switch_rows(resolved, view.switch_states(), free, jobs, faulty)
+    numbers = {node: state.node_id[node] for node in resolved.switch_of}
+    faulty = {node for node, number in numbers.items() if _has_faulty_chip(view, number, now)}
+    cut_off = {node for node, number in numbers.items() if _has_faulty_switches(view, number)}
+    return switch_rows(resolved, view.switch_states(), free, jobs, faulty, cut_off)
 
 
 def superpod_documents(view: SchedulerView, now: int) -> list[SuperPodFields]:
@@ -204,13 +213,15 @@ def switch_rows(
     free_nodes: Collection[str],
     jobs_of_node: Mapping[str, Sequence[str]],
     faulty_nodes: Collection[str] = (),
+    cut_off: Collection[str] = (),
 ) -> list[SwitchFields]:
-    """Every switch with its state and nodes."""
+    """Every switch with its state and nodes. `cut_off`: nodes that report that their switches are faulty."""
     return [
         {
             "ip": switch.ip,
             "state": facts.state.word,
             "healthy": facts.healthy,
+            "faulty": bool(seats) and all(seat.node in cut_off for seat in seats),
             "free_nodes": sum(1 for seat in seats if seat.node in free_nodes),
             "servers": max((server.index + 1 for server in switch.servers), default=0),
             "nodes": [
@@ -218,7 +229,7 @@ def switch_rows(
                     "node": seat.node,
                     "position": seat.index,
                     "free": seat.node in free_nodes,
-                    "faulty": seat.node in faulty_nodes,
+                    "faulty": seat.node in faulty_nodes or seat.node in cut_off,
                     "jobs": list(jobs_of_node.get(seat.node, ())),
                 }
                 for seat in seats

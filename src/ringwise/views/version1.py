@@ -114,7 +114,7 @@ def _top(document: Document) -> Document:
     return {
         **_nodes(document),
         "status": kept | {"commands": commands, "chips": chips, "held": held, "faulty": faulty},
-        "queues": [_without(queue, "share") for queue in document["queues"]],
+        "queues": [_without(queue, "share", "max_chips") for queue in document["queues"]],
         "waiting": [_without(job, *_NEW_OF_JOBS) for job in document["waiting"]],
     }
 
@@ -231,7 +231,7 @@ def _fragmentation(parts: list[tuple[int, float]]) -> float:
 def _queue(queue: Document) -> Document:
     limits = queue["capability"].values()
     return (
-        _without(queue, "refused")
+        _without(queue, "refused", "max_chips")
         | _job_counts(queue)
         | {
             "share": sum(queue["share"].values()),

@@ -14,7 +14,7 @@ from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kubeclient.client import ApiError, Client
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.accounting import AccountedJob, HoldEnded, PodHeld
-from ringwise.views.report import report_document
+from ringwise.views.report import ReportPeriod, report_document
 from tests.kube.harness import InstantClock, ManualClock, run, server, until
 
 SECOND = 1_000_000_000
@@ -48,8 +48,8 @@ def test_the_next_leader_goes_on_where_the_one_before_stopped() -> None:
             second.apply(HoldEnded("pod-1", clock.now(), clock.now()))
             await second.write()
             documents = await accounts_of(client, "volcano-system")
-            report = report_document(documents, DAY, DAY, "job")
-            assert report["total"]["held_chip_hours"] == round(8 * 50 / 3600, 4)
+            report = report_document(documents, ReportPeriod(DAY, DAY), "job")
+            assert report["totals"][0]["held_chip_hours"] == round(8 * 50 / 3600, 4)
 
     run(test())
 

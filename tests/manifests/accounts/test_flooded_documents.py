@@ -20,7 +20,7 @@ from ringwise.messages.accounting import (
     WaitEnded,
 )
 from ringwise.views.documents.accounting import ReportRowFields
-from ringwise.views.report import report_document
+from ringwise.views.report import ReportPeriod, report_document
 from tests.manifests.accounts.test_ledger import DAY, SECOND, START, Kept, job, run_job
 
 COUNT = 30_000
@@ -74,7 +74,9 @@ FLOODS: list[tuple[Flood, int, int]] = [
 
 def rows(kept: Kept, days_ago: int = 0) -> dict[str | None, ReportRowFields]:
     day = day_of(kept.now - days_ago * DAY)
-    report = report_document(sorted(kept.documents.items()), day, day, "namespace", kept.now * SECOND)
+    report = report_document(
+        sorted(kept.documents.items()), ReportPeriod(day, day), "namespace", kept.now * SECOND
+    )
     assert report["unreadable"] == []
     return {row["namespace"]: row for row in report["rows"]}
 
@@ -239,7 +241,7 @@ def test_more_namespaces_and_queues_than_fit_become_one_line_of_each_board(small
     kept.now += 60
     kept.write()
     report = report_document(
-        sorted(kept.documents.items()), day_of(NOON), day_of(NOON), "board", kept.now * SECOND
+        sorted(kept.documents.items()), ReportPeriod(day_of(NOON), day_of(NOON)), "board", kept.now * SECOND
     )
     held = {row["board"]: round(row["held_chip_hours"] * 3600) for row in report["rows"]}
     assert held == dict.fromkeys(boards, small // 2 * 60)

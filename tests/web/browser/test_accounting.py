@@ -27,10 +27,18 @@ def amounts(held: float, waited: float = 0.0, **lost: float) -> dict[str, Any]:
     }
 
 
-def row(user: str, held: list[float], waited: float = 0.0, verified: bool = True, **lost: float) -> Any:
-    names = dict.fromkeys(("queue", "namespace", "job", "uid", "board"))
+def row(
+    user: str,
+    held: list[float],
+    waited: float = 0.0,
+    verified: bool = True,
+    board: str = "910-x8",
+    **lost: float,
+) -> Any:
+    names = dict.fromkeys(("queue", "namespace", "job", "uid"))
     return {
         **names,
+        "board": board,
         **amounts(sum(held), waited, **lost),
         "user": user,
         "verified": verified,
@@ -45,7 +53,11 @@ def answered(rows: list[Any], **more: Any) -> dict[str, Any]:
         "by": "user",
         "days": [f"2027-01-{day:02}" for day in range(1, 8)],
         "rows": rows,
-        "total": amounts(sum(one["held_chip_hours"] for one in rows)),
+        "notes": [],
+        "totals": [
+            {"board": board, **amounts(sum(one["held_chip_hours"] for one in rows if one["board"] == board))}
+            for board in dict.fromkeys(one["board"] for one in rows)
+        ],
         "gaps": [],
         "merged_jobs": 0,
         "given_up_before": None,
@@ -141,6 +153,20 @@ def test_bars_are_as_long_as_the_numbers_beside_them_say(quiet_lab: DashboardLab
     assert [one.split(",")[0] for one in waiting.locator("dd").all_inner_texts()] == [
         *("123m", "122m", "18m", "44s", "44s", "14s")
     ]
+
+
+def test_chips_of_two_boards_are_shown_one_board_at_a_time(
+    quiet_lab: DashboardLab, open_page: Opener
+) -> None:
+    rows = [row("ana", [8.0] * 7), row("ana", [2.0] * 7, board="310p-duo"), row("ben", [1.0] * 7, board="")]
+    view = shown(quiet_lab, open_page, answered(rows))
+    view.see("56 chip-hours held")
+    table = view.page.get_by_role("table", name="Accounting").get_by_role("row")
+    assert table.count() == 3
+    view.page.get_by_label("On board").select_option("310p-duo")
+    view.see("14 chip-hours held")
+    view.page.get_by_role("img", name="Chip-hours of 7 days: ana 14").wait_for()
+    assert "board=310p-duo" in view.page.url
 
 
 def test_what_the_lab_counted_is_shown(lab: DashboardLab, open_page: Opener) -> None:

@@ -42,7 +42,7 @@ from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
 from ringwise.views.lists import Listing
 from ringwise.views.place import place_document
-from ringwise.views.report import days_asked, report_document
+from ringwise.views.report import period_asked, report_document
 from ringwise.views.story import story_document
 
 Parameters = Mapping[str, Any]
@@ -107,15 +107,16 @@ class LabAnswers(ClusterAnswers):
         with copy_of(table, live.now, live.settings) as copy:
             return plan_document(found, plan_drain(copy, found.nodes, at=start, without=without))
 
-    def report(self, since: str, until: str, by: str) -> ReportDocument:
+    def report(self, since: str, until: str, by: str, namespace: str | None) -> ReportDocument:
         """Every turn is in the documents before a query is answered."""
         if by not in get_args(GroupBy):
             raise UnknownNameError(f"there is no report by {by}; known are {', '.join(get_args(GroupBy))}")
         try:
-            days = days_asked(since, until, self.now)
+            period = period_asked(since, until, self.now)
         except ValueError as error:
             raise UnknownNameError(str(error)) from None
-        return report_document(self.live.accounts.read(), *days, cast("GroupBy", by), self.now)
+        documents = self.live.accounts.read()
+        return report_document(documents, period, cast("GroupBy", by), self.now, namespace=namespace)
 
     def drain_question(self, target: str, *, force: bool) -> dict[str, Any]:
         """What a drain would do to jobs. Raises UnknownTargetError."""
@@ -293,7 +294,10 @@ QUERIES: dict[str, Query] = {
     ),
     "moves": _moves,
     "report": lambda answers, parameters: answers.report(
-        str(parameters.get("since")), str(parameters.get("until") or ""), str(parameters.get("by"))
+        str(parameters.get("since")),
+        str(parameters.get("until") or ""),
+        str(parameters.get("by")),
+        parameters.get("namespace"),
     ),
     "top": lambda answers, _parameters: answers.top(),
     "why": _why,

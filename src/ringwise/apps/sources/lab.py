@@ -146,8 +146,8 @@ class LabSource:
         document: IdleDocument = self._ask("idle")
         return document
 
-    def report(self, since: str, until: str, by: GroupBy) -> ReportDocument:
-        document: ReportDocument = self._ask("report", since=since, until=until, by=by)
+    def report(self, since: str, until: str, by: GroupBy, namespace: str | None) -> ReportDocument:
+        document: ReportDocument = self._ask("report", since=since, until=until, by=by, namespace=namespace)
         return document
 
     # -- what-if

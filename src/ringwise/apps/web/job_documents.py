@@ -23,7 +23,7 @@ from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.explain import WhyDocument
 from ringwise.views.explain import ended_document, ended_sentence, explanation_document
 from ringwise.views.place import place_document
-from ringwise.views.report import report_document
+from ringwise.views.report import ReportPeriod, report_document
 from ringwise.views.story import story_document
 from ringwise.web.application import Asker
 from ringwise.web.core import Core, WatchedScheduler
@@ -125,7 +125,7 @@ def _encoded(
 def _report(documents: Documents, now: int, by: GroupBy, days: int) -> Mapping[str, Any]:
     today = datetime.fromtimestamp(now // 1_000_000_000, UTC).date()
     first = today - timedelta(days=days - 1)
-    return report_document(documents, first.isoformat(), today.isoformat(), by, now)
+    return report_document(documents, ReportPeriod(first.isoformat(), today.isoformat()), by, now)
 
 
 def _story(journals: Sequence[Path], namespace: str, name: str) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ import csv
 import io
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -24,6 +24,8 @@ from ringwise.cli.output import OF_CLUSTER, complain, schema_version_option, sto
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from rich.console import Console
 
     from ringwise.views.documents.accounting import GroupBy, ReportDocument
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     "--since",
     default="7d",
     show_default=True,
-    help="A span before now like 12h or 30d, or a day like 2026-01-31; whole UTC days.",
+    help="A duration before now such as 30d, or a day such as 2026-01-31; reports cover whole UTC days.",
 )
 @click.option("--until", default="", help="The same, for the last day.  [default: today]")
 @click.option(
@@ -65,13 +67,20 @@ if TYPE_CHECKING:
     help="The folder that the scheduler was given with --accounting.",
 )
 @with_options((lab_option, *cluster_options))
+@click.option("-n", "--namespace", help="Only jobs of this namespace.  [default: all]")
 @click.option(
-    "-n",
-    "--namespace",
-    help=f"Of the ConfigMaps of a cluster's scheduler.  [default: {VOLCANO_SYSTEM}]",
+    "--accounting-namespace",
+    help=f"Namespace of the accounting ConfigMaps of a cluster.  [default: {VOLCANO_SYSTEM}]",
 )
 def report_command(
-    since: str, until: str, by: str, idle: bool, output: str, accounting: Path | None, **options: Any
+    since: str,
+    until: str,
+    by: str,
+    idle: bool,
+    output: str,
+    accounting: Path | None,
+    namespace: str | None,
+    **options: Any,
 ) -> None:
     """Show chip-hours held and lost, waiting time, starts and failures."""
     if idle:
@@ -79,9 +88,10 @@ def report_command(
             raise stop(
                 "ringwise: --idle asks a lab or a cluster; the folder of --accounting does not tell it"
             )
-        _show_idle(output, options)
+        _show_idle(output, namespace, options)
         return
-    document = _ask(since, until, cast("GroupBy", by), accounting, options)
+    question = _Question(since, until, cast("GroupBy", by), namespace)
+    document = _ask(question, accounting, options)
     complain(*_notes(document))
     if output == "csv":
         click.echo(_csv(document), nl=False)
@@ -95,8 +105,12 @@ def report_command(
     show(document, output, draw)
 
 
-def _show_idle(output: str, options: dict[str, Any]) -> None:
+def _show_idle(output: str, namespace: str | None, options: dict[str, Any]) -> None:
     document = ask({**options, "namespace": None}, lambda source: source.idle())
+    if namespace is not None:
+        from ringwise.views.idle import idle_of_namespace
+
+        document = idle_of_namespace(document, namespace)
     if output == "csv":
         click.echo(_table_text(list(_IDLE_COLUMNS), cast("list[dict[str, Any]]", document["jobs"])), nl=False)
         return
@@ -123,55 +137,62 @@ def _table_text(columns: list[str], rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _ask(
-    since: str, until: str, by: GroupBy, accounting: Path | None, options: dict[str, Any]
-) -> ReportDocument:
+class _Question(NamedTuple):
+    since: str
+    until: str
+    by: GroupBy
+    namespace: str | None
+
+    def answer(self, documents: Callable[[], Iterable[tuple[str, str]]]) -> ReportDocument:
+        """Of documents that are read once the question is known to be valid."""
+        from ringwise.views.report import period_asked, report_document
+
+        try:
+            period = period_asked(self.since, self.until, time.time_ns())
+        except ValueError as error:
+            raise stop(f"ringwise: {error}") from None
+        return report_document(documents(), period, self.by, namespace=self.namespace)
+
+
+def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) -> ReportDocument:
     lab, cluster = options.get("lab"), any(options.get(name) for name in ("kubeconfig", "context"))
     if accounting is not None:
         if lab is not None or cluster:
             raise stop("ringwise: --accounting names a folder: give no --lab, --kubeconfig or --context")
-        return _of_folder(accounting, since, until, by)
+        return _of_folder(accounting, question)
     if lab is not None and cluster:
         raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
     if cluster or (lab is None and asks_clusters()):
         click.get_current_context().meta[OF_CLUSTER] = True
-        return _of_cluster(options, since, until, by)
-    if options.get("namespace"):
-        raise stop("ringwise: --namespace goes with a cluster")
+        return _of_cluster(options, question)
+    if options.get("accounting_namespace"):
+        raise stop("ringwise: --accounting-namespace requires a cluster")
     from ringwise.apps.sources.lab import LabSource
 
     hint = ", or give --accounting DIRECTORY; kubectl ringwise report asks a cluster"
     with lab_client(lab, "querying the lab", hint=hint) as client:
-        return LabSource(client).report(since, until, by)
+        return LabSource(client).report(*question)
 
 
-def _of_folder(folder: Path, since: str, until: str, by: GroupBy) -> ReportDocument:
+def _of_folder(folder: Path, question: _Question) -> ReportDocument:
     from ringwise.apps.accounting import AccountFolder
-    from ringwise.views.report import days_asked, report_document
 
     if not folder.is_dir():
-        raise stop(f"ringwise: {folder} is no folder")
-    try:
-        days = days_asked(since, until, time.time_ns())
-    except ValueError as error:
-        raise stop(f"ringwise: {error}") from None
-    return report_document(AccountFolder(folder).read(), *days, by)
+        raise stop(f"ringwise: {folder} is not a directory")
+    return question.answer(AccountFolder(folder).read)
 
 
-def _of_cluster(options: dict[str, Any], since: str, until: str, by: GroupBy) -> ReportDocument:
+def _of_cluster(options: dict[str, Any], question: _Question) -> ReportDocument:
     from ringwise.apps.live_accounts import read_accounts
-    from ringwise.views.report import days_asked, report_document
 
-    namespace = options.get("namespace") or VOLCANO_SYSTEM
+    namespace = options.get("accounting_namespace") or VOLCANO_SYSTEM
     hint = "docs/rbac.md says how a user gets the right to read them"
     with talking_to_cluster(hint):
-        days = days_asked(since, until, time.time_ns())
-        documents = read_accounts(find_cluster(options), namespace)
-    return report_document(documents, *days, by)
+        return question.answer(lambda: read_accounts(find_cluster(options), namespace))
 
 
 def _notes(document: ReportDocument) -> list[str]:
-    return [f"left out: {line}" for line in document["unreadable"]]
+    return [*document["notes"], *(f"left out: {line}" for line in document["unreadable"])]
 
 
 #: Names of a row, as far as it has them.

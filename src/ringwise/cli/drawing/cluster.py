@@ -222,7 +222,7 @@ def draw_queues(console: Console, queues: Iterable[QueueFields], only: Only = No
             str(queue["weight"]),
             used_text(queue),
             amounts_text(queue["share"]),
-            amounts_text(queue["capability"]),
+            limit_text(queue),
             str(queue["jobs"]),
             str(queue["waiting"]),
         )
@@ -283,6 +283,16 @@ def used_text(queue: QueueFields) -> str:
     """`16 Ascend910, and 8 Ascend910 kept`"""
     used = amounts_text(queue["used"])
     return f"{used}, and {amounts_text(queue['kept'])} kept" if queue["kept"] else used
+
+
+def limit_text(queue: QueueFields) -> str:
+    """`16 Ascend910, 24 chips in all`: its capability, and its limit for chips of all resources together."""
+    most = queue["max_chips"]
+    if most is None:
+        return amounts_text(queue["capability"])
+    if not queue["capability"]:
+        return counted(most, "chip")
+    return f"{amounts_text(queue['capability'])}, {counted(most, 'chip')} in all"
 
 
 def amounts_text(amounts: Mapping[str, int]) -> str:

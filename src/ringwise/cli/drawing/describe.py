@@ -16,6 +16,7 @@ from ringwise.cli.drawing.cluster import (
     draw_jobs,
     draw_pods,
     hurt_text,
+    limit_text,
     node_state,
 )
 from ringwise.cli.drawing.lines import print_line
@@ -119,7 +120,7 @@ def print_queue(console: Console, queue: QueueDocument) -> None:
             "used": amounts_text(queue["used"]),
             "share": amounts_text(queue["share"]),
             "kept": _kept(queue),
-            "at most": amounts_text(queue["capability"]),
+            "at most": limit_text(queue),
             "guaranteed": amounts_text(queue["guarantee"]),
             "reclaimable": "yes" if queue["reclaimable"] else "no",
         },

@@ -38,7 +38,10 @@ def draw_report(console: Console, document: ReportDocument) -> None:
 
 def _table(document: ReportDocument) -> Table:
     by = document["by"]
+    several = by != "board" and len({row["board"] for row in document["rows"] if row["board"]}) > 1
     columns = [Column(by)]
+    if several:
+        columns.append(Column("board"))
     if by == "job":
         columns.append(Column("user", moves=True))
     columns += [
@@ -50,10 +53,14 @@ def _table(document: ReportDocument) -> Table:
     ]
     table = Table(columns)
     for row in document["rows"]:
+        board = [row["board"] or _NONE] if several else []
         user = [_user(row)] if by == "job" else []
-        table.add(_name(row, by), *user, *_cells(row))
-    if len(document["rows"]) > 1:
-        table.add("total", *([""] if by == "job" else []), *_cells(document["total"]))
+        table.add(_name(row, by), *board, *user, *_cells(row))
+    if by != "board" and len(document["rows"]) > len(document["totals"]):
+        # Chips of different boards are never added.
+        for total in document["totals"]:
+            board = [total["board"] or _NONE] if several else []
+            table.add("total", *board, *([""] if by == "job" else []), *_cells(total))
     return table
 
 
@@ -90,11 +97,12 @@ def _cells(amounts: AmountFields) -> list[str]:
 
 def _remarks(document: ReportDocument) -> list[str]:
     remarks = []
-    lost = document["total"]["lost_chip_hours"]
-    if lost:
-        causes = ", ".join(f"{cause} {work:.1f}" for cause, work in lost.items())
-        remarks.append(f"lost to: {causes}")
-    if document["total"]["uncertain_chip_hours"] >= 0.05:
+    losses = [total for total in document["totals"] if total["lost_chip_hours"]]
+    for total in losses:
+        causes = ", ".join(f"{cause} {work:.1f}" for cause, work in total["lost_chip_hours"].items())
+        board = f" ({total['board']})" if len(document["totals"]) > 1 else ""
+        remarks.append(f"lost to{board}: {causes}")
+    if any(total["uncertain_chip_hours"] >= 0.05 for total in document["totals"]):
         remarks.append("(-N): of these nobody saw when the pods ended; at most N of them were not held")
     remarks += [
         f"no scheduler wrote from {time_text(gap['since'])} to {time_text(gap['until'])}: pods that came and "

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from ringwise.topology.natural import natural_key
 
 FREE, RESERVED, BUSY, UNUSABLE, FAULTY = ".", "~", "#", "x", "!"
-FAULTY_MEANING = "has a faulty chip"
+FAULTY_MEANING = "has a faulty chip or switch"
 
 _JOB_COLOURS = ("green", "cyan", "magenta", "yellow", "blue", "red")
 _LETTERS = string.ascii_uppercase + string.ascii_lowercase

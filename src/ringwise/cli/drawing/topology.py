@@ -130,6 +130,8 @@ def _job_letter(number: int) -> str:
 
 
 def _switch_words(switch: SwitchFields) -> str:
+    if switch["faulty"]:
+        return "faulty" if switch["state"] == "idle" else f"{switch['state']}, faulty"
     if switch["state"] == "shared":
         return "shared, healthy" if switch["healthy"] else "shared, unhealthy"
     return switch["state"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from itertools import takewhile
 from typing import Any
 
 from ringwise.grammar import agrees, counted
@@ -16,6 +17,7 @@ from ringwise.records import dataclass
 from ringwise.scheduler.cache.preemptions import PREEMPTED
 from ringwise.state import vcjob as vcjob_rules
 from ringwise.state.model import ENDED, Pod, PodGroup
+from ringwise.state.node_health import STATUSES, SWITCH
 from ringwise.state.vcjob import VcJob
 from ringwise.topology.natural import natural_key
 from ringwise.topology.numbers import INT32, whole_number
@@ -55,7 +57,13 @@ EVENTS = (
     ev.PodSeen,
     ev.PodGone,
     ev.BindFailed,
+    ev.NodeReportSeen,
+    ev.NodeReportGone,
 )
+#: Codes of entries that are faults of hardware: found by the handling of faults, or reported by nodes if the
+#: job asks for no handling.
+_FAULT_FOUND, _REPORTED = "FaultFound", "Reported"
+_HEALTHY = "Healthy"
 #: Phases in which a vcjob is over, or suspended.
 OVER = {"Completed": ENDED_WELL, "Failed": ENDED_BADLY, "Aborted": SUSPENDED, "Terminated": ENDED_BADLY}
 
@@ -123,7 +131,7 @@ class JobStory:
 
     @property
     def faults(self) -> int:
-        return sum(entry.code == "FaultFound" for entry in self.entries)
+        return sum(entry.kind == FAULT and entry.code in (_FAULT_FOUND, _REPORTED) for entry in self.entries)
 
     @property
     def moved(self) -> int:
@@ -165,6 +173,8 @@ class StoryBook:
         self._pods: dict[str, str] = {}
         self._turns = 0
         self._all_unseen = False
+        #: (node, source, whether it is aggregated) -> the status that is reported, where it is not healthy.
+        self._reports: dict[tuple[str, str, bool], str] = {}
 
     def find(self, name: str) -> list[JobStory]:
         """By `namespace/name`, or by the name alone."""
@@ -203,8 +213,17 @@ class StoryBook:
     ) -> None:
         """One turn; commands as the journal writes them. `decided`: all objects were known."""
         turns: dict[str, _Turn] = {}
+        #: (source, status) -> nodes of which it is news.
+        reported: dict[tuple[str, str], set[str]] = {}
         for event in events:
-            self._event(event, now, turns)
+            match event:
+                case ev.NodeReportSeen(report):
+                    about = report.node, report.source, report.aggregated
+                    self._report(about, report.status, reported)
+                case ev.NodeReportGone(node, source, aggregated):
+                    self._report((node, source, aggregated), _HEALTHY, reported)
+                case _:
+                    self._event(event, now, turns)
         if decided and self._all_unseen:
             self._all_unseen = False
             for story in self.jobs.values():
@@ -214,7 +233,25 @@ class StoryBook:
             self._command(command, now, turns)
         for key, turn in turns.items():
             self._close(self.jobs[key], turn, now)
+        if reported:
+            for story in self.jobs.values():
+                _tell_reports(story, reported, now)
         self._turns += 1
+
+    def _report(
+        self, about: tuple[str, str, bool], status: str, reported: dict[tuple[str, str], set[str]]
+    ) -> None:
+        """Remember the report of a node or of its switches, and whether it says something new."""
+        node, source, _ = about
+        before = self._reports.get(about, _HEALTHY)
+        status = status if status in STATUSES else _HEALTHY
+        if status == before:
+            return
+        if status == _HEALTHY:
+            del self._reports[about]
+        else:
+            self._reports[about] = status
+        reported.setdefault((source, status), set()).add(node)
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -432,6 +469,23 @@ class StoryBook:
             ran = None if story.running_since is None else now - story.running_since
             story.runs = False
             story.add(now, ENDED_WELL if good else ENDED_BADLY, "all its pods have ended", ran)
+
+
+def _tell_reports(story: JobStory, reported: Mapping[tuple[str, str], set[str]], now: int) -> None:
+    """Faults of the nodes that its pods have, unless the handling of faults has told them."""
+    of_turn = takewhile(lambda entry: entry.at == now, reversed(story.entries))
+    if any(entry.code == _FAULT_FOUND for entry in of_turn):
+        return
+    nodes = {pod.node for pod in story.pods.values() if pod.node is not None and pod.phase not in ENDED}
+    for (source, status), changed in sorted(reported.items()):
+        own = nodes & changed
+        if own:
+            what = f"the switches of {_nodes(own)}" if source == SWITCH else _nodes(own)
+            verb = "are" if source == SWITCH or len(own) > 1 else "is"
+            word, kind = (
+                ("healthy again", RECOVERED) if status == _HEALTHY else (f"reported as {status}", FAULT)
+            )
+            story.add(now, kind, f"{what} {verb} {word}", code=_REPORTED)
 
 
 def _submitted(story: JobStory, created: int, now: int) -> None:

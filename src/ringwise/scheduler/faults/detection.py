@@ -15,7 +15,7 @@ from ringwise.scheduler.faults.policy import FaultPolicy, SubHealth
 from ringwise.state.cluster import ClusterState
 from ringwise.state.failures import is_made_again
 from ringwise.state.model import Pod, ReportedFault
-from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus
+from ringwise.state.node_health import SUB_HEALTH_LEVEL, NodeStatus, unhealthy_because
 from ringwise.topology.chips import chip_names, chips_of, mask_of
 from ringwise.wellknown import BACKUP_NEW_POD, FAULT_TYPE, NEED_VOLCANO_OPERATION
 
@@ -242,7 +242,8 @@ class FaultDetector:
             return self._missing(name, now)
         # A pod without chips would be placed there again.
         if pod.cls.chips and self._state.node_status.get(number) is NodeStatus.UNHEALTHY:
-            return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy"))
+            because = unhealthy_because(self._state.node_reports(name))
+            return Examined(PodFault(FaultType.NODE, f"node {name} is reported as unhealthy{because}"))
         fleet = self._state.fleets.get(pod.cls.resource or "")
         again: int | None = None
         if fleet is not None and chips:

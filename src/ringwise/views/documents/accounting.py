@@ -32,7 +32,7 @@ class AmountFields(TypedDict):
 
 
 class ReportRowFields(AmountFields):
-    """The sum of one queue, namespace, user, job or board."""
+    """The sum of one queue, namespace, user or job for one board."""
 
     queue: Annotated[str | None, Meta(description="null where rows are not by queue.")]
     namespace: Annotated[str | None, Meta(description="Of rows by namespace or job.")]
@@ -44,8 +44,20 @@ class ReportRowFields(AmountFields):
         str | None, Meta(description="Of rows by job; empty: jobs of the namespace that were merged.")
     ]
     uid: Annotated[str | None, Meta(description="Of the job's object, of rows by job.")]
-    board: Annotated[str | None, Meta(description="Of rows by board; empty: jobs that had no node.")]
+    board: Annotated[
+        str,
+        Meta(
+            description="Chips of different boards are never added. Empty: jobs that had no node; where "
+            "all others are of one board, that one."
+        ),
+    ]
     held_by_day: Annotated[list[float], Meta(description="held_chip_hours of each day of `days`.")]
+
+
+class BoardTotalFields(AmountFields):
+    """The sum of all rows of one board."""
+
+    board: Annotated[str, Meta(description="As that of rows.")]
 
 
 class GapFields(TypedDict):
@@ -62,8 +74,9 @@ class ReportDocument(TypedDict):
     now: Annotated[Nanoseconds, Meta(description="Until when the documents tell.")]
     by: GroupBy
     days: Annotated[list[str], Meta(description="The UTC days that it is about, in order.")]
+    notes: Annotated[list[str], Meta(description="Where it covers more than was asked for.")]
     rows: Annotated[list[ReportRowFields], Meta(description="Most chip-hours first.")]
-    total: AmountFields
+    totals: Annotated[list[BoardTotalFields], Meta(description="One for each board, most chip-hours first.")]
     gaps: list[GapFields]
     merged_jobs: Annotated[int, Meta(description="Jobs that are merged into rows of their namespace.")]
     given_up_before: Annotated[

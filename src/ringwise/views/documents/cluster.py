@@ -184,6 +184,10 @@ class QueueFields(TypedDict):
     weight: int
     reclaimable: bool
     capability: Amounts
+    max_chips: Annotated[
+        int | None,
+        Meta(description="Chips of all resources that it may use at most (ringwise.io/max-chips)."),
+    ]
     guarantee: Amounts
     used: Amounts
     share: Annotated[

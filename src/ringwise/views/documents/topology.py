@@ -27,13 +27,14 @@ class SwitchNodeFields(TypedDict):
     node: str
     position: int
     free: bool
-    faulty: bool
+    faulty: Annotated[bool, Meta(description="Whether a chip or its switches are faulty.")]
     jobs: list[str]
 
 
 class SwitchFields(PlacedSwitchFields):
     """A leaf switch with its nodes."""
 
+    faulty: Annotated[bool, Meta(description="Whether all its nodes report that their switches are faulty.")]
     servers: Annotated[int, Meta(description="Positions of the switch, with and without a node.")]
     nodes: list[SwitchNodeFields]
 
@@ -56,7 +57,10 @@ class NodeCountFields(TypedDict):
     free: list[str]
     busy: list[str]
     unusable: list[str]
-    faulty: Annotated[list[str], Meta(description="Nodes with a faulty chip, wherever else they are listed.")]
+    faulty: Annotated[
+        list[str],
+        Meta(description="Nodes with a faulty chip or faulty switches, wherever else they are listed."),
+    ]
     blocks: list[BlockFields]
 
 

@@ -64,6 +64,7 @@
  * @property {number} weight
  * @property {Amounts} share
  * @property {Amounts} capability a resource that is not there has no limit
+ * @property {number | null} max_chips of all resources together; null: no limit
  * @property {Amounts} used
  * @property {number} waiting
  * @property {number} refused
@@ -249,7 +250,7 @@
 
 /**
  * @typedef {AccountAmounts & {queue: string | null, namespace: string | null, user: string | null, verified: boolean | null,
- *   job: string | null, uid: string | null, board: string | null, held_by_day: number[]}} ReportRow
+ *   job: string | null, uid: string | null, board: string, held_by_day: number[]}} ReportRow
  */
 
 /**
@@ -257,7 +258,7 @@
  * @property {"queue" | "namespace" | "user" | "job" | "board"} by
  * @property {string[]} days
  * @property {ReportRow[]} rows
- * @property {AccountAmounts} total
+ * @property {(AccountAmounts & {board: string})[]} totals one for each board; empty: jobs that had no node
  * @property {{since: number, until: number}[]} gaps
  * @property {number} merged_jobs
  * @property {string | null} given_up_before

@@ -10,7 +10,7 @@ import { count, number, rfc3339, shownSpan, span, visible } from "../text.js";
 /** @typedef {import("../types.js").ReportRow} ReportRow */
 /** @typedef {{key: string, label: unknown, text: string, colour: string, values: number[]}} Stack */
 
-const BY = { queue: "queue", namespace: "namespace", user: "user", job: "job", board: "board" };
+const BY = { queue: "queue", namespace: "namespace", user: "user", job: "job" };
 const DAYS = { 7: "7 days", 30: "30 days", 90: "90 days", 366: "a year" };
 /** Rows with a colour of their own; the others share one. */
 const SHOWN = 6;
@@ -56,19 +56,38 @@ function RowName({ row, by }) {
 export function AccountingView({ settings }) {
   const by = /** @type {Report["by"]} */ (Object.keys(BY).find((one) => one === settings.get("by")) ?? "queue");
   const days = Object.keys(DAYS).find((one) => one === settings.get("days")) ?? "7";
-  const { report, error } = useReport(by, days);
+  const { report: all, error } = useReport(by, days);
+  const boards = (all?.totals ?? []).map((total) => total.board).filter(Boolean);
+  const board = boards.find((one) => one === settings.get("board")) ?? boards[0] ?? "";
+  const report = all && ofBoard(all, board);
   return html`
     <${ViewHead} title="Accounting" />
     <div class="toolbar">
       <${Select} label="Of each" options=${BY} value=${by} onChange=${(/** @type {string} */ value) => changeSettings({ by: value })} />
       <${Select} label="Of the last" options=${DAYS} value=${days} onChange=${(/** @type {string} */ value) => changeSettings({ days: value })} />
-      <p class="found" role="status">${report && `${hours(report.total.held_chip_hours)} chip-hours held`}</p>
+      ${boards.length > 1 && html`<${Select} label="On board" options=${Object.fromEntries(boards.map((one) => [one, one]))} value=${board} onChange=${(/** @type {string} */ value) => changeSettings({ board: value })} />`}
+      <p class="found" role="status">${report && `${hours(heldOf(report).held)} chip-hours held`}</p>
     </div>
     ${error?.code === "no-accounting"
       ? html`<p class="empty">There is no accounting: <bdi>${error.message}</bdi>.</p>`
       : html`<${Problem} error=${error} what="Accounting" />`}
     ${report && html`<${Doubts} report=${report} />`}
     ${report && (report.rows.length ? html`<${Figures} report=${report} />` : html`<p class="empty">In these days no job held chips or waited for them.</p>`)}`;
+}
+
+/** The rows of one board, and those of jobs that had no node: chips of different boards are never added.
+ * @param {Report} report @param {string} board @returns {Report}
+ */
+function ofBoard(report, board) {
+  /** @param {{board: string}} one */
+  const isShown = (one) => one.board === board || !one.board;
+  return { ...report, rows: report.rows.filter(isShown), totals: report.totals.filter(isShown) };
+}
+
+/** @param {Report} report */
+function heldOf(report) {
+  const total = report.totals.find(({ board }) => board) ?? report.totals[0];
+  return { held: total?.held_chip_hours ?? 0, uncertain: total?.uncertain_chip_hours ?? 0 };
 }
 
 /** @param {string} by @param {string} days */
@@ -101,7 +120,7 @@ function useReport(by, days) {
 /** What the numbers leave out. @param {{report: Report}} props */
 function Doubts({ report }) {
   const said = [
-    report.total.uncertain_chip_hours > 0 && `${hours(report.total.uncertain_chip_hours)} of the chip-hours are of pods whose end nobody saw; they are counted up to when they were seen last.`,
+    heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours are of pods whose end nobody saw; they are counted up to when they were seen last.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
     report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
     report.given_up_before && `Days before ${report.given_up_before} were given up for want of room.`,

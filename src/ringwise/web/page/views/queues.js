@@ -69,6 +69,8 @@ function columnsOf(isMixed) {
   /** @param {QueueLine} line */
   const share = (line) => line.share[line.resource] ?? 0;
   /** @param {QueueLine} line */
+  const limit = (line) => Math.min(line.capability[line.resource] ?? Infinity, line.max_chips ?? Infinity);
+  /** @param {QueueLine} line */
   const kind = (line) => (isMixed ? ` ${resourceText(line.resource)}` : "");
   /** @type {import("../elements.js").Column<QueueLine>[]} */
   const resource = isMixed ? [{ title: "resource", cell: (line) => resourceText(line.resource), sort: (line) => line.resource }] : [];
@@ -97,8 +99,8 @@ function columnsOf(isMixed) {
     {
       title: "at most",
       kind: "number",
-      cell: (line) => (line.resource in line.capability ? number(line.capability[line.resource]) : html`<span class="faint">no limit</span>`),
-      sort: (line) => line.capability[line.resource] ?? Infinity,
+      cell: (line) => (limit(line) < Infinity ? number(limit(line)) : html`<span class="faint">no limit</span>`),
+      sort: limit,
     },
     jobs("running", (line) => line.running, "run"),
     jobs("waiting", (line) => line.waiting, "wait"),
