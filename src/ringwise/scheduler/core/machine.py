@@ -330,10 +330,14 @@ class Scheduler:
                 commands += self._contained(part.name, part.act, now)
         self._wake()
         if decide is Decide.ONE_CYCLE:
-            commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+            self._history.plans = {}
+            commands += self._cycle_once(now)
             self._limit_waits.wake()
             if self._limit_waits.lends:
-                commands += self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+                commands += self._cycle_once(now)
+            # Behind a job that turned out not to fit into the empty cluster either, others may start.
+            while self._discipline.wake():
+                commands += self._cycle_once(now)
             commands += self._volumes.commands()
             commands += self._contained(self._reporter.name, self._reporter.publish, now)
             return [*commands, *self._containment.commands()]
@@ -350,6 +354,13 @@ class Scheduler:
         # F1: first, so that what is deleted is known to the next leader.
         records = self._contained(self._rescheduling.name, self._rescheduling.changes, now)
         return [*records, *commands, *told, *self._containment.commands()]
+
+    def _cycle_once(self, now: int) -> Sequence[Command]:
+        """A cycle without new reservations. What it shows is added to what the turn has shown so far."""
+        plans = self._history.plans
+        commands = self._contained("cycle", lambda now: self._cycle(now, reserve=False), now)
+        self._history.plans = {**plans, **self._history.plans}
+        return commands
 
     def _contained(
         self, step: str, run: Callable[[int], Sequence[Command] | None], now: int

@@ -80,11 +80,14 @@ class QueueDiscipline(Component):
             self._due = False
             self._test(session)
 
-    def wake(self) -> None:
-        """The next jobs behind one that started or is gone are tried in the next cycle."""
+    def wake(self) -> bool:
+        """Let the next jobs behind one that started or is gone be tried in the next cycle; False: none."""
+        woken = False
         for line in list(self._heads.moved):
             for key in self._heads.to_try(line):
                 self._pending.activate(key)
+                woken = True
+        return woken
 
     def _test(self, session: Session) -> None:
         lines = [waiting_in_line(session, line) for line in lines_to_test(session)]
