@@ -490,12 +490,12 @@ CONTROLLER_CONFIG_KEY = "volcano-controller.conf"
 
 # -- Schedulers, leases and priority classes --------------------------------------------------------
 
-#: `schedulerName` of pods that belong to Volcano, and so to Ringwise. User. A manifest without one is read as
-#: if it had this one: on a cluster the API server would have filled in its own.
+#: `schedulerName` of pods that belong to Volcano, and so to Ringwise. User. Jobs of Volcano and of
+#: operators that name none get this one.
 VOLCANO_SCHEDULER = "volcano"
 #: The scheduler names that Ringwise serves unless it is told otherwise: Volcano's and its own.
 SCHEDULER_NAMES = (VOLCANO_SCHEDULER, "ringwise")
-#: `schedulerName` that the API server fills in.
+#: `schedulerName` that the API server fills in; a Pod without one is read as if it had this one.
 DEFAULT_SCHEDULER = "default-scheduler"
 #: Leases for leader election; also the names of the two components' objects. Scheduler, controller.
 SCHEDULER_LEASE = "ringwise-scheduler"

@@ -59,12 +59,12 @@ status: {allocatable: {cpu: "4", huawei.com/Ascend910: "8"}, capacity: {cpu: "4"
 apiVersion: v1
 kind: Pod
 metadata: {name: plain}
-spec: {containers: [{name: main, resources: {requests: {cpu: "5"}}}]}
+spec: {schedulerName: volcano, containers: [{name: main, resources: {requests: {cpu: "5"}}}]}
 ---
 apiVersion: v1
 kind: Pod
 metadata: {name: done}
-spec: {nodeName: node-1, containers: [{name: main}]}
+spec: {schedulerName: volcano, nodeName: node-1, containers: [{name: main}]}
 status: {phase: Succeeded}
 """
 

@@ -111,6 +111,18 @@ def test_a_pod_that_names_fewer_chips_than_it_uses_closes_its_node_and_is_named_
     assert job["pods"][0]["chips"] == [1]
 
 
+def test_a_pod_without_a_scheduler_name_is_of_another_scheduler_and_holds_its_chips() -> None:
+    """As on a cluster, where the API server fills in its own."""
+    old, job = filler("old", "n-0", [0, 1, 2, 3]), bare(4)
+    del old["spec"]["schedulerName"]
+    objects = [node("n-0", devices=range(8)), old, job]
+    assert job_of(ask(objects), "job")["pods"][0]["chips"] == [4, 5, 6, 7]
+    del job["spec"]["schedulerName"]
+    other = job_of(ask(objects), "job")
+    assert (other["outcome"], other["reason"]["code"]) == ("refused", "other-scheduler")
+    assert other["reason"]["details"]["scheduler"] == "default-scheduler"
+
+
 def test_chips_taken_in_this_run_are_not_free_for_the_next_job_N6() -> None:
     pods = [pod(f"job-{number}", pod_spec(2)) for number in range(6)]
     answer = ask([node("n-0"), *pods], scores=False)

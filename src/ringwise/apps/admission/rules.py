@@ -84,13 +84,13 @@ from ringwise.topology.boards import BoardCatalog
 from ringwise.topology.nearest import nearest
 from ringwise.wellknown import (
     BATCH_GROUP,
+    DEFAULT_SCHEDULER,
     HYPER_NODES,
     RA_BLOCK,
     SCHEDULE_POLICY,
     SCHEDULER_NAMES,
     SCHEDULING_GROUP,
     SP_BLOCK,
-    VOLCANO_SCHEDULER,
 )
 
 #: Triggers of reasons that only the submitter can cure.
@@ -505,7 +505,7 @@ def judge_debug_containers(raw: msgspec.Raw, old: msgspec.Raw, cluster: KnownClu
     """Containers that are added to a pod that exists: nothing else of it changes."""
     pod, before = (msgspec.json.decode(one, type=PodWire) for one in (raw, old))
     spec = pod.spec or PodSpecWire()
-    if (spec.scheduler_name or VOLCANO_SCHEDULER) not in cluster.scheduler_names:
+    if (spec.scheduler_name or DEFAULT_SCHEDULER) not in cluster.scheduler_names:
         return ALLOWED
     there = {one.name for one in (before.spec or PodSpecWire()).ephemeral_containers or ()}
     containers = spec.ephemeral_containers or ()

@@ -38,6 +38,7 @@ from ringwise.state.model import ENDED, NodeTerm, Pod, PodClass, PodTerm
 from ringwise.wellknown import (
     ASCEND_REAL,
     CHIP_RESOURCE_PREFIX,
+    DEFAULT_SCHEDULER,
     GROUP_NAME,
     JOB_COMPLETION_INDEX,
     PREEMPTABLE,
@@ -46,7 +47,6 @@ from ringwise.wellknown import (
     TASK_INDEX_VARIABLE,
     TASK_SPEC,
     VOLCANO_GROUP_NAME,
-    VOLCANO_SCHEDULER,
 )
 
 GROUP_ANNOTATIONS = (GROUP_NAME, VOLCANO_GROUP_NAME)
@@ -251,7 +251,7 @@ def pod_from_wire(wire: PodWire, classes: PodClassCache, found: Findings) -> Pod
         task=annotations.get(TASK_SPEC) or who.labels.get(TASK_SPEC, ""),
         rank=_rank(who, spec, phase, found),
         owner=who.owner,
-        scheduler=shared(spec.scheduler_name or VOLCANO_SCHEDULER),
+        scheduler=shared(spec.scheduler_name or DEFAULT_SCHEDULER),
         priority=priority_of(spec, "spec.priority", found),
         priority_class=shared(spec.priority_class_name or ""),
         preemptable=preemptable(annotations, who.labels, "metadata", found),
