@@ -67,9 +67,9 @@ test-node: $(STAMP) ## stories on a real kubelet; root is needed
 	@echo "== stories on a kubelet"
 	@$(BIN)/python -m pytest -q -m node tests/node
 
-test-chaos: $(STAMP) ## of these only the faults; RINGWISE_CHAOS_SEED selects them
+test-chaos: $(STAMP) ## faults and 200 kills of each component, about two hours; RINGWISE_CHAOS_SEED selects them
 	@$(BIN)/python tests/cluster/tools/build.py
-	@$(BIN)/python -m pytest -q -s -m chaos tests/cluster
+	@RINGWISE_CHAOS_KILLS=$${RINGWISE_CHAOS_KILLS:-200} $(BIN)/python -m pytest -q -s -m chaos tests/cluster tests/node
 
 test-browser: $(STAMP) ## stories on the dashboard's page in a Chromium, if one is found
 	@echo "== the page in a browser"

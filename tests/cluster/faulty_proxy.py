@@ -1,8 +1,9 @@
 """A proxy between a component and the API server that injects faults.
 
-Requests are delayed, dropped before or after the server has executed them, or refused. Watches are closed,
-answered with 410 (at once, or as an event), and their events are duplicated. The faults are drawn from a
-seed; every kind of fault is counted, so that a run without faults does not count as passed.
+Requests are delayed (some for ten seconds), dropped before or after the server has executed them, or
+refused. Watches are closed, answered with 410 (at once, or as an event), and their events are duplicated.
+The faults are drawn from a seed; every kind of fault is counted, so that a run without faults does not
+count as passed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from aiohttp import web
 _HOP_HEADERS = {"host", "connection", "content-length", "transfer-encoding", "accept-encoding"}
 _REFUSALS = ((409, "Conflict"), (429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"))
 #: Percent of requests.
-DELAYED, DROPPED, UNANSWERED, REFUSED = 10, 4, 4, 6
+DELAYED, SLOW, DROPPED, UNANSWERED, REFUSED = 10, 1, 4, 4, 6
 #: Percent of bindings: gangs are bound slowly, so that replicas are killed in the middle of one.
 BINDINGS_DELAYED = 40
 #: Percent of watches, and of their events.
@@ -105,6 +106,8 @@ class FaultyProxy:
     async def _answer(self, request: web.Request, delayed: int) -> web.StreamResponse:
         if self._happens("delayed", delayed):
             await asyncio.sleep(self._rng.uniform(0.05, 1.0))
+        if self._happens("slow", SLOW):
+            await asyncio.sleep(10)
         if self._happens("dropped", DROPPED):
             return _dropped(request)
         if self._happens("refused", REFUSED):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -13,6 +14,7 @@ import pytest
 from ringwise.scheduler.faults.partial_gangs import GRACE
 from ringwise.wellknown import PREDICATE_TIME
 from tests.cluster.cluster import KILLED, Cluster, Component, check_chips, is_live, node_of, requested_chips
+from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.faulty_proxy import FaultyProxy
 from tests.cluster.objects import CHIP, Object, nodes, vcjob
 from tests.cluster.placement_monitor import PlacementMonitor
@@ -22,17 +24,25 @@ pytestmark = [pytest.mark.cluster, pytest.mark.chaos, pytest.mark.alone]
 
 SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
-#: Faults go on until enough has happened for a meaningful result, on a slow machine up to this many times as
-#: long.
-LONGER = 5
+#: How often schedulers, and how often controllers, are killed.
+KILLS = int(os.environ.get("RINGWISE_CHAOS_KILLS", "3"))
+#: Faults go on until enough has happened for a meaningful result, at most for this long on a slow machine.
+LIMIT = SECONDS * 5 + KILLS * 40
 #: What the proxy must have done to requests.
-FAULTS = ("delayed", "dropped", "unanswered", "refused", "expired", "cut", "duplicated")
+FAULTS = ("delayed", "slow", "dropped", "unanswered", "refused", "expired", "cut", "duplicated")
 #: Short leases, so that most of the time is not spent on waiting for the next leader.
 LEASE = ("--lease-duration=9", "--renew-deadline=4", "--retry-period=1")
 #: Seconds in which a gang must be complete or undone, as configured for this test ...
 RECOVERY_LIMIT = 10
 #: Gangs of many small pods are allowed, too: they are interrupted most easily.
-SETTINGS = {"gang-recovery-limit": str(RECOVERY_LIMIT), "multi-pod-requests": "vendor"}
+#: Moves are carried out, too, as often as a plan is found.
+SETTINGS = {
+    "gang-recovery-limit": str(RECOVERY_LIMIT),
+    "multi-pod-requests": "vendor",
+    "defragment": "auto",
+    "move-chips-per-hour": "100000",
+    "move-again-after": "1",
+}
 #: ... and how long that may take when requests fail and are retried, on a busy machine.
 RETRY_TIME = 20
 #: Seconds for a leader that starts after the limit: its own attempt, then it undoes the gang.
@@ -50,25 +60,29 @@ def test_N6_nothing_is_lost_and_no_chip_is_assigned_twice(cluster: Cluster) -> N
         FaultyProxy(cluster.plane.url, cluster.plane.authority, SEED) as proxy,
         PlacementMonitor(cluster, RECOVERY_LIMIT + RETRY_TIME, FIRST_CYCLE) as monitor,
     ):
-        cluster.start("controller", *LEASE, server=proxy.url)
+        controllers = [cluster.start("controller", *LEASE, server=proxy.url)]
         replicas = [cluster.start("scheduler", *LEASE, server=proxy.url) for _ in range(2)]
         cluster.wait(lambda: any(one.leads for one in replicas), "one replica leads")
         work = Workload(cluster, rng, NODES * 8, FOREVER)
+        began = time.monotonic()
         proxy.faults_on = True
-        kills = _inject_faults(cluster, rng, proxy, replicas, work, monitor)
+        storm = Storm(cluster, rng, proxy, replicas, controllers, work, monitor)
+        storm.run()
         proxy.faults_on = False
         during_faults = work.states()
         _all_jobs_run_or_have_run(cluster, work, monitor)
         _no_chip_is_lost(cluster, replicas, work)
+        _accounting_is_possible(cluster, NODES * 8 * (time.monotonic() - began))
         assert monitor.found is None, f"seed {SEED}: {monitor.found}"
     summary = (
-        f"seed {SEED}: {kills} kills, {len(monitor.bound)} pods bound, jobs {dict(work.states())}, "
+        f"seed {SEED}: kills {dict(storm.kills)}, {storm.full} times a full etcd, "
+        f"{work.suspensions} suspensions, {len(monitor.bound)} pods bound, jobs {dict(work.states())}, "
         f"when the faults ended {dict(during_faults)}, {len(monitor.interrupted)} gangs interrupted "
         f"for at most {monitor.longest_partial:.1f} s, {monitor.longest_led:.1f} s under leaders, "
         f"{dict(proxy.counts)}"
     )
     print(summary)
-    assert _enough(kills, proxy, during_faults, monitor), summary
+    assert storm.is_enough(during_faults), summary
     for component in cluster.components:
         assert component.process.ended in (None, KILLED), (
             f"{component.process.name}\n{component.process.last_lines()}"
@@ -114,47 +128,79 @@ def _placed(cluster: Cluster) -> list[Object]:
     ]
 
 
-def _inject_faults(
-    cluster: Cluster,
-    rng: random.Random,
-    proxy: FaultyProxy,
-    replicas: list[Component],
-    work: Workload,
-    monitor: PlacementMonitor,
-) -> int:
-    """Submit and end jobs, and kill replicas at times drawn from the seed; the number of kills."""
-    began = time.monotonic()
-    next_kill = began + rng.uniform(2, 6)
-    kills = 0
-    while time.monotonic() < began + SECONDS or (
-        time.monotonic() < began + SECONDS * LONGER and not _enough(kills, proxy, work.states(), monitor)
-    ):
-        assert monitor.found is None, f"seed {SEED}: {monitor.found}"
-        work.step()
-        work.update()
-        if time.monotonic() >= next_kill and not any(one.leads for one in replicas):
-            # Most kills wait until a replica leads and works; a few do not.
-            next_kill += rng.choice((0.0, 3.0, 3.0, 3.0))
-        if time.monotonic() >= next_kill:
-            victim = _victim(rng, replicas)
-            _wait_for_critical_moment(rng, proxy, work)
-            replicas[victim].process.kill()
-            replicas[victim] = cluster.start("scheduler", *LEASE, server=proxy.url)
-            kills += 1
-            next_kill = time.monotonic() + rng.uniform(3, 12)
-        time.sleep(rng.uniform(0.05, 0.5))
-    return kills
+class Storm:
+    """Submits, suspends and ends jobs, kills components and fills etcd at times drawn from the seed."""
 
+    def __init__(
+        self,
+        cluster: Cluster,
+        rng: random.Random,
+        proxy: FaultyProxy,
+        schedulers: list[Component],
+        controllers: list[Component],
+        work: Workload,
+        monitor: PlacementMonitor,
+    ) -> None:
+        self._cluster = cluster
+        self._rng = rng
+        self._proxy = proxy
+        self._replicas = {"scheduler": schedulers, "controller": controllers}
+        self._work = work
+        self._monitor = monitor
+        self.kills: Counter[str] = Counter()
+        #: How often etcd refused all writes.
+        self.full = 0
 
-def _enough(kills: int, proxy: FaultyProxy, states: Counter[str], monitor: PlacementMonitor) -> bool:
-    """Whether enough has happened for a meaningful result."""
-    return (
-        kills >= SECONDS / 20
-        and monitor.checks > SECONDS
-        and len(monitor.bound) >= SECONDS / 2
-        and states["finished"] >= SECONDS / 12
-        and all(proxy.counts[fault] for fault in FAULTS)
-    )
+    def run(self) -> None:
+        began = time.monotonic()
+        due = {kind: began + self._rng.uniform(2, 6) for kind in self._replicas}
+        next_full = began + self._rng.uniform(5, 15)
+        while time.monotonic() < began + SECONDS or (
+            time.monotonic() < began + LIMIT and not self.is_enough(self._work.states())
+        ):
+            assert self._monitor.found is None, f"seed {SEED}: {self._monitor.found}"
+            self._work.step()
+            self._work.update()
+            for kind, replicas in self._replicas.items():
+                if time.monotonic() >= due[kind] and not any(one.leads for one in replicas):
+                    # Most kills wait until a replica leads and works; a few do not.
+                    due[kind] += self._rng.choice((0.0, 3.0, 3.0, 3.0))
+                if time.monotonic() >= due[kind]:
+                    self._kill(kind)
+                    due[kind] = time.monotonic() + self._rng.uniform(3, 12)
+            if time.monotonic() >= next_full:
+                self._fill_etcd()
+                next_full = time.monotonic() + self._rng.uniform(10, 30)
+            time.sleep(self._rng.uniform(0.05, 0.5))
+
+    def _kill(self, kind: str) -> None:
+        replicas = self._replicas[kind]
+        victim = _victim(self._rng, replicas)
+        _wait_for_critical_moment(self._rng, self._proxy, self._work)
+        replicas[victim].process.kill()
+        replicas[victim] = self._cluster.start(kind, *LEASE, server=self._proxy.url)
+        self.kills[kind] += 1
+
+    def _fill_etcd(self) -> None:
+        """All writes fail for some seconds, those of leases among them."""
+        self._cluster.plane.set_full(True)
+        try:
+            time.sleep(self._rng.uniform(1.0, 6.0))
+        finally:
+            self._cluster.plane.set_full(False)
+        self.full += 1
+
+    def is_enough(self, states: Counter[str]) -> bool:
+        """Whether enough has happened for a meaningful result."""
+        return (
+            all(self.kills[kind] >= KILLS for kind in self._replicas)
+            and self.full > 0
+            and self._work.suspensions > 0
+            and self._monitor.checks > SECONDS
+            and len(self._monitor.bound) >= SECONDS / 2
+            and states["finished"] >= SECONDS / 12
+            and all(self._proxy.counts[fault] for fault in FAULTS)
+        )
 
 
 def _victim(rng: random.Random, replicas: Sequence[Component]) -> int:
@@ -212,3 +258,11 @@ def _no_chip_is_lost(cluster: Cluster, replicas: Sequence[Component], work: Work
         lambda: any(one.leads and one.metric(counted) == held for one in replicas),
         f"seed {SEED}: the leader counts {held} chips as held",
     )
+
+
+def _accounting_is_possible(cluster: Cluster, chip_seconds: float) -> None:
+    """What was recorded can be read, and no chip is counted twice."""
+    done = kubectl_ringwise(cluster.admin_config, "report", "--by", "job", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    held = sum(row["held_chip_hours"] for row in json.loads(done.stdout)["rows"])
+    assert 0 < held * 3600 <= chip_seconds

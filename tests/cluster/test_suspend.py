@@ -12,11 +12,11 @@ from tests.cluster.cluster import JOBS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, vcjob
 from tests.cluster.owners import Workload, pod_group_named
+from tests.cluster.workload import COMMANDS
 
 pytestmark = pytest.mark.cluster
 
 TENANT = "tenant"
-COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
 RBAC = "rbac.authorization.k8s.io/v1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 

@@ -32,6 +32,7 @@ from tests.cluster.cluster import (
 )
 from tests.cluster.objects import NAMESPACE, Object, node_report, nodes, pod, vcjob
 from tests.cluster.owners import Workload
+from tests.cluster.workload import send_command
 from tests.former import environment_of, former_sources
 
 pytestmark = pytest.mark.cluster
@@ -39,7 +40,6 @@ pytestmark = pytest.mark.cluster
 ALL = tuple(range(8))
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{VOLCANO_SYSTEM}/leases"
 CONFIG_MAPS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
-COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
 DEFAULT_QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
 RECORD = "ringwise-rescheduling"
 COMPONENTS = ("scheduler", "controller")
@@ -176,27 +176,6 @@ def recorded_jobs(cluster: Cluster) -> list[str]:
     return []
 
 
-def command(cluster: Cluster, job: str, action: str) -> None:
-    """A Command of Volcano's, which every version knows."""
-    found = cluster.api.get(f"{JOBS}/{job}")
-    cluster.api.create(
-        COMMANDS,
-        {
-            "apiVersion": "bus.volcano.sh/v1alpha1",
-            "kind": "Command",
-            "metadata": {"generateName": f"{job}-", "namespace": NAMESPACE},
-            "action": action,
-            "target": {
-                "apiVersion": "batch.volcano.sh/v1alpha1",
-                "kind": "Job",
-                "name": job,
-                "uid": found["metadata"]["uid"],
-                "controller": True,
-            },
-        },
-    )
-
-
 def phase_of(cluster: Cluster, job: str) -> str:
     return str(cluster.api.get(f"{JOBS}/{job}").get("status", {}).get("state", {}).get("phase"))
 
@@ -207,7 +186,7 @@ def prepare(cluster: Cluster) -> None:
     cluster.apply([node_report(f"node-{number}", ALL, index=number) for number in range(1, 6)])
     cluster.apply([vcjob("rest", 1, 8)])
     cluster.wait_running("rest", 1)
-    command(cluster, "rest", "AbortJob")
+    send_command(cluster, "rest", "AbortJob")
     cluster.wait(
         lambda: phase_of(cluster, "rest") == "Aborted" and not cluster.pods("rest"), "rest is suspended"
     )
@@ -284,7 +263,7 @@ def test_upgrade_and_rollback_with_running_jobs(cluster: Cluster, versions: tupl
     held = node_of(cluster.pods("filler")[0])
     cluster.api.delete(f"{JOBS}/filler")
     cluster.wait(lambda: not cluster.pods("filler"), "its node is free")
-    command(cluster, "rest", "ResumeJob")
+    send_command(cluster, "rest", "ResumeJob")
     assert node_of(cluster.wait_running("rest", 1)[0]) == held
     after = pods_now(cluster)
     for name in ("train-work-0", "train-work-1", *(one for one in pods if one.startswith("serve"))):

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from ringwise_bench.control_plane import ApiAnswer
 from tests.cluster.cluster import GROUPS, JOBS, PODS, Cluster
-from tests.cluster.objects import ENDS, STARTS_AFTER, Object, pod, pod_group, vcjob
+from tests.cluster.objects import ENDS, NAMESPACE, STARTS_AFTER, Object, pod, pod_group, vcjob
+
+COMMANDS = f"/apis/bus.volcano.sh/v1alpha1/namespaces/{NAMESPACE}/commands"
 
 #: Pods, and chips of each pod. All fit on three nodes.
 SIZES = ((1, 1), (1, 2), (1, 4), (2, 4), (2, 8), (3, 8), (4, 2), (6, 1))
@@ -29,6 +31,8 @@ class SubmittedJob:
     submitted: float
     began: float | None = None
     state: str = "waits"
+    #: When a suspended job is resumed; None: it is not suspended.
+    resumed_at: float | None = None
 
 
 class Workload:
@@ -44,6 +48,8 @@ class Workload:
         self._chips = chips
         self._forever = forever
         self.jobs: dict[str, SubmittedJob] = {}
+        #: How often a job was suspended.
+        self.suspensions = 0
 
     def states(self) -> Counter[str]:
         return Counter(job.state for job in self.jobs.values())
@@ -52,22 +58,27 @@ class Workload:
         return [name for name, job in self.jobs.items() if job.state == "waits"]
 
     def step(self) -> None:
-        """Submit a job, unless more than 1.5 times the chips are requested; sometimes withdraw one."""
+        """Submit a job, unless more than 1.5 times the chips are requested; withdraw or suspend some."""
         open_jobs = [name for name, job in self.jobs.items() if job.state in ("waits", "runs")]
         requested = sum(self.jobs[name].pods * self.jobs[name].chips for name in open_jobs)
         # Only new jobs are withdrawn, so that a lost job is found at the end.
         new = [name for name in open_jobs if time.monotonic() - self.jobs[name].submitted < 4.0]
         if new and self._rng.random() < 0.1:
             self._withdraw(self._rng.choice(new))
+        elif self._rng.random() < 0.1:
+            self._suspend_one()
         elif requested <= self._chips * 1.5:
             self._submit_random()
 
     def submit(self, pods: int, chips: int, kind: str, works: float | None) -> str:
         name = f"work{len(self.jobs) + 1}"
         annotations = {STARTS_AFTER: "4s"} if self._rng.random() < 0.2 else {}
+        movable = {"ringwise.io/movable": "true"}
         job = self.jobs[name] = SubmittedJob(kind, pods, chips, annotations, works, time.monotonic())
         if kind == "job":
-            self._cluster.api.create(JOBS, vcjob(name, pods, chips, pod_annotations=annotations))
+            self._cluster.api.create(
+                JOBS, vcjob(name, pods, chips, annotations=movable, pod_annotations=annotations)
+            )
         else:
             self._cluster.api.create(GROUPS, pod_group(name, pods))
             for number in range(pods):
@@ -101,6 +112,19 @@ class Workload:
             self._delete_pod(one["metadata"]["name"])
         self._cluster.api.delete(f"{GROUPS}/{name}")
 
+    def _suspend_one(self) -> None:
+        """A user suspends a vcjob, and resumes it a few seconds later."""
+        open_jobs = [
+            name
+            for name, job in self.jobs.items()
+            if job.kind == "job" and job.state in ("waits", "runs") and job.resumed_at is None
+        ]
+        if open_jobs:
+            name = self._rng.choice(open_jobs)
+            send_command(self._cluster, name, "AbortJob")
+            self.jobs[name].resumed_at = time.monotonic() + self._rng.uniform(0.5, 4.0)
+            self.suspensions += 1
+
     def _delete_pod(self, name: str) -> None:
         try:
             self._cluster.api.delete(f"{PODS}/{name}")
@@ -113,14 +137,20 @@ class Workload:
         by_job: dict[str, list[Object]] = {name: [] for name in self.jobs}
         for one in self._cluster.pods():
             by_job[one["metadata"]["name"].split("-")[0]].append(one)
-        ended = {
-            one["metadata"]["name"]
+        phases = {
+            one["metadata"]["name"]: one.get("status", {}).get("state", {}).get("phase", "")
             for one in self._cluster.api.items(JOBS)
-            if one.get("status", {}).get("state", {}).get("phase") == "Completed"
         }
         for name, job in self.jobs.items():
             if job.state in ("waits", "runs"):
-                self._update(name, job, by_job[name], name in ended)
+                self._resume(name, job, phases.get(name, ""))
+                self._update(name, job, by_job[name], phases.get(name) == "Completed")
+
+    def _resume(self, name: str, job: SubmittedJob, phase: str) -> None:
+        """Resume a job whose suspension is over; one that completed before the Command was read stays so."""
+        if job.resumed_at is not None and time.monotonic() >= job.resumed_at and phase == "Aborted":
+            send_command(self._cluster, name, "ResumeJob")
+            job.resumed_at = None
 
     def _update(self, name: str, job: SubmittedJob, pods: list[Object], completed: bool) -> None:
         phases = Counter(one["status"].get("phase") for one in pods)
@@ -146,3 +176,24 @@ class Workload:
             if ENDS not in one["metadata"].get("annotations", {}):
                 path = f"{PODS}/{one['metadata']['name']}"
                 self._cluster.api.patch(path, {"metadata": {"annotations": {ENDS: "succeeds"}}})
+
+
+def send_command(cluster: Cluster, job: str, action: str) -> None:
+    """Create a Command for a vcjob."""
+    target = cluster.api.get(f"{JOBS}/{job}")
+    cluster.api.create(
+        COMMANDS,
+        {
+            "apiVersion": "bus.volcano.sh/v1alpha1",
+            "kind": "Command",
+            "metadata": {"generateName": f"{job}-", "namespace": NAMESPACE},
+            "action": action,
+            "target": {
+                "apiVersion": target["apiVersion"],
+                "kind": target["kind"],
+                "name": job,
+                "uid": target["metadata"]["uid"],
+                "controller": True,
+            },
+        },
+    )

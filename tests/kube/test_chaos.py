@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -89,9 +90,13 @@ def holders(api: FakeApiServer) -> Counter[tuple[str, str]]:
     return found
 
 
-def inject_fault(api: FakeApiServer, rng: random.Random) -> None:
-    """Inject one more fault."""
-    match rng.randrange(9):
+def is_write(method: str, path: str) -> bool:
+    return method != "GET"
+
+
+def inject_fault(api: FakeApiServer, rng: random.Random, clock: SharedClock) -> asyncio.Task[None] | None:
+    """Inject one more fault; the task ends one that lasts for some time."""
+    match rng.randrange(11):
         case 0:
             api.fault("/binding", status=rng.choice([409, 429, 500, 503]), retry_after=1)
         case 1:
@@ -110,6 +115,21 @@ def inject_fault(api: FakeApiServer, rng: random.Random) -> None:
             api.fault("GET /api/v1/pods", status=rng.choice([410, 500]), times=2)
         case 8:
             api.fault("GET /api/v1/namespaces/default/pods", drop=True, times=2)
+        case 9:
+            # etcd is full: reads are answered, every write fails.
+            full = api.fault(is_write, status=500, times=10**9)
+            return asyncio.create_task(after(clock, rng.uniform(1, 30), lambda: api.faults.remove(full)))
+        case 10:
+            # The next requests are answered after ten seconds.
+            answered = asyncio.Event()
+            api.fault("/", until=answered, times=rng.randrange(1, 8))
+            return asyncio.create_task(after(clock, 10, answered.set))
+    return None
+
+
+async def after(clock: SharedClock, seconds: float, act: Callable[[], None]) -> None:
+    await clock.sleep(seconds)
+    act()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -127,14 +147,17 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
                 for name, wrong in zip(("left", "right"), clocks, strict=True)
             ]
             born = 2
+            lasting: list[asyncio.Task[None]] = []
             for wave in range(12):
                 size = rng.choice([1, 2, 4])
                 api.put(PODS, pod(f"single-{wave}", size))
                 if wave % 4 == 0:
                     api.put(GROUPS, group(f"gang-{wave}", 2))
                     make_gang(api, f"gang-{wave}")
-                inject_fault(api, rng)
+                if (ends := inject_fault(api, rng, clock)) is not None:
+                    lasting.append(ends)
                 for wrong in clocks:
+                    # The clock is set forward or back by ten hours, or stays.
                     wrong.hours *= rng.choice([1, -1])
                 for _ in range(rng.randrange(1, 30)):
                     await asyncio.sleep(0.0005)
@@ -146,6 +169,7 @@ def test_faults_between_scheduler_and_server(seed: int) -> None:
                     born += 1
                     replicas.append(SchedulerReplica(api, f"born-{born}", clock, seed + born))
                 finish_some(api, rng)
+            await asyncio.gather(*lasting)
             api.faults = [fault for fault in api.faults if fault.agent]
             api.duplicate = False
             while waiting(api):

@@ -254,6 +254,7 @@ class ControlPlane:
         self.authority = folder / "certificates" / "apiserver.crt"
         self.url = ""
         self.admin_token = secrets.token_hex(16)
+        self._store = ""
         self._running: list[Process] = []
 
     def __enter__(self) -> ControlPlane:
@@ -288,6 +289,17 @@ class ControlPlane:
     def programs(self) -> list[int]:
         """The process ids of everything that runs for it."""
         return [process.pid for process in self._running]
+
+    def set_full(self, full: bool) -> None:
+        """Make etcd refuse writes as it does when its database exceeds its quota, or accept them again."""
+        action = "ACTIVATE" if full else "DEACTIVATE"
+        request = urllib.request.Request(
+            f"{self._store}/v3/maintenance/alarm",
+            json.dumps({"action": action, "memberID": "0", "alarm": "NOSPACE"}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=ANSWER):
+            pass
 
     def kubeconfig(self, name: str, token: str, server: str | None = None) -> Path:
         """A kubeconfig for a token; `server` stands for the real one, as a proxy in between does."""
@@ -324,7 +336,7 @@ class ControlPlane:
     def _start(self) -> None:
         # A missing program is reported before anything runs.
         etcd, server = find_program("etcd"), find_program("kube-apiserver")
-        store = self._start_etcd(etcd)
+        self._store = self._start_etcd(etcd)
         port = free_port()
         self.url = f"https://127.0.0.1:{port}"
         users = self.folder / "tokens.csv"
@@ -337,7 +349,7 @@ class ControlPlane:
             "kube-apiserver",
             [
                 server,
-                f"--etcd-servers={store}",
+                f"--etcd-servers={self._store}",
                 f"--secure-port={port}",
                 "--bind-address=127.0.0.1",
                 "--advertise-address=127.0.0.1",
