@@ -145,6 +145,7 @@ class Cluster:
         self.admin_config = plane.kubeconfig("admin", plane.admin_token)
         self.components: list[Component] = []
         self._started = Counter[str]()
+        self._kubelets: Process | None = None
         shipped = deployment.objects(deployment.Choices(with_admission=True))
         #: Arguments of each component in the shipped Deployments.
         self.shipped_arguments: Mapping[str, list[str]] = {
@@ -193,9 +194,11 @@ class Cluster:
             ],
         )
 
-    def start_nodes(self) -> Process:
-        """Simulated kubelets for all nodes."""
-        return self.plane.run(
+    def start_nodes(self) -> None:
+        """Start simulated kubelets for all nodes, or restart them: they do not retry what was refused."""
+        if self._kubelets is not None:
+            self._kubelets.kill()
+        self._kubelets = self.plane.run(
             "kwok",
             [
                 find_program("kwok"),

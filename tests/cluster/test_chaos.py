@@ -182,12 +182,13 @@ class Storm:
         self.kills[kind] += 1
 
     def _fill_etcd(self) -> None:
-        """All writes fail for some seconds, those of leases among them."""
+        """All writes fail for some seconds, those of Leases among them."""
         self._cluster.plane.set_full(True)
         try:
             time.sleep(self._rng.uniform(1.0, 6.0))
         finally:
             self._cluster.plane.set_full(False)
+        self._cluster.start_nodes()
         self.full += 1
 
     def is_enough(self, states: Counter[str]) -> bool:
@@ -266,7 +267,7 @@ def _accounting_is_possible(cluster: Cluster, began: float) -> None:
     def held() -> float:
         done = kubectl_ringwise(cluster.admin_config, "report", "--by", "job", "-o", "json")
         assert done.returncode == 0, done.stderr
-        return sum(row["held_chip_hours"] for row in json.loads(done.stdout)["rows"]) * 3600
+        return sum(float(row["held_chip_hours"]) for row in json.loads(done.stdout)["rows"]) * 3600
 
     # Documents are written once a minute.
     recorded = cluster.wait(held, "accounting has recorded jobs")
