@@ -170,7 +170,7 @@ class Storm:
                     due[kind] = time.monotonic() + self._rng.uniform(3, 12)
             if time.monotonic() >= next_full:
                 self._fill_etcd()
-                next_full = time.monotonic() + self._rng.uniform(10, 30)
+                next_full = time.monotonic() + self._rng.uniform(20, 45)
             time.sleep(self._rng.uniform(0.05, 0.5))
 
     def _kill(self, kind: str) -> None:
