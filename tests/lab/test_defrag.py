@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 from click.testing import CliRunner, Result
 
@@ -88,6 +90,59 @@ def test_who_must_stay_is_said(tmp_path: Path) -> None:
     text = " ".join(answer.output.split())
     assert "research/train: no moves start it" in text
     assert "nothing creates its pods again (pod eval-1 has no owner)" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "moves"),
+    [
+        ({"minAvailable": 1}, {"disruptionsAllowed": 0}, False),
+        ({"minAvailable": 3}, {"disruptionsAllowed": 3}, True),
+        # As written, before a controller has looked at it: four pods run.
+        ({"minAvailable": 4}, None, False),
+        ({"minAvailable": "100%"}, None, False),
+        ({"maxUnavailable": 0}, None, False),
+        ({"minAvailable": 1}, None, True),
+        ({"maxUnavailable": "50%"}, None, True),
+    ],
+)
+def test_disruption_budgets_of_the_files_are_kept(
+    spec: dict[str, Any], status: dict[str, int] | None, moves: bool, tmp_path: Path
+) -> None:
+    budget: dict[str, Any] = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "keep", "namespace": "research"},
+        "spec": {"selector": {}, **spec},
+    }
+    if status is not None:
+        budget["status"] = status
+    path = tmp_path / "budget.yaml"
+    path.write_text(yaml.safe_dump(budget))
+    answer = ask(f"defrag --plan -f {EXAMPLE} -f {path}")
+    text = " ".join(answer.output.split())
+    assert "not read" not in text
+    assert ("no moves start it" not in text) is moves
+    assert ("disruption budget keep" in text) is not moves
+    # No command calls the kind superfluous, and a lab says that it has none.
+    assert "PodDisruptionBudget" not in ask(f"doctor -f {EXAMPLE} -f {path}").output
+
+
+def test_a_disruption_budget_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "budget.yaml"
+    path.write_text(
+        "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: keep},"
+        " spec: {selector: {}, maxUnavailable: half}}"
+    )
+    answer = ask(f"defrag --plan -f {EXAMPLE} -f {path}")
+    assert answer.exit_code == 2
+    assert 'spec.maxUnavailable: must be a whole number or a percentage, got "half"' in answer.output
+
+
+def test_a_lab_says_that_it_keeps_no_disruption_budgets(tmp_path: Path) -> None:
+    budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: a}, spec: {selector: {}}}"
+    with with_copies(tmp_path, nodes(1)):
+        ran = Terminal(tmp_path).run("submit -", f"{job('runs', 1, 8)}---\n{budget}\n")
+    assert "PodDisruptionBudget: 1 object not stored; a lab keeps no disruption budgets" in ran.stderr
 
 
 def test_the_setting_switches_plans_off(tmp_path: Path) -> None:

@@ -94,8 +94,8 @@ def test_ignored_objects_are_counted() -> None:
     assert bundle.notes == [
         "DaemonSet: 1 object not read; such jobs are scheduled through their pods",
         "HyperNodes: 1 object not read; did you mean HyperNode of topology.volcano.sh?",
-        "Secret: 1 object not read; scheduling does not need it",
-        "Service: 2 objects not read; scheduling does not need them",
+        "Secret: 1 object not read",
+        "Service: 2 objects not read",
         "storageclasses: 1 object not read; did you mean StorageClass of storage.k8s.io?",
         "Deployment: 1 object not read; placed by another scheduler",
         "Job: 1 object not read; placed by another scheduler",

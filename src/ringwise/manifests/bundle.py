@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 
 from ringwise import wellknown
 from ringwise.framework.configuration import Configuration
-from ringwise.grammar import agrees, counted, plural
+from ringwise.grammar import counted, plural
 from ringwise.manifests.config_maps.device_info import RawConfigMap, config_map_from_wire
 from ringwise.manifests.config_maps.node_info import node_reports_of
 from ringwise.manifests.kinds import IN_CONFIG_MAPS, READABLE, STORED, Kind
+from ringwise.manifests.objects.disruption_budgets import BudgetWire, budget_from_wire
 from ringwise.manifests.objects.groups import command_from_wire
 from ringwise.manifests.objects.metadata import given_name, identity
 from ringwise.manifests.objects.pods import PodClassCache
@@ -83,6 +84,8 @@ class Bundle:
     #: What users ask for with Command objects; only clusters and labs carry it out.
     commands: list[JobCommand | QueueCommand] = field(default_factory=list)
     errors: list[ManifestError] = field(default_factory=list)
+    #: What evictions have to keep; a lab has none.
+    disruption_budgets: list[BudgetWire] = field(default_factory=list)
     #: Objects that are not read, by kind ("DaemonSet": 3).
     ignored: Counter[str] = field(default_factory=Counter)
     #: Owners of pods that are not read, by kind: another scheduler places their pods, which ask for no
@@ -133,7 +136,14 @@ class Bundle:
     @property
     def holds_nothing(self) -> bool:
         """Whether there was nothing to read at all, not even an error."""
-        others = (self.config_maps, self.commands, self.ignored, self.of_others, self.of_owners)
+        others = (
+            self.config_maps,
+            self.commands,
+            self.disruption_budgets,
+            self.ignored,
+            self.of_others,
+            self.of_owners,
+        )
         return not any((*self.objects.values(), *others, self.errors, self.remarks))
 
     @property
@@ -198,7 +208,7 @@ def _warning(kind: str, count: int) -> str:
     ]
     if meant:
         return f"{kind}: {times} not read; did you mean {' or '.join(meant)}?"
-    return f"{kind}: {times} not read; scheduling does not need {agrees(count, 'it', 'them')}"
+    return f"{kind}: {times} not read"
 
 
 def read_bundle(
@@ -324,6 +334,11 @@ class _BundleReader:
         elif named == (wellknown.BUS_GROUP, "Command"):
             if (command := self._wire(document, CommandWire, found)) is not None:
                 self._keep(self.bundle.commands, command_from_wire(command, found), None, found)
+        elif named == ("policy", "PodDisruptionBudget"):
+            if (budget := self._wire(document, BudgetWire, found)) is not None:
+                # Only for its errors: what it allows depends on all pods.
+                budget_from_wire(budget, found)
+                self._keep(self.bundle.disruption_budgets, budget, budget.metadata, found)
         elif not document.kind.endswith("List"):
             self.bundle.ignored[document.kind] += 1
         told = len(self._misfits)

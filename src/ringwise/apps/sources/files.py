@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,9 @@ from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle
+from ringwise.manifests.objects.disruption_budgets import budget_from_wire
+from ringwise.manifests.text.errors import Findings
+from ringwise.scheduler.defragment.movable import DisruptionBudget
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
@@ -53,6 +57,14 @@ class FilesSource(ObjectAnswers):
     @property
     def now(self) -> int:
         return self._now
+
+    def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
+        pods = [placement.pod for placement in self.objects.view.cluster.pods.values()]
+        found = (
+            budget_from_wire(one, Findings("PodDisruptionBudget"), pods)
+            for one in self._bundle.disruption_budgets
+        )
+        return [budget for budget in found if budget is not None], ()
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         raise NotAnsweredError("manifests hold no story: give --journal FILE, or query a lab")

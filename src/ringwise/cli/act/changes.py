@@ -26,6 +26,7 @@ from ringwise.cli.completion import LabName
 from ringwise.cli.durations import duration_argument
 from ringwise.cli.exit_codes import ExitCode, code_of_outcomes
 from ringwise.cli.output import FILES, complain, exit_code_option, output_option, spinner, stop, with_options
+from ringwise.grammar import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,6 +90,9 @@ def submit_command(
         raise stop(*problems)
     submission.dry_run = dry_run
     complain(*(f"note: {note}" for note in bundle.notes))
+    if bundle.disruption_budgets:
+        count = counted(len(bundle.disruption_budgets), "object")
+        complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
     with lab_client(lab, "submitting") as client:
         answer = client.submit(submission)
     complain(*(f"note: {note}" for note in answer.pop("notes")))

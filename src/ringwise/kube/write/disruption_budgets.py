@@ -12,24 +12,10 @@ from ringwise.grammar import counted
 from ringwise.kubeclient.client import PAGE_SIZE, ApiError, Client
 from ringwise.kubeclient.list_watch import page_reader
 from ringwise.kubeclient.resources import DISRUPTION_BUDGETS, PODS
-from ringwise.manifests.objects.affinity import label_selector
+from ringwise.manifests.objects.disruption_budgets import BudgetStatusWire, BudgetWire, budget_from_wire
 from ringwise.manifests.text.errors import Findings
-from ringwise.manifests.text.wire import LabelSelectorWire, MetaWire, WireStruct
+from ringwise.manifests.text.wire import MetaWire, WireStruct
 from ringwise.scheduler.defragment.movable import DisruptionBudget
-
-
-class _Spec(WireStruct):
-    selector: LabelSelectorWire | None = None
-
-
-class _Status(WireStruct):
-    disruptions_allowed: int | None = None
-
-
-class BudgetWire(WireStruct):
-    metadata: MetaWire | None = None
-    spec: _Spec | None = None
-    status: _Status | None = None
 
 
 class _Labelled(WireStruct):
@@ -86,20 +72,12 @@ async def read_budgets(client: Client, namespace: str | None = None) -> list[Dis
     async for page in client.pages(
         DISRUPTION_BUDGETS.path(namespace), {}, PAGE_SIZE, page_reader(BudgetWire)
     ):
-        found += filter(None, map(_budget, page.items or ()))
+        for wire in page.items or ():
+            # A budget that no controller has looked at yet allows nothing, as for the API server.
+            wire.status = wire.status or BudgetStatusWire(0)
+            budget = budget_from_wire(wire, Findings("PodDisruptionBudget"))
+            found += [] if budget is None else [budget]
     return found
-
-
-def _budget(budget: BudgetWire) -> DisruptionBudget | None:
-    selector = budget.spec.selector if budget.spec is not None else None
-    if selector is None:
-        # Of policy/v1: no selector is no pod, an empty one is every pod.
-        return None
-    requirements = label_selector(selector, "spec.selector", Findings("PodDisruptionBudget"))
-    # A budget that no controller has looked at yet allows nothing, as for the API server.
-    allowed = (budget.status.disruptions_allowed if budget.status is not None else None) or 0
-    about = budget.metadata or MetaWire()
-    return DisruptionBudget(about.namespace or "", about.name or "", tuple(requirements), allowed)
 
 
 def _problem(budget: DisruptionBudget, wanted: int) -> str:

@@ -85,7 +85,7 @@ BudgetReader = Callable[[], tuple[Sequence[DisruptionBudget], Sequence[str]]]
 
 
 def no_budgets() -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
-    """Of a cluster that has none: a lab, files."""
+    """Of a cluster that has none: a lab."""
     return (), ()
 
 
