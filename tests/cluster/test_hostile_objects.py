@@ -38,6 +38,8 @@ LARGE = {
 RESTARTS = re.compile(r"after (\d+) restarts")
 #: PodGroups of 1.4 MB each, and MiB that a process may have more when they are gone.
 LONG_NAMES, MAX_MEMORY = 60, 50
+#: A namespace, and how many pods in it match no node.
+FLOOD, UNPLACEABLE = "flood", 3_000
 
 
 def hostile(words: str) -> HostileObject:
@@ -148,3 +150,34 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     cluster.api.create(PODS, pod("other-0", 1))
     cluster.wait_running("other", 1)
     assert scheduler.running
+
+
+def test_pods_that_fit_nowhere_do_not_delay_other_namespaces(cluster: Cluster) -> None:
+    """Thousands of them have waited so long that nodes are reserved for such jobs, and a node joins."""
+    cluster.configure({"reservation-after": "1"})
+    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": FLOOD}}])
+    cluster.apply(nodes(8))
+    scheduler = cluster.run()
+    for number in range(56):
+        cluster.api.create(PODS, pod(f"runs-{number}", 1))
+    path = f"/api/v1/namespaces/{FLOOD}/pods"
+
+    for number in range(UNPLACEABLE):
+        one = pod(f"never-{number}", 1)
+        one["metadata"]["namespace"] = FLOOD
+        one["spec"]["nodeSelector"] = {"no": "such"}
+        cluster.api.create(path, one)
+    pending = 'ringwise_pending_jobs{reason="no-node-fits"}'
+    try:
+        cluster.wait(lambda: scheduler.metric(pending) >= UNPLACEABLE, "all of them were tried")
+        for number in range(3):
+            cluster.apply(nodes(9 + number)[8 + number :])
+            cluster.api.create(PODS, pod(f"other{number}-0", 1))
+            cluster.wait_running(f"other{number}", 1)
+        waiting = cluster.api.items(path)
+        assert len(waiting) == UNPLACEABLE
+        assert not any(map(node_of, waiting))
+        assert scheduler.healthy
+        check_chips(cluster.pods())
+    finally:
+        cluster.api.delete(path, {"gracePeriodSeconds": 0})

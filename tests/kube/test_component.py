@@ -60,10 +60,12 @@ def test_readiness_follows_the_component_and_health_does_not() -> None:
             metrics.pending({})
             metrics.chips("huawei.com/Ascend910", 8, {"free": 5, "used": 3, "faulty": 1}, 3)
             metrics.rescheduling_left_out(2)
+            metrics.throttled({"flood": 12.5})
             text = (await fetched(port, "/metrics"))[1]
             for line in (
                 "ringwise_bindings_total 1.0",
                 "ringwise_rescheduling_left_out 2.0",
+                'ringwise_throttled_namespace_processor_seconds{namespace="flood"} 12.5',
                 'ringwise_bind_errors_total{kind="conflict"} 1.0',
                 'ringwise_pending_jobs{reason="full"} 0.0',
                 'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
@@ -380,7 +382,7 @@ def test_the_controller_alone_reads_no_nodes() -> None:
         (["controller", "--kubeconfig", "{tmp}/absent"], "No such file"),
         (["scheduler", "--scheduler-configmap", "noslash"], "NAMESPACE/NAME"),
         (["scheduler", "--metrics-address", "8080"], "looks like :8080"),
-        (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5s earlier"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5 s earlier"),
         (["controller", "--kubeconfig", "{tmp}/config", "--retry-period", "9"], "two attempts must fit"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is no journal"),

@@ -18,11 +18,19 @@ from functools import partial
 import msgspec
 
 from ringwise.apps.aside import copied
+from ringwise.apps.extensions import installed_registry
 from ringwise.durations import time_text
+from ringwise.framework.configuration import Tier
+from ringwise.framework.extension_points import JOB_VALID
+from ringwise.framework.job import Job
+from ringwise.framework.registry import PluginSpec
+from ringwise.framework.session import Session
 from ringwise.manifests.text.errors import Findings
-from ringwise.messages.commands import Command, DeletePod, Evict
+from ringwise.messages.commands import Bind, Command, DeletePod, Evict
 from ringwise.messages.events import Event
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, PREEMPTABLE, VOLCANO_SCHEDULER
 from ringwise_bench.differing_gangs import WHOLE_JOBS
@@ -50,6 +58,9 @@ _LONG_NAMES = 1_500
 #: The bench ends also where restarts do not.
 _MAX_RECREATED = 100_000
 _MIB = 1 << 20
+#: A namespace with a flood of jobs, what its jobs may burn, and the limit of a turn, in seconds.
+_FLOOD, _BURN, TURN_LIMIT = "flood", 0.05, 1
+_MAX_TURNS = 300
 
 
 class Ordinary:
@@ -258,6 +269,158 @@ def crowd(hostile: HostileObject, copies: int, nodes: int) -> int:
     return turns
 
 
+class Burner:
+    """A plugin that burns the processor for each job of one namespace: work that nobody counts."""
+
+    def open(self, session: Session) -> None:
+        session.register(JOB_VALID, self._burn)
+
+    def _burn(self, job: Job) -> Reason | None:
+        if job.namespace == _FLOOD:
+            until = time.thread_time() + _BURN
+            while time.thread_time() < until:
+                pass
+        return None
+
+
+class Flood:
+    """A cluster with a flood of one namespace, decided in turns as the live scheduler does."""
+
+    def __init__(self, nodes: int, feed: ObjectFeed) -> None:
+        self.feed = feed
+        self.longest = 0.0
+        feed.scheduler.measure(time.thread_time_ns)
+        feed.on_command = lambda command: []
+        for name in (f"node-{number}" for number in range(nodes)):
+            feed.deliver(self.node(name, "old"))
+
+    def node(self, name: str, pool: str = "new") -> list[Event]:
+        body = node_body(name, {HOSTNAME: name, "pool": pool})
+        return [*self.feed.put("ConfigMap", device_report(name)), *self.feed.put("Node", body)]
+
+    def job(
+        self, namespace: str, name: str, chips: int = 1, priority: str = "", **spec: object
+    ) -> list[Event]:
+        meta: Plain = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+        meta["creationTimestamp"] = CREATED
+        wanted: Plain = {"minMember": 1, "priorityClassName": priority}
+        group = {"metadata": meta, "spec": wanted, "status": {"phase": "Inqueue"}}
+        pod = {
+            **meta,
+            "uid": f"pod-{namespace}-{name}",
+            "annotations": {GROUP_NAME: name, PREEMPTABLE: "true"},
+        }
+        body: Plain = {
+            "schedulerName": VOLCANO_SCHEDULER,
+            "priorityClassName": priority,
+            "containers": [{"name": "main", "resources": {"limits": {ASCEND910: chips}}}],
+            **spec,
+        }
+        return [*self.feed.put("PodGroup", group), *self.feed.put_pod({"metadata": pod, "spec": body})]
+
+    def turn(self, events: Sequence[Event] = ()) -> None:
+        """One turn; what it binds is told in the next."""
+        feed = self.feed
+        feed.now += SECOND
+        batch = [*self._told, *events]
+        began = time.thread_time()
+        commands = feed.scheduler.handle(batch, feed.now)
+        self.longest = max(self.longest, time.thread_time() - began)
+        self._told = [event for one in commands if isinstance(one, Bind) for event in feed.bind(one)]
+
+    _told: Sequence[Event] = ()
+
+    def settle(self) -> None:
+        """Turns until no job is left that was not tried."""
+        for _ in range(_MAX_TURNS):
+            deadline = self.feed.scheduler.next_deadline()
+            if not self._told and (deadline is None or deadline > self.feed.now + 1):
+                return
+            self.turn()
+
+    def turns_until_bound(self, name: str, events: Sequence[Event]) -> int:
+        """Turns until a new job of another namespace is bound, which arrives with these events."""
+        self.longest = 0.0
+        self.turn([*events, *self.job("team", name)])
+        turns = 1
+        while "nodeName" not in self.feed.bodies[f"team/{name}"]["spec"] and turns < _MAX_TURNS:
+            self.turn()
+            turns += 1
+        # And until the flood was tried: no turn of it may be long.
+        for _ in range(3):
+            self.turn()
+        return turns
+
+
+def unplaceable_flood(jobs: int) -> Flood:
+    """Pods whose nodeSelector matches nothing, ten minutes later."""
+    flood = Flood(100, ObjectFeed())
+    for number in range(0, jobs, 500):
+        some = range(number, min(jobs, number + 500))
+        flood.turn(
+            [event for one in some for event in flood.job(_FLOOD, f"f-{one}", nodeSelector={"no": "such"})]
+        )
+    flood.settle()
+    flood.feed.now += 600 * SECOND
+    flood.turn()
+    flood.settle()
+    return flood
+
+
+def searching_flood(jobs: int) -> Flood:
+    """Whole-node jobs over nodes full of one-chip pods that may be evicted."""
+    actions = ("enqueue", "allocate", "preempt")
+    flood = Flood(1_000, ObjectFeed(replace(default_configuration(), actions=actions)))
+    feed = flood.feed
+    # Nodes that join are free for others.
+    old = {"nodeSelector": {"pool": "old"}}
+    for name, value in (("low", 1), ("high", 100)):
+        feed.deliver(feed.put("PriorityClass", {"metadata": {"name": name}, "value": value}))
+    feed.deliver([event for one in range(8_000) for event in flood.job("runs", f"low-{one}", priority="low")])
+    for number in range(0, jobs, 500):
+        some = range(number, min(jobs, number + 500))
+        flood.turn([event for one in some for event in flood.job(_FLOOD, f"f-{one}", 8, "high", **old)])
+    return flood
+
+
+def burning_flood(jobs: int) -> Flood:
+    """Jobs each of which burns the processor."""
+    spec = PluginSpec("burner", "burns the processor", lambda option: Burner())
+    plain = default_configuration()
+    burning = replace(plain, tiers=(*plain.tiers, Tier((spec.option(),))))
+    feed = ObjectFeed(burning, Scheduler(burning, registry=installed_registry().with_specs([spec])))
+    flood = Flood(100, feed)
+    events = [
+        event for one in range(jobs) for event in flood.job(_FLOOD, f"f-{one}", nodeSelector={"no": "such"})
+    ]
+    flood.turn(events)
+    return flood
+
+
+def floods(full: bool) -> list[Measured]:
+    """What a flood of one namespace delays a job of another by, and how long the turns are."""
+    times = 10 if full else 1
+    results: list[Measured] = []
+    made: dict[str, Callable[[int], Flood]] = {
+        "pods that fit nowhere": unplaceable_flood,
+        "jobs that search victims": searching_flood,
+        "jobs that burn 50 ms": burning_flood,
+    }
+    counts = {"pods that fit nowhere": 3_000, "jobs that search victims": 300, "jobs that burn 50 ms": 300}
+    for name, make in made.items():
+        count = counts[name] * times
+        flood = make(count)
+        turns = [
+            flood.turns_until_bound(f"quiet-{number}", flood.node(f"new-{number}")) for number in range(2)
+        ]
+        label = f"{count:,} {name}"
+        results += [
+            at_most(f"{label}: turns until a job of another namespace is bound", max(turns), "", 3),
+            at_most(f"{label}: the longest turn", flood.longest, "s", 2 * TURN_LIMIT),
+        ]
+    return results
+
+
 def reading(hostile: HostileObject, nodes: Sequence[str]) -> float:
     """Processor time of the reader over that of `json.loads`, for the largest of its objects."""
     feed = ObjectFeed()
@@ -311,6 +474,7 @@ def run(full: bool = False, jobs: int = JOBS, nodes: int = NODES) -> list[Measur
         results.append(at_most(f"{hostile.name}, {COPIES} times: turns that others wait", turns, "", 1))
     results += gangs()
     results += preemption()
+    results += floods(full)
     tracemalloc.start(1)
     try:
         memory = memory_left(_LONG_NAMES if full else _LONG_NAMES // 10)

@@ -29,6 +29,7 @@ from ringwise.manifests.objects.pods import PodClassCache
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
+from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import EMPTY, Node, PriorityClass
 from ringwise.wellknown import (
     ASCEND910,
@@ -87,8 +88,10 @@ def node_body(
 
 
 class ObjectFeed:
-    def __init__(self, configuration: Configuration | None = None) -> None:
-        self.scheduler = new_scheduler(configuration)
+    def __init__(
+        self, configuration: Configuration | None = None, scheduler: Scheduler | None = None
+    ) -> None:
+        self.scheduler = scheduler or new_scheduler(configuration)
         classes = PodClassCache()
         self.readers: dict[str, ObjectReader[Any]] = {
             "Node": PlainReader(KIND_OF[Node]),
@@ -145,13 +148,14 @@ class ObjectFeed:
             commands = self.scheduler.handle(batch, self.now)
             batch = []
             for command in commands:
-                batch += self._bind(command) if isinstance(command, Bind) else self.on_command(command)
+                batch += self.bind(command) if isinstance(command, Bind) else self.on_command(command)
 
     def time_of(self, events: Iterable[Event]) -> float:
         """The same; seconds of processor time of the scheduler."""
         return timed(lambda: self.deliver(events), time.thread_time)
 
-    def _bind(self, command: Bind) -> list[Event]:
+    def bind(self, command: Bind) -> list[Event]:
+        """The pod has its node, and runs."""
         self.bound += 1
         body = self.bodies[self.key_of_uid[command.uid]]
         body["spec"]["nodeName"] = command.node

@@ -61,6 +61,7 @@ def allocate(session: Session) -> None:
         for job in session.pending:
             job.inqueue = True
     waiting = _jobs_by_queue(session)
+    session.next_phase()
     serial = len(session.pending)
     further = FurtherPods(session)
     while waiting:
@@ -73,6 +74,8 @@ def allocate(session: Session) -> None:
         _, _, job, complete = jobs.pop()
         if not jobs:
             del waiting[queue.name]
+        if not session.may_try(job):
+            continue
         if _serve(session, job, complete, further):
             # The pods beyond its gang compete again, one at a time.
             serial += 1
@@ -92,7 +95,7 @@ def _jobs_by_queue(session: Session) -> dict[str, PriorityQueue]:
     """
     waiting: dict[str, PriorityQueue] = {}
     for serial, job in enumerate(session.pending):
-        if job.queue not in session.queues or not session.is_admitted(job):
+        if job.queue not in session.queues or not session.is_admitted(job) or not session.may_try(job):
             continue
         try:
             reason = session.job_valid(job)

@@ -17,6 +17,8 @@ def backfill(session: Session) -> None:
         and any(pod.cls.best_effort and session.is_pending(pod) for pod in job.pods.values())
     ]
     for job in sorted(jobs, key=session.job_key):
+        if not session.may_try(job):
+            continue
         statement = session.statement()
         try:
             session.budget.begin(job.namespace, len(job.pods))

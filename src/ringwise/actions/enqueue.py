@@ -25,6 +25,8 @@ def enqueue(session: Session) -> None:
         job = jobs.pop()
         if not jobs:
             del waiting[queue.name]
+        if not session.may_try(job):
+            continue
         if queue.state != "Open":
             job.reason = QUEUE_NOT_OPEN(queue=queue.name, state=queue.state)
             continue

@@ -103,7 +103,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             if scheduler is None:
                 left_out.add(recorded)
                 continue
-            answer = scheduler.handle(recorded.events, recorded.now, recorded.decide)
+            answer = scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
             batches += 1
             events += len(recorded.events)
             commands += len(answer)

@@ -72,8 +72,7 @@ def restart_answer(
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND
     if now >= due:
-        wait = duration_text(WAIT * _SECOND)
-        return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {wait}")
+        return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {WAIT} s")
     record.wake_at(due)
     return RestartAnswer(waits=True)
 

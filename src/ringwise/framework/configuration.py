@@ -268,6 +268,17 @@ class Settings:
             unit="seconds",
         )
     )
+    turn_limit: int = _setting(
+        integer(
+            "turn-limit",
+            1,
+            "the processor time after which a turn of the scheduler ends between two jobs, and events are "
+            "handled; the next turn continues",
+            minimum=1,
+            maximum=60,
+            unit="seconds",
+        )
+    )
     pod_creation_timeout: int = _setting(
         integer(
             "pod-creation-timeout",

@@ -47,6 +47,11 @@ class Metrics(MetricSet):
             "Attempts to place a job that ended because it took too many steps, by reason",
             "reason",
         )
+        self._throttled = gauge(
+            "ringwise_throttled_namespace_processor_seconds",
+            "Processor time that a throttled namespace used in the last minute; 0 once it is not throttled",
+            "namespace",
+        )
         self._left_out = gauge(
             "ringwise_rescheduling_left_out",
             "Entries about rescheduled jobs that do not fit into their ConfigMap",
@@ -203,6 +208,12 @@ class Metrics(MetricSet):
         self._waited.inc(queue, by=waited)
         self._starts.inc(queue, by=starts)
         self._failures.inc(queue, by=failures)
+
+    def throttled(self, seconds: Mapping[str, float]) -> None:
+        """By namespace."""
+        self._throttled.reset()
+        for namespace, used in seconds.items():
+            self._throttled.set(used, namespace)
 
     def rescheduling_left_out(self, entries: int) -> None:
         self._left_out.set(entries)

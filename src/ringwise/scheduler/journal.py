@@ -21,6 +21,15 @@ KEPT_BATCHES = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class TurnMark:
+    """A choice that processor time decided: what, about which job or namespace, after how much progress."""
+
+    choice: str
+    name: str
+    progress: int
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One turn of the scheduler: events in, commands out."""
 
@@ -30,6 +39,7 @@ class Batch:
     events: tuple[Event, ...]
     commands: tuple[Command, ...]
     decide: Decide = Decide.ALL
+    marks: tuple[TurnMark, ...] = ()
 
     @property
     def reasons(self) -> dict[str, Reason]:
@@ -74,8 +84,9 @@ class Journal:
         now: int,
         commands: Iterable[Command],
         decide: Decide = Decide.ALL,
+        marks: Iterable[TurnMark] = (),
     ) -> Batch:
-        batch = Batch(self.recorded, now, tuple(events), tuple(commands), decide)
+        batch = Batch(self.recorded, now, tuple(events), tuple(commands), decide, tuple(marks))
         self.recorded += 1
         self._batches.append(batch)
         if self._sink is not None:

@@ -78,6 +78,8 @@ class History:
     preemptions: Mapping[str, Preemption] = field(default_factory=dict)
     #: Jobs whose eviction was refused lately, by key.
     refused_evictions: Mapping[str, RefusedEviction] = field(default_factory=dict)
+    #: Namespaces that were throttled during the last minute.
+    throttled: Mapping[str, int] = field(default_factory=dict)
 
     def add(self, incidents: Iterable[Incident]) -> None:
         self.incidents.extend(incidents)
@@ -355,6 +357,11 @@ class SchedulerView:
     def jobs_set_aside(self) -> Mapping[str, int]:
         """How often jobs were set aside because they cost too much, by reason, since the start."""
         return self._history.set_aside
+
+    @property
+    def throttled_namespaces(self) -> Mapping[str, int]:
+        """Namespaces above their share of the deciding thread: nanoseconds used in the last minute."""
+        return self._history.throttled
 
     @property
     def set_aside(self) -> Sequence[tuple[str, str, str]]:

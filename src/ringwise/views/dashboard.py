@@ -98,7 +98,10 @@ class DashboardRows:
         return self._queues
 
     def totals(self) -> DashboardTotals:
-        return totals(self._totals, self._outcomes)
+        found = totals(self._totals, self._outcomes)
+        if throttled := self._view.throttled_namespaces:
+            found["throttled"] = {name: round(used / 1e9, 1) for name, used in throttled.items()}
+        return found
 
     def node_row(self, name: str) -> DashboardNode | None:
         number = self._view.cluster.node_id.get(name)

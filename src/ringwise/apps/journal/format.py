@@ -31,7 +31,7 @@ from ringwise.messages.commands import FORMER_NAMES, Command
 from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.journal import Batch
+from ringwise.scheduler.journal import Batch, TurnMark
 
 FORMAT, VERSION = "ringwise-journal", 1
 #: Files with a longer line are rejected.
@@ -73,6 +73,8 @@ class _Line(msgspec.Struct):
     #: Journals from before this field decided everything in every batch.
     decide: str = Decide.ALL.value
     snapshot: bool = False
+    #: Choices that processor time decided: what, about whom, after how many calls of the progress hook.
+    marks: list[tuple[str, str, int]] = []
 
 
 class _PluginWire(msgspec.Struct):
@@ -127,6 +129,7 @@ class Recorded:
     decide: Decide
     #: Not a batch: the objects of the jobs as they were before the first batch of the section.
     snapshot: bool = False
+    marks: tuple[TurnMark, ...] = ()
 
     def follows(self, before: Recorded | None) -> bool:
         """Whether this is the next batch of the same scheduler."""
@@ -204,6 +207,8 @@ def batch_line(batch: Batch) -> bytes:
     }
     if batch.decide is not Decide.ALL:
         document["decide"] = batch.decide.value
+    if batch.marks:
+        document["marks"] = [(mark.choice, mark.name, mark.progress) for mark in batch.marks]
     return _line(document)
 
 
@@ -416,6 +421,7 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
         [_named_as_today(command) for command in line.commands],
         Decide(line.decide),
         line.snapshot,
+        tuple(TurnMark(*mark) for mark in line.marks),
     )
 
 

@@ -80,7 +80,7 @@ def end_of_journal(path: Path, catalog: BoardCatalog) -> tuple[SchedulerView, in
             if scheduler is None:
                 left_out += 1
                 continue
-            scheduler.handle(recorded.events, recorded.now, recorded.decide)
+            scheduler.handle(recorded.events, recorded.now, recorded.decide, recorded.marks)
             now = recorded.now
     if scheduler is None:
         raise JournalError(f"{path}: no file holds the start of the last scheduler")

@@ -52,6 +52,9 @@ def starving_jobs(session: Session) -> Iterator[tuple[Queue, Job]]:
             by_queue.setdefault(job.queue, []).append(job)
     for queue in sorted((session.queues[name] for name in by_queue), key=session.queue_key):
         for job in session.budget.in_turn(sorted(by_queue[queue.name], key=session.job_key)):
+            if not session.may_try(job):
+                session.budget.pass_over(job.namespace, job.key)
+                continue
             if session.job_valid(job) is None and (not job.pods or session.job_starving(job)):
                 yield queue, job
 

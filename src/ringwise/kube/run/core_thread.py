@@ -120,6 +120,7 @@ class SchedulerAdapter:
 
     def report_progress(self, progress: Callable[[], None]) -> None:
         self.scheduler.on_progress = progress
+        self.scheduler.measure(time.thread_time_ns)
 
     def _send_bindings(self, binds: Sequence[Bind]) -> None:
         if len(binds) < self._sent:
@@ -160,6 +161,7 @@ class SchedulerAdapter:
             if times > self._set_aside.get(reason, 0):
                 observer.jobs_set_aside(reason, times - self._set_aside.get(reason, 0))
                 self._set_aside[reason] = times
+        observer.throttled({name: used / _SECOND for name, used in view.throttled_namespaces.items()})
         observer.rescheduling_left_out(view.rescheduling_left_out)
         if view.rescheduling_left_out and not self._left_out:
             _LOG.warning(

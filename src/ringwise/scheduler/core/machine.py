@@ -59,6 +59,7 @@ from ringwise.scheduler.core.start_estimates import StartEstimates
 from ringwise.scheduler.core.status_reporter import StatusReporter
 from ringwise.scheduler.core.storage_waits import StorageWaits
 from ringwise.scheduler.core.tor_share_publisher import TorSharePublisher
+from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.core.volume_events import VolumeEvents
 from ringwise.scheduler.core.volume_waits import VolumeWaits
 from ringwise.scheduler.defaults import default_configuration
@@ -75,7 +76,7 @@ from ringwise.scheduler.faults.previous_placements import PreviousPlacements
 from ringwise.scheduler.faults.publisher import ReschedulingPublisher
 from ringwise.scheduler.faults.share_records import ShareRecords
 from ringwise.scheduler.faults.times import FaultTimes
-from ringwise.scheduler.journal import Journal
+from ringwise.scheduler.journal import Journal, TurnMark
 from ringwise.scheduler.view import History, SchedulerView
 from ringwise.state.changes import Changes
 from ringwise.state.cluster import ClusterState
@@ -117,6 +118,7 @@ class Scheduler:
         usage = self._book.usage
         self._book.visible_devices = settings.visible_devices
         self._pending = PendingQueue()
+        self._turns = FairTurns(self._configuration)
         self._assumed = AssumedPods(state)
         self._components = Components()
         notify = self._notify = self._components.notify
@@ -230,6 +232,7 @@ class Scheduler:
         # In the order in which they hear, are asked and contribute.
         self._components.hold(
             (
+                self._turns,
                 ReservationExpiry(self._reservations, self._triggers),
                 ReservationRecords(state, self._book, self._reservations),
                 NodeReservationExpiry(state, topology, self._triggers, notify),
@@ -271,6 +274,7 @@ class Scheduler:
             accounts=self._accounting.totals.queues,
             preemptions=self._preemptions.jobs,
             refused_evictions=self._preemptions.refused,
+            throttled=self._turns.throttled,
         )
         self.view = SchedulerView(
             state=state,
@@ -297,14 +301,32 @@ class Scheduler:
 
     # -- the one entrance --------------------------------------------------------------------
 
-    def handle(self, events: Iterable[Event], now: int, decide: Decide = Decide.ALL) -> list[Command]:
-        """One turn: apply the events, decide as much as `decide` allows, and return the commands."""
+    def handle(
+        self,
+        events: Iterable[Event],
+        now: int,
+        decide: Decide = Decide.ALL,
+        marks: Iterable[TurnMark] = (),
+    ) -> list[Command]:
+        """One turn: apply the events, decide as much as `decide` allows, and return the commands.
+
+        `marks`: of the journal, if this turn was decided before.
+        """
+        self._turns.begin(now, marks)
         if self.journal is None:
             return self._handle(events, now, decide)
         batch = tuple(events)
         commands = self._handle(batch, now, decide)
-        self.journal.record(batch, now, commands, decide)
+        self.journal.record(batch, now, commands, decide, self._turns.marks)
         return commands
+
+    def measure(self, processor_time: Callable[[], int]) -> None:
+        """Share the deciding thread between namespaces, by its processor time in nanoseconds."""
+        self._turns.processor_time = processor_time
+
+    def _progress(self) -> None:
+        self._turns.progress += 1
+        self.on_progress()
 
     def _handle(self, events: Iterable[Event], now: int, decide: Decide) -> list[Command]:
         self._history.now = now
@@ -312,7 +334,7 @@ class Scheduler:
         self._bindings = 0
         for event in events:
             self._events.apply(event, now)
-            self.on_progress()
+            self._progress()
         for job in self._book.read_changed():
             self._note_claim(job)
             self._limits.touch(job)
@@ -346,6 +368,9 @@ class Scheduler:
             # A cycle may lift reservations; then other jobs are tried once more.
             commands += self._contained("cycle", self._cycle, now)
             self._wake()
+            if self._turns.is_over():
+                break
+        self._turns.end(bool(self._pending.active))
         # Not for who gave way to others in a later action or cycle.
         commands += self._volumes.commands()
         for part in self._components.publishing:
@@ -423,15 +448,22 @@ class Scheduler:
         reserved_before = list(self._reservations)
         session = self._sessions.open(now, pending, self.observer)
         binds: list[Bind] = []
-        session.on_progress = self.on_progress
+        session.on_progress = self._progress
+        session.may_try, session.may_go_on = self._turns.may_try, self._turns.may_go_on
         session.budget = StepBudget(self._steps, now)
-        session.budget.on_progress = self.on_progress
+        session.budget.on_progress = self._progress
         session.announce = lambda allocations: self._bind_all(session, allocations, binds, wait=reserve)
-        for name in self._configuration.current.actions:
+        actions = self._configuration.current.actions
+        for position, name in enumerate(actions, 1):
             action = self._registry.actions.get(name)
             if action is not None:
+                self._turns.begin_phase((position - 0.5) / len(actions))
+                session.next_phase = partial(self._turns.begin_phase, position / len(actions))
                 self._run(action, session)
+        self._turns.begin_phase(1.0)
         lifted = reserve and self._guard.reserve(session)
+        self._turns.end_attempt()
+        untried, tried = self._turns.take_untried(pending)
         self._discipline.end_cycle(session)
         session.budget.end()
         self._steps.forget_idle(now)
@@ -439,7 +471,7 @@ class Scheduler:
             self._triggers.add(Trigger.CHIPS_FREED)
         if session.bound:
             self._triggers.add(Trigger.POD_PLACED)
-        self._backoff.note_retries(pending, session.retries)
+        self._backoff.note_retries(tried, session.retries)
         self._history.add(session.incidents)
         self._history.plans = session.plans
         evictions: list[Command] = []
@@ -457,12 +489,16 @@ class Scheduler:
         session.close()
         # A pod is warned before it is evicted.
         commands: list[Command] = [*binds, *self._preemptions.warnings(), *evictions]
-        for job in pending:
+        for job in untried:
+            if job.waiting_since is None:
+                job.waiting_since = now
+            self._pending.activate(job.key)
+        for job in tried:
             self._containment.attempt("job", job.key, partial(self._settle, job, now), work="settle")
             self._note_claim(job)
         self._note_reservations(reserved_before)
         commands.extend(self._backoff.events())
-        commands.extend(self._reporter.changes(pending))
+        commands.extend(self._reporter.changes(tried))
         return commands
 
     def _run(self, action: ActionSpec, session: Session) -> None:
@@ -515,22 +551,23 @@ class Scheduler:
     def _pop_pending(self) -> list[Job]:
         """The active jobs that have pods to place, or can be admitted; the others get their reason."""
         found: list[Job] = []
-        active = self._pending.pop_active()
-        self._state.changes.several_jobs(active)
-        for key in active:
-            job = self._book.jobs.get(key)
-            if job is None:
-                continue
+        jobs = self._book.jobs
+        active = [jobs[key] for key in self._pending.pop_active() if key in jobs]
+        chosen, later = self._turns.choose(active)
+        for job in later:
+            self._pending.activate(job.key)
+        self._state.changes.several_jobs([job.key for job in chosen])
+        for job in chosen:
             try:
                 if self._limits.comes_later(job):
                     continue
                 if self._is_to_decide(job):
                     found.append(job)
                 else:
-                    self._discipline.drop(key)
-                self._containment.succeeded("job", key, "decide")
+                    self._discipline.drop(job.key)
+                self._containment.succeeded("job", job.key, "decide")
             except Exception as error:
-                self._containment.failed("job", key, error, work="decide")
+                self._containment.failed("job", job.key, error, work="decide")
                 job.reason = INTERNAL_ERROR(where="the scheduler", error=describe(error))
                 self._pending.settle(job, True, self._history.now)
                 self._reporter.job_changed(job)

@@ -266,6 +266,10 @@ class StarvationGuard(Component):
             with search.all_ended():
                 while len(waiting) > 1:
                     job = heappop(waiting)[1]
+                    if not session.may_go_on(job):
+                        self._resumes = session.now + _SECOND
+                        waiting.clear()
+                        return None
                     if self._is_tried(session, job, lambda job: self._may_fit(session, job, search)):
                         return job
         return heappop(waiting)[1] if waiting else None

@@ -17,7 +17,7 @@ from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
 from ringwise.scheduler.explain.chip_checks import chip_findings
-from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named, throttled_text
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
@@ -114,6 +114,7 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
         _configuration,
         _incidents,
         _set_aside,
+        _throttled,
     )
     for check in checks:
         findings.extend(check(view))
@@ -198,6 +199,17 @@ def _set_aside(view: SchedulerView) -> Iterator[Finding]:
             f"{kind} {key}",
             f"an internal error occurred while it was handled ({problem}); its last good version is in force",
             "report this with the journal",
+        )
+
+
+def _throttled(view: SchedulerView) -> Iterator[Finding]:
+    for namespace, used in view.throttled_namespaces.items():
+        yield Finding(
+            WARNING,
+            "namespace-throttled",
+            f"namespace {namespace}",
+            throttled_text(used),
+            "find out why so many of its jobs are pending: ringwise get jobs -n " + namespace,
         )
 
 

@@ -34,6 +34,7 @@ from ringwise.scheduler.explain.cluster_cures import (
 )
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, SearchBudget
 from ringwise.scheduler.explain.fault_waits import fault_waits
+from ringwise.scheduler.explain.findings import throttled_text
 from ringwise.scheduler.explain.forecast import (
     AWAITS_VOLUMES,
     GATED,
@@ -160,8 +161,16 @@ def explain(
         *evicts_nobody(view, job),
         *refused_evictions(view, job, now),
         *claim_problems(job, view.queues.get(job.queue), now),
+        *throttled(view, job),
     )
     return answer
+
+
+def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
+    """Its namespace has to let others go first."""
+    used = view.throttled_namespaces.get(job.namespace)
+    if used is not None and job.waiting_since is not None:
+        yield f"namespace {job.namespace} {throttled_text(used)}"
 
 
 def not_obeyed(view: SchedulerView, job: Job) -> Iterator[str]:

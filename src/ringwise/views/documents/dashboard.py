@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -93,6 +93,15 @@ class DashboardTotals(TypedDict):
     resources: Annotated[
         dict[str, DashboardChips],
         Meta(description="By resource: chips of different ones are never added."),
+    ]
+    throttled: NotRequired[
+        Annotated[
+            dict[str, float],
+            Meta(
+                description="By namespace that is above its fair share of the scheduler: seconds of "
+                "processor time in the last minute. Absent where none is."
+            ),
+        ]
     ]
     waiting: Annotated[int, Meta(description="Jobs that are pending.")]
     refused: Annotated[int, Meta(description="Jobs that can never start as they are.")]

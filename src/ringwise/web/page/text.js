@@ -55,25 +55,32 @@ export function percent(share) {
   return `${Math.round(share * 100)} %`;
 }
 
-/** Units of durations, in seconds. @type {[number, string][]} */
-const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
+/** Up to how many seconds a duration is written with which units, the smaller one where it is not 0. */
+const SPANS = /** @type {[number, [string, number][]][]} */ ([
+  [120, [["s", 1]]],
+  [600, [["m", 60], ["s", 1]]],
+  [3 * 3600, [["m", 60]]],
+  [8 * 3600, [["h", 3600], ["m", 60]]],
+  [48 * 3600, [["h", 3600]]],
+  [8 * 86400, [["d", 86400], ["h", 3600]]],
+  [Infinity, [["d", 86400]]],
+]);
 
 /**
- * The largest unit of a duration and the next smaller one, as commands write it (`45s`, `5m`, `2h10m`, `3d4h`), and
- * how long these are together.
+ * The parts of a duration as kubectl writes it, and how long these are together.
  * @param {number} seconds
  * @returns {{text: string, seconds: number}}
  */
 export function shownSpan(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  const largest = UNITS.findIndex(([size]) => whole >= size);
+  const units = /** @type {[string, number][]} */ (SPANS.find(([below]) => whole < below)?.[1]);
   let [rest, text] = [whole, ""];
-  for (const [size, unit] of largest < 0 ? [] : UNITS.slice(largest, largest + 2)) {
+  for (const [unit, size] of units) {
     const amount = Math.floor(rest / size);
-    if (amount) text += `${amount}${unit}`;
+    if (amount || !text) text += `${amount}${unit}`;
     rest -= amount * size;
   }
-  return { text: text || "0s", seconds: whole - rest };
+  return { text, seconds: whole - rest };
 }
 
 /** @param {number} seconds */

@@ -85,7 +85,7 @@
  * @property {number} fragmentation from 0 to 1
  */
 
-/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, refused: number, running: number}} Totals */
+/** @typedef {{resources: Record<string, ChipTotals>, waiting: number, refused: number, running: number, throttled?: Record<string, number>}} Totals */
 
 /** @typedef {{kind: string, name: string, version: string, live: boolean, leader: string}} Source */
 

@@ -1,0 +1,239 @@
+"""Fair turns: no namespace uses up the deciding thread while jobs of others wait.
+
+Steps are counted for work that is known to grow (`framework/budget.py`). This is for work that is not: the
+processor time of each attempt is added up by namespace. A turn ends between two jobs after a limit, and the
+next one continues with the jobs that are left, after the events that came in between. Then a namespace that
+used more than its share during the last minute gets one attempt before all jobs of others were tried.
+
+Only the live scheduler measures: it sets `processor_time`. Every choice that a time decided is a mark in the
+journal, and a turn that is decided again gets these marks instead of times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from ringwise.framework.job import Job
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.journal import TurnMark
+
+_SECOND = 1_000_000_000
+#: The limit of a turn grows by so much for each pod of the job that was tried last.
+POD_TIME = 4_000_000
+#: The time for which the processor time of a namespace counts, in seconds.
+WINDOW = 60
+#: At most so many jobs are tried in one cycle.
+MAX_JOBS = 10_000
+
+
+class FairTurns(Component):
+    name = "turns"
+
+    def __init__(self, configuration: ActiveConfiguration) -> None:
+        self._configuration = configuration
+        #: Returns the processor time of the deciding thread in nanoseconds; None: nothing is measured.
+        self.processor_time: Callable[[], int] | None = None
+        #: What times decided in this turn.
+        self.marks: list[TurnMark] = []
+        #: Calls of the progress hook in this turn: they say where a choice was made.
+        self.progress = 0
+        #: The jobs that were left for the next turn by the present cycle.
+        self.untried: dict[str, None] = {}
+        #: Namespaces that were throttled during the last minute, with the nanoseconds they used; and when.
+        self.throttled: dict[str, int] = {}
+        self._throttled: dict[str, int] = {}
+        self._recorded: deque[TurnMark] = deque()
+        #: Whether a time, or a mark, can decide anything in this turn.
+        self._decides = False
+        self._now = self._began = self._since = 0
+        #: The part of the limit after which the present phase ends; whether it has, and its attempts.
+        self._share = 1.0
+        self._over = False
+        self._attempts = 0
+        #: The job that is tried, and the processor time of this attempt.
+        self._job: Job | None = None
+        self._attempt = 0
+        #: Nanoseconds by namespace and second.
+        self._used: dict[str, dict[int, int]] = {}
+        #: Whether the last turn left jobs; whether this one will.
+        self._contended = self._left = False
+        #: Jobs whose last attempt took longer than the limit, and whether one of them is tried next.
+        self._alone: dict[str, None] = {}
+        self._owes = False
+
+    def hears(self) -> Handlers:
+        return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
+
+    def deadline(self) -> int | None:
+        """The next turn follows at once where jobs are left."""
+        return self._now + 1 if self._left else None
+
+    def begin(self, now: int, recorded: Iterable[TurnMark]) -> None:
+        if now // _SECOND // WINDOW != self._now // _SECOND // WINDOW:
+            for namespace in list(self._used):
+                self._used_by(namespace)
+        self._now = now
+        self._recorded = deque(recorded)
+        self._contended, self._left = self._left, False
+        self.marks = []
+        self.progress = 0
+        self._job = None
+        self._decides = (
+            self.processor_time is not None or bool(self._recorded) or self._contended or bool(self._alone)
+        )
+        if self.processor_time is not None:
+            self._began = self._since = self.processor_time()
+        self.begin_phase(1.0)
+
+    def begin_phase(self, share: float) -> None:
+        """In each phase of a cycle at least one job is tried, and others until this part of the limit."""
+        self.end_attempt()
+        self._share = share
+        self._over = False
+        self._attempts = 0
+
+    def end_attempt(self) -> None:
+        """What follows is not spent on a job."""
+        if self._decides:
+            self._measure()
+        self._job = None
+
+    def end(self, left: bool) -> None:
+        """`left`: whether jobs are left for the next turn."""
+        self._left = left
+        if self._throttled:
+            after = self._now - WINDOW * _SECOND
+            self._throttled = {name: when for name, when in self._throttled.items() if when > after}
+            self.throttled.clear()
+            self.throttled.update((name, self._used_by(name)) for name in sorted(self._throttled))
+
+    # -- which jobs --------------------------------------------------------------------------------
+
+    def choose(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Sequence[Job]]:
+        """The jobs of the next cycle, and those that are tried after them."""
+        if not self._decides:
+            return jobs, ()
+        alone = [job for job in jobs if job.key in self._alone] if self._alone else []
+        if alone:
+            if self._owes or len(alone) == len(jobs):
+                self._owes = False
+                first = alone[0]
+                del self._alone[first.key]
+                return [first], [job for job in jobs if job is not first]
+            self._owes = True
+            jobs = [job for job in jobs if job.key not in self._alone]
+        chosen = self._unthrottled(jobs) if self._contended else jobs
+        if len(chosen) > MAX_JOBS and self._is("limited", "", True):
+            chosen = sorted(chosen, key=_order)[:MAX_JOBS]
+        if len(chosen) == len(jobs) and not alone:
+            return jobs, ()
+        keys = {job.key for job in chosen}
+        return chosen, [*(job for job in jobs if job.key not in keys), *alone]
+
+    def take_untried(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Sequence[Job]]:
+        """Of the jobs of a cycle those that were left, and those that were tried."""
+        if not self.untried:
+            return (), jobs
+        untried, self.untried = self.untried, {}
+        left = [job for job in jobs if job.key in untried]
+        return left, [job for job in jobs if job.key not in untried]
+
+    def _unthrottled(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Without those of namespaces that used more than their share, but for the first of each."""
+        namespaces: dict[str, list[Job]] = {}
+        for job in jobs:
+            namespaces.setdefault(job.namespace, []).append(job)
+        if len(namespaces) < 2:
+            return jobs
+        used = {namespace: self._used_by(namespace) for namespace in list(self._used)}
+        fair = sum(used.values()) / len(namespaces)
+        found: list[Job] = []
+        for namespace, theirs in namespaces.items():
+            if self._is("throttled", namespace, used.get(namespace, 0) > fair):
+                self._throttled[namespace] = self._now
+                theirs = [min(theirs, key=_order)]
+            found += theirs
+        return found
+
+    def _used_by(self, namespace: str) -> int:
+        """Nanoseconds of processor time during the last minute."""
+        first = self._now // _SECOND - WINDOW
+        seconds = self._used.get(namespace, {})
+        for second in [second for second in seconds if second <= first]:
+            del seconds[second]
+        if not seconds:
+            self._used.pop(namespace, None)
+        return sum(seconds.values())
+
+    # -- how long ----------------------------------------------------------------------------------
+
+    def is_over(self) -> bool:
+        """Whether no other cycle begins in this turn."""
+        if not self._decides:
+            return False
+        self._measure()
+        return self._is_cut("")
+
+    def may_try(self, job: Job) -> bool:
+        """Whether the job is tried in this turn. If not, it is left for the next one."""
+        if not self._decides:
+            return True
+        if job.key not in self.untried and self.may_go_on(job):
+            return True
+        self.untried[job.key] = None
+        return False
+
+    def may_go_on(self, job: Job) -> bool:
+        """Whether the phase goes on with this job."""
+        if not self._decides:
+            return True
+        self._measure()
+        if not self._over and self._attempts and self._is_cut(job.key):
+            self._over = True
+        if self._over:
+            return False
+        self._job, self._attempt = job, 0
+        self._attempts += 1
+        return True
+
+    def _is_cut(self, key: str) -> bool:
+        limit = self._share * self._limit
+        return self._is("cut", key, self._since - self._began > limit)
+
+    @property
+    def _limit(self) -> int:
+        pods = 0 if self._job is None else len(self._job.pods)
+        return self._configuration.settings.turn_limit * _SECOND + pods * POD_TIME
+
+    def _measure(self) -> None:
+        """What passed since the last call was spent on the job that is tried."""
+        job = self._job
+        if self.processor_time is not None:
+            time = self.processor_time()
+            spent, self._since = time - self._since, time
+            self._attempt += spent
+            if job is not None and spent:
+                seconds = self._used.setdefault(job.namespace, {})
+                second = self._now // _SECOND
+                seconds[second] = seconds.get(second, 0) + spent
+        if job is None or job.key in self._alone:
+            return
+        if self._is("alone", job.key, self._attempt > self._limit):
+            self._alone[job.key] = None
+
+    def _is(self, choice: str, name: str, measured: bool) -> bool:
+        """Whether a time decides so; if this turn was decided before, whether one did."""
+        if self.processor_time is None:
+            measured = bool(self._recorded) and self._recorded[0] == TurnMark(choice, name, self.progress)
+            if measured:
+                self._recorded.popleft()
+        if measured:
+            self.marks.append(TurnMark(choice, name, self.progress))
+        return measured
+
+
+def _order(job: Job) -> tuple[object, ...]:
+    return -job.priority, *job.seniority

@@ -1,0 +1,210 @@
+"""Processor time is shared between namespaces: a turn ends after a limit, and a flood delays only itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ringwise.apps.journal.format import JournalWriter, open_journal
+from ringwise.apps.replay import replay
+from ringwise.framework.job import Job
+from ringwise.framework.session import Session
+from ringwise.messages import events as ev
+from ringwise.messages.commands import Bind, Command
+from ringwise.scheduler.core import turns
+from ringwise.scheduler.core.turns import WINDOW
+from ringwise.scheduler.explain.doctor import diagnose
+from ringwise.scheduler.explain.why import explain
+from ringwise.scheduler.journal import Journal
+from ringwise.state.changes import Changes
+from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.topology.boards import shipped_catalog
+from ringwise.views.dashboard import DashboardRows
+from tests.scheduler.rig import CHIP, SECOND, Rig
+
+PLAIN = ("enqueue", "allocate", "backfill")
+MILLISECOND = 1_000_000
+
+
+class Burning:
+    """A rig whose processor needs so long for each attempt of a job. The times are those of the test."""
+
+    def __init__(self, cost: Callable[[Job], int], actions: tuple[str, ...] = PLAIN, nodes: int = 8) -> None:
+        self.rig = Rig(nodes, actions=actions)
+        self.time = 0
+        #: Jobs as they are decided, turn by turn.
+        self.turns: list[list[str]] = []
+        self._cost = cost
+        self.longest = 0
+        self.file = io.BytesIO()
+        machine = self.rig.machine
+        names, settings = machine.view.scheduler_names, machine.view.configuration
+        machine.journal = Journal(settings, sink=JournalWriter(self.file, settings, names))
+        machine.measure(lambda: self.time)
+        machine.observer = self._burn
+
+    def _burn(self, session: Session, job: Job) -> None:
+        self.time += self._cost(job)
+        self.turns[-1].append(job.key)
+
+    def submit(self, namespace: str, *names: str, fits: bool = True, pods: int = 1, chips: int = 1) -> None:
+        for name in names:
+            selector = () if fits else (("no", "such"),)
+            group = PodGroup(namespace, name, min_member=pods)
+            self.rig.tell(ev.PodGroupSeen(group))
+            for index in range(pods):
+                pod = f"{namespace}-{name}-{index}"
+                self.rig.put(
+                    Pod(
+                        pod,
+                        namespace,
+                        pod,
+                        PodClass(CHIP if chips else None, chips, cpu_milli=1, node_selector=selector),
+                        group=name,
+                    )
+                )
+
+    def turn(self, seconds: float = 0) -> list[str]:
+        """The namespaces and names of the jobs that start in a turn."""
+        self.turns.append([])
+        before = self.time
+        commands: list[Command] = self.rig.step(seconds)
+        self.longest = max(self.longest, self.time - before)
+        return [f"{command.namespace}/{command.pod}" for command in commands if isinstance(command, Bind)]
+
+    def decided(self) -> list[str]:
+        return [key for turn in self.turns for key in turn]
+
+    def check_replay(self, path: Path) -> None:
+        path.write_bytes(self.file.getvalue())
+        answer = replay(open_journal(path), shipped_catalog())
+        assert answer.difference is None
+        assert answer.batches == len(self.turns)
+
+
+def slow_flood(job: Job) -> int:
+    return 50 * MILLISECOND if job.namespace == "flood" else 0
+
+
+def test_a_turn_ends_after_the_limit_and_the_next_continues_in_the_same_order(tmp_path: Path) -> None:
+    names = [f"j{number}" for number in range(40)]
+    calm, slow = Burning(lambda job: 0), Burning(slow_flood)
+    for one in (calm, slow):
+        one.submit("flood", *names)
+        one.turn()
+    assert len(calm.turns) == 1
+    assert 0 < len(slow.turns[0]) < 25
+    assert slow.rig.machine.next_deadline() == slow.rig.now + 1
+    while slow.rig.machine.next_deadline() is not None:
+        slow.turn(0.1)
+    assert slow.decided() == calm.decided()
+    assert {name: pod.node for name, pod in slow.rig.pods.items()} == {
+        name: pod.node for name, pod in calm.rig.pods.items()
+    }
+    assert slow.longest <= 2 * SECOND
+    slow.check_replay(tmp_path / "journal")
+
+
+@pytest.mark.parametrize("actions", [PLAIN, ("allocate", "preempt"), ("enqueue", "allocate", "reclaim")])
+def test_a_job_of_another_namespace_starts_in_the_next_turn(tmp_path: Path, actions: tuple[str, ...]) -> None:
+    burning = Burning(slow_flood, actions)
+    burning.submit("flood", *(f"never{number}" for number in range(200)), fits=False)
+    burning.turn()
+    burning.submit("quiet", "job")
+    assert burning.turn(1) == ["quiet/quiet-job-0"]
+    # Before it one job of the namespace that is above its share, and others after it.
+    assert burning.turns[-1].index("quiet/job") <= 1
+    assert len(burning.turns[-1]) > 2
+    assert burning.longest <= 2 * SECOND
+    assert list(burning.rig.machine.view.throttled_namespaces) == ["flood"]
+    burning.check_replay(tmp_path / "journal")
+
+
+def test_after_a_minute_the_namespace_is_not_throttled_any_longer() -> None:
+    burning = Burning(slow_flood)
+    burning.submit("flood", *(f"j{number}" for number in range(40)))
+    burning.turn()
+    burning.submit("quiet", "job")
+    while burning.turn(1):
+        pass
+    assert list(burning.rig.machine.view.throttled_namespaces) == ["flood"]
+    burning.turn(WINDOW)
+    assert burning.rig.machine.view.throttled_namespaces == {}
+
+
+def test_without_a_flood_the_same_is_decided_at_the_same_time(tmp_path: Path) -> None:
+    measured, plain = Burning(lambda job: MILLISECOND), Rig(8, actions=PLAIN)
+    commands = []
+    for namespace in ("a", "b"):
+        measured.submit(namespace, *(f"j{number}" for number in range(30)), pods=2)
+    plain.tell(*measured.rig.events)
+    for rig in (measured.rig, plain):
+        measured.turns.append([])
+        commands.append(rig.step())
+    assert commands[0] == commands[1]
+    assert b"marks" not in measured.file.getvalue()
+
+
+def test_a_job_that_takes_longer_than_the_limit_is_next_tried_alone(tmp_path: Path) -> None:
+    slow = Burning(lambda job: 3 * SECOND if job.name == "huge" else 100 * MILLISECOND)
+    slow.submit("team", "huge", fits=False)
+    slow.submit("team", "small0")
+    slow.turn()
+    for number in range(3):
+        slow.submit("team", f"small{number + 1}")
+        slow.rig.node("flaps", chips=0, labels={"turn": str(number)})
+        slow.turn(1)
+        if slow.rig.machine.next_deadline() == slow.rig.now + 1:
+            slow.turn()
+    for jobs in slow.turns[1:]:
+        # It comes after all others of the turn, or in a turn of its own.
+        assert "team/huge" not in jobs[:-1]
+    assert sum("team/huge" in jobs for jobs in slow.turns) > 2
+    slow.check_replay(tmp_path / "journal")
+
+
+def test_the_limit_grows_with_the_pods_of_the_job_in_hand() -> None:
+    # Two thirds of the limit are for the action, the second of three.
+    gang = Burning(lambda job: 800 * MILLISECOND if job.name == "gang" else 0)
+    gang.submit("team", "gang", pods=60, chips=0)
+    gang.submit("team", "next")
+    assert "team/team-next-0" in gang.turn()
+
+
+def test_more_jobs_than_one_cycle_may_have_are_tried_in_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "MAX_JOBS", 5)
+    burning = Burning(lambda job: 0)
+    burning.submit("team", *(f"j{number}" for number in range(17)))
+    assert len(burning.turn()) == 17
+    assert burning.rig.machine.next_deadline() is None
+    burning.check_replay(tmp_path / "journal")
+
+
+def test_throttled_namespaces_are_shown() -> None:
+    burning = Burning(slow_flood)
+    view = burning.rig.machine.view
+    burning.submit("flood", *(f"never{number}" for number in range(60)), fits=False)
+    burning.turn()
+    rows = DashboardRows(view, Changes())
+    while not rows.fill(1000):
+        pass
+    assert "throttled" not in rows.totals()
+    burning.submit("quiet", "job")
+    burning.turn(1)
+    used = view.throttled_namespaces["flood"]
+    assert rows.totals()["throttled"] == {"flood": round(used / SECOND, 1)}
+    (finding,) = [one for one in diagnose(view).findings if one.code == "namespace-throttled"]
+    assert finding.where == "namespace flood"
+    said = f"its jobs took {used / SECOND:.1f} s of processor time"
+    assert said in finding.what
+    notes = {
+        key: [note for note in explain(view, view.jobs[key], burning.rig.now).notes if said in note]
+        for key in ("flood/never1", "quiet/job")
+    }
+    assert len(notes["flood/never1"]) == 1
+    assert notes["quiet/job"] == []
