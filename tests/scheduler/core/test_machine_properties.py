@@ -267,10 +267,11 @@ class Stream(RuleBasedStateMachine):
         self.read = len(self.rig.history)
 
     def _held(self) -> dict[str, list[Pod]]:
-        """By queue: pods with a node, by what was bound alone."""
+        """By queue: pods with a node, by what was bound alone. Pods of other schedulers count for no queue."""
         found: dict[str, list[Pod]] = {}
-        for uid, record in self.rig.machine.view.cluster.pods.items():
-            if record.node >= 0:
+        view = self.rig.machine.view
+        for uid, record in view.cluster.pods.items():
+            if record.node >= 0 and view.job_of(uid) is not None:
                 found.setdefault(self.bound[uid], []).append(record.pod)
         return found
 
