@@ -17,17 +17,16 @@ async (png) => {
   const pixels = new Uint32Array(context.getImageData(0, 0, bitmap.width, bitmap.height).data.buffer);
   const counts = new Map();
   for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
-  // Of colours that are hardly to be told apart the most frequent one; a rare colour of its own stays.
+  // After the most frequent ones, one of those that are hardly to be told apart: rare colours stay.
+  const ordered = [...counts].sort(([, a], [, b]) => b - a);
   const alike = new Map();
-  for (const [pixel, count] of counts) {
-    const key = pixel & 0xf0f0f0;
-    const found = alike.get(key) ?? { pixel, most: 0, count: 0 };
-    if (count > found.most) Object.assign(found, { pixel, most: count });
-    found.count += count;
-    alike.set(key, found);
+  for (const [pixel, count] of ordered.slice(100)) {
+    const found = alike.get(pixel & 0xf0f0f0);
+    if (found) found[1] += count;
+    else alike.set(pixel & 0xf0f0f0, [pixel, count]);
   }
-  const frequent = [...alike.values()].sort((a, b) => b.count - a.count);
-  const palette = frequent.slice(0, 256).map(({ pixel }) => pixel);
+  const others = [...alike.values()].sort(([, a], [, b]) => b - a);
+  const palette = [...ordered.slice(0, 100), ...others.slice(0, 156)].map(([pixel]) => pixel);
   const parts = (pixel) => [pixel & 255, (pixel >> 8) & 255, (pixel >> 16) & 255];
   const known = palette.map(parts);
   const numbers = new Map();

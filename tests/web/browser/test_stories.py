@@ -207,6 +207,16 @@ def test_queues_show_what_they_use_and_who_waits(lab: DashboardLab, open_page: O
     view.until(lambda: view.row("lab/fits", "Jobs").count() == 0)
 
 
+def test_queues_show_their_limit_of_chips(lab: DashboardLab, open_page: Opener) -> None:
+    limited = queue("small").replace(
+        "{name: small}", "{name: small, annotations: {ringwise.io/max-chips: '16'}}"
+    )
+    lab.terminal.submit(limited, queue("capped", chips=8), queue("third"))
+    view = open_page(lab.url).open("queues")
+    for name, limit in (("small", "16"), ("capped", "8"), ("third", "no limit")):
+        view.row(name, "Queues").locator("[data-title='at most']").get_by_text(limit, exact=True).wait_for()
+
+
 def test_plots_show_what_the_process_remembers(lab: DashboardLab, open_page: Opener) -> None:
     view = open_page(lab.url)
     view.page.route(

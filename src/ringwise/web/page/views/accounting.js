@@ -71,6 +71,7 @@ export function AccountingView({ settings }) {
     ${error?.code === "no-accounting"
       ? html`<p class="empty">There is no accounting: <bdi>${error.message}</bdi>.</p>`
       : html`<${Problem} error=${error} what="Accounting" />`}
+    ${!report && !error && html`<p class="empty" role="status">Reading.</p>`}
     ${report && html`<${Doubts} report=${report} />`}
     ${report && (report.rows.length ? html`<${Figures} report=${report} />` : html`<p class="empty">In these days no job held chips or waited for them.</p>`)}`;
 }

@@ -61,6 +61,7 @@ export function OverTimeView() {
   return html`
     <${ViewHead} title="Over time" />
     <${Problem} error=${error} what="The past" />
+    ${!series && !error && html`<p class="empty" role="status">Reading.</p>`}
     ${series && series.times.length < 2 && html`<p class="empty">The process has just begun to remember: it takes a point every ${span(series.interval)} while time passes, and a plot needs two.</p>`}
     ${series && series.times.length >= 2 && html`
       <p class="faint">The last ${span(series.times[series.times.length - 1] - series.times[0])}, a point every ${span(series.interval)}, kept by this process.</p>
