@@ -267,7 +267,7 @@ class Stream(RuleBasedStateMachine):
         self.read = len(self.rig.history)
 
     def _held(self) -> dict[str, list[Pod]]:
-        """By queue: pods with a node, by what was bound alone. Pods of other schedulers count for no queue."""
+        """By queue: pods with a node, by what was bound alone; pods of other schedulers count for none."""
         found: dict[str, list[Pod]] = {}
         view = self.rig.machine.view
         for uid, record in view.cluster.pods.items():
