@@ -485,3 +485,15 @@ def test_every_rule_is_found_in_the_name_of_a_test() -> None:
 def test_every_rule_is_found_on_a_page() -> None:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))
     assert [rule for rule in RULES if not re.search(rf"\b{rule}\b", pages)] == []
+
+
+def test_durations_are_written_in_one_place() -> None:
+    """`{seconds} s` and the like would be a second format beside `durations.duration_text`."""
+    own = re.compile(r"\}\s(?:s|min|h|d)\b|\btimedelta\b.*\bstr\b")
+    lines = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for path in SOURCES
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if own.search(line) and not line.lstrip().startswith("#")
+    ]
+    assert lines == []

@@ -1,4 +1,4 @@
-"""Spans of time as Go programs write them ("90s", "1h30m", "250ms"), and times and spans for people."""
+"""Durations as Go programs write them ("90s", "1h30m", "250ms"), and times and durations for people."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _TIMESTAMP = re.compile(
     r"(?:\.([0-9]{1,9}))?([Zz]|[+-][0-9]{2}:[0-9]{2})",
     re.ASCII,
 )
+_DAYS = re.compile(r"([0-9]{1,5})d", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = {
     "ns": 1,
@@ -28,6 +29,8 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
+#: Units that people read, in seconds.
+_SHOWN = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
 def go_duration(text: str) -> int | None:
@@ -42,14 +45,17 @@ def go_duration(text: str) -> int | None:
 
 
 def plain_duration(text: str) -> int | None:
-    """`90`, `90s`, `15m`, `2h`, `1d`, `1h30m` in nanoseconds; None for anything else."""
-    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    """`90`, `90s`, `15m`, `2h`, `1d`, `1h30m`, `3d4h` in nanoseconds; None for anything else."""
+    units = {unit: size for size, unit in _SHOWN}
     factor = units.get(text[-1:], 0)
     number = text[:-1] if factor else text
     try:
         found = float(number) * (factor or 1) * _SECOND
     except ValueError:
-        found = go_duration(text) or 0
+        days = _DAYS.match(text)
+        found = go_duration(text[days.end() :] if days else text) or 0
+        if days and found:
+            found += int(days[1]) * 86400 * _SECOND
     return int(found) if 0 < found < 10 * 366 * 86400 * _SECOND else None
 
 
@@ -81,12 +87,18 @@ def time_text(nanoseconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def duration_text(nanoseconds: int) -> str:
-    """`2 h 5 min`, the two largest units."""
-    seconds = max(0, nanoseconds // 1_000_000_000)
-    parts = []
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+def duration_text(nanoseconds: int, *, units: int = 2, up: bool = False) -> str:
+    """`45s`, `5m`, `2h10m`, `3d4h`: the largest unit and the next smaller one, as kubectl shows ages.
+
+    Every duration and age that people read is written here; the page of the dashboard has the same in
+    JavaScript. `units=4` leaves nothing out. `up` rounds up, so that what is said of a latest time holds.
+    """
+    seconds = max(0, -(-nanoseconds // _SECOND) if up else nanoseconds // _SECOND)
+    largest = next((place for place, (size, _) in enumerate(_SHOWN) if seconds >= size), len(_SHOWN) - 1)
+    smallest = _SHOWN[min(largest + units, len(_SHOWN)) - 1][0]
+    seconds = (-(-seconds // smallest) if up else seconds // smallest) * smallest
+    text = ""
+    for size, unit in _SHOWN:
         count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {unit}")
-    return " ".join(parts[:2]) or "0 s"
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"

@@ -5,7 +5,13 @@ This is the lowest layer: every package may import it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sized
+
+from ringwise.durations import duration_text
+
+_SECOND = 1_000_000_000
+_NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
 
 def agrees(number: object, one: str, many: str) -> str:
@@ -50,13 +56,16 @@ class Quantity(str):
     """A number in a message. The format specification names what is counted:
 
     `{pods:pod}` is "1 pod" or "2 pods", `{pods:pod waits|pods wait}` has both forms, `{pods:=is|are}` is the
-    word without the number, and `{pods:#}` the number without a word. `{n:?{best} has {n}|none has one}` is
-    the first text, or the second where there are 0.
+    word without the number, and `{pods:#}` the number without a word. `{seconds:~}` is a duration, "2m30s".
+    `{n:?{best} has {n}|none has one}` is the first text, or the second where there are 0.
     """
 
     def __format__(self, specification: str) -> str:
         if not specification or specification == "#":
             return str(self)
+        if specification == "~":
+            seconds = _NUMBER.fullmatch(self)
+            return duration_text(round(float(self) * _SECOND)) if seconds else str(self)
         if specification.startswith("?"):
             # From the end: names in the first text may hold any sign.
             some, _, none = specification[1:].rpartition("|")

@@ -301,5 +301,5 @@ def test_a_copy_has_a_limit_of_processor_time(monkeypatch: pytest.MonkeyPatch) -
         while True:
             pass
 
-    with pytest.raises(QuestionFailedError, match="no answer after 1 s of processor time"):
+    with pytest.raises(QuestionFailedError, match="no answer after 1s of processor time"):
         one_copy(forever).collect()

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.queries import explain_job
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, plain_duration
 from ringwise.manifests.bundle import read_bundle
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN, default_configuration
@@ -87,7 +87,18 @@ def test_jobs_without_chips(name: str, outcome: str, part: str, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (7500, "2 h 5 min"), (90061, "1 d 1 h"), (-5, "0 s")],
+    [(0, "0s"), (59, "59s"), (61, "1m1s"), (7500, "2h5m"), (90061, "1d1h"), (-5, "0s")],
 )
 def test_durations_have_two_units(seconds: int, text: str) -> None:
     assert duration_text(seconds * 1_000_000_000) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rounded_up", "exact"),
+    [(45, "45s", "45s"), (7801, "2h11m", "2h10m1s"), (86399, "1d", "23h59m59s"), (273_600, "3d4h", "3d4h")],
+)
+def test_a_duration_is_rounded_up_or_complete(seconds: int, rounded_up: str, exact: str) -> None:
+    assert duration_text(seconds * 1_000_000_000, up=True) == rounded_up
+    assert duration_text(seconds * 1_000_000_000, units=4) == exact
+    # What is printed can be written.
+    assert plain_duration(exact) == seconds * 1_000_000_000

@@ -481,7 +481,7 @@ def test_a_drill_may_have_steps_and_a_workload(tmp_path: Path) -> None:
         ("16: 1}", "many: 1}", 'workload.mix.sizes: must have whole numbers as keys, got "many"'),
         ("board: 910-x8", "board: 910-x9", "cluster.board: must be one of 310-card, "),
         ("board: 910-x8", "board: '910-x8:6,310p:2'", "cluster.board: must be one board: simulate the nodes"),
-        ("p90: 1h", "p90: 5m", "workload.mix.p90: must be at least the median, 10 min"),
+        ("p90: 1h", "p90: 5m", "workload.mix.p90: must be at least the median, 10m"),
         ("median: 10m", "median: soon", "workload.mix.median: must be a span of time"),
         ("queue-discipline: strict", "queue-discipline: loose", "settings: queue-discipline: 'loose' is not"),
         ("policy: random", "policy: best", "workload.compare[1].policy: must be one of first-fit, random"),

@@ -237,4 +237,4 @@ def test_06_after_two_seconds_a_command_says_how_long_it_waits() -> None:
             console.print(Spinner("dots", shown))
         texts.append(printed.get().strip()[1:].strip())
     waiting = "querying the lab"
-    assert texts == [waiting, waiting, f"{waiting} (2 s)", f"{waiting} (65 s)"]
+    assert texts == [waiting, waiting, f"{waiting} (2s)", f"{waiting} (1m5s)"]

@@ -158,7 +158,7 @@ def test_scheduler_with_a_client_certificate(cluster: Cluster, tmp_path: Path) -
 
 @needs_openssl
 def test_scheduler_with_an_exec_plugin_for_short_lived_certificates(cluster: Cluster, tmp_path: Path) -> None:
-    """Valid for 12 s and renewed 10 s before: every two seconds another connection."""
+    """Valid for 12s and renewed 10s before: every two seconds another connection."""
     pairs = []
     for name in ("one", "two"):
         folder = tmp_path / name

@@ -238,7 +238,7 @@ def test_a_disruption_budget_is_kept_and_a_drain_goes_on_when_run_again(
     assert allowed(cluster, "train") == 0
     code, text, order = Drain(operator, target, "--timeout", "3s").watch(cluster, running=1)
     assert (code, order) == (1, []), text
-    assert "1 pod still there after 3 s (train-work-0)" in text, text
+    assert "1 pod still there after 3s (train-work-0)" in text, text
     assert "disruption budget" in text, text
     (same,) = cluster.pods("train")
     assert same["metadata"]["uid"] == before["metadata"]["uid"]

@@ -65,7 +65,7 @@ def test_a_job_is_spared_within_its_queues_limit_then_warned_preempted_and_told(
     # It is spared for an hour: no claim protects longer than the queue allows.
     cluster.apply([high(vcjob("first", 1, 8))])
     cluster.wait(lambda: cluster.condition("first"), "the other job waits")
-    assert "cooldown-time: 876000h counts as 3600 s" in asked(cluster, "why", f"{NAMESPACE}/low")
+    assert "cooldown-time: 876000h counts as 1h" in asked(cluster, "why", f"{NAMESPACE}/low")
     why = asked(cluster, "why", f"{NAMESPACE}/first")
     assert f"when cooldowns are over: {NAMESPACE}/low loses 8 chips" in why
     cluster.api.delete(f"{JOBS}/first")

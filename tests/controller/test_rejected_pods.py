@@ -129,7 +129,7 @@ def test_F5_the_event_says_what_happens_and_it_is_told_once() -> None:
     assert (told.reason, told.warning) == ("PodRejected", True)
     assert told.message == (
         "kubelet of node-3 rejected pod train-w-0 (UnexpectedAdmissionError): it never ran, and is made "
-        "again in 4 s (2 of 5); this uses no retry and no policy"
+        "again in 4s (2 of 5); this uses no retry and no policy"
     )
     assert not any(isinstance(command, DeletePod) for command in commands)
     later = controller.handle([PodSeen(pod)], 2 * SECOND)

@@ -221,7 +221,7 @@ def test_F5_the_controller_says_that_it_waits_and_at_most_for_60_seconds() -> No
     assert at(lab, 65.9).phase == "Running"
     job = at(lab, 66)
     assert (job.phase, job.reason) == ("Failed", "NotRestarted")
-    assert "no scheduler restarted it, or said why not, within 60 s" in job.message
+    assert "no scheduler restarted it, or said why not, within 1m" in job.message
 
 
 def test_F5_the_60_seconds_are_of_the_controllers_own_running() -> None:
@@ -237,7 +237,7 @@ def test_F5_the_60_seconds_are_of_the_controllers_own_running() -> None:
 
 
 def test_F5_a_new_leader_deletes_nothing_of_a_finished_vcjob() -> None:
-    """The old one recorded the restart and ended; the controller waited for 60 s and ended the job."""
+    """The old one recorded the restart and ended; the controller waited for 1m and ended the job."""
     lab = lab_of(failing(2))
     lab.deletes_nothing = True
     at(lab, 6)

@@ -139,7 +139,7 @@ def test_a_command_that_nobody_takes_is_taken_back() -> None:
 def test_a_command_that_is_taken_without_effect_says_so() -> None:
     said, _, _ = changed(Wish("suspend"), lambda api: api.put(JOBS, vcjob()), obey=False)
     assert said == (
-        "the controller took the Command AbortJob, and vcjob default/train did not change within 30 s: "
+        "the controller took the Command AbortJob, and vcjob default/train did not change within 30s: "
         "kubectl describe vcjob -n default train shows its events"
     )
 
@@ -235,7 +235,7 @@ def test_a_job_of_kubernetes_is_requeued_when_its_pods_are_gone() -> None:
     assert (job["spec"]["suspend"], job["status"]["active"]) == (False, 0)
     said, api, _ = changed(Wish("requeue"), lambda api: api.put(BATCH_JOBS, batch_job()), obey=False)
     assert said == (
-        "Job default/train is suspended, and its pods are not gone after 30 s: it stays suspended; then: "
+        "Job default/train is suspended, and its pods are not gone after 30s: it stays suspended; then: "
         "ringwise resume default/train"
     )
     assert api.get(BATCH_JOBS, "default/train")["spec"]["suspend"] is True

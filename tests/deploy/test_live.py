@@ -224,10 +224,11 @@ def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("minor", "runs", "told"), [(29, True, True), (30, True, False), (None, True, False), (29, False, False)]
+    ("minor", "runs", "reported"),
+    [(29, True, True), (30, True, False), (None, True, False), (29, False, False)],
 )
 def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
-    monkeypatch: pytest.MonkeyPatch, minor: int | None, runs: bool, told: bool
+    monkeypatch: pytest.MonkeyPatch, minor: int | None, runs: bool, reported: bool
 ) -> None:
     """Before Kubernetes 1.30 no policy can limit them to their node."""
 
@@ -250,8 +251,8 @@ def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
     cluster_was_read(monkeypatch, found[0])
     document = json.loads(CliRunner().invoke(plugin, ["doctor", "-o", "json"]).stdout)
     findings = [one for one in document["findings"] if one["code"] == "device-plugin-tokens"]
-    assert [one["severity"] for one in findings] == ["warning"] * told
-    if told:
+    assert [one["severity"] for one in findings] == ["warning"] * reported
+    if reported:
         assert "(Kubernetes 1.29)" in findings[0]["what"]
         assert findings[0]["where"] == "device plugin on 1 node"
 

@@ -408,7 +408,7 @@ def test_a_pod_that_does_not_go_in_time_fails_the_command(tmp_path: Path) -> Non
 
     (answered,), _ = on_cluster(tmp_path, prepare, "drain node-1 --yes --timeout 0s")
     assert answered.exit_code == 1
-    assert "default/gang: 1 pod still there after 0 s (gang-0)" in answered.stderr
+    assert "default/gang: 1 pod still there after 0s (gang-0)" in answered.stderr
     assert "0 pods evicted" in answered.stdout
 
 
@@ -496,7 +496,7 @@ def test_a_job_that_takes_too_long_does_not_hold_up_the_next() -> None:
             done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
             assert done.evicted == ["default/first-1", "default/second-0", "default/second-1"]
             (problem,) = done.problems
-            assert problem.startswith("default/first: 1 pod still there after 1 min (first-0): ")
+            assert problem.startswith("default/first: 1 pod still there after 1m (first-0): ")
 
     run(test())
 

@@ -53,7 +53,7 @@ def moved(api: FakeApiServer) -> None:
     gang = "train-uid-train"
     for one in (*api.all(GROUPS), *api.all(JOBS)):
         one["metadata"]["creationTimestamp"] = "2026-01-10T08:00:00Z"
-    recovered = "2 pods have nodes again, 2 s after the last fault"
+    recovered = "2 pods have nodes again, 2s after the last fault"
     event(api, 92.9, "PodGroup", gang, "Recovered", recovered)
     event(
         api,
@@ -92,12 +92,12 @@ def test_events_tell_what_moved_where_and_how_long_it_took(tmp_path: Path) -> No
         ("restart", "pod level: train-worker-0 is restarted", None),
         ("deleted", "train-worker-0 on node-1: Ascend910-3 of node-1 is unhealthy", None),
         ("placed", "moved: train-worker-0 from node-1 to node-3", 2.2),
-        ("recovered", "2 pods have nodes again, 2 s after the last fault", None),
+        ("recovered", "2 pods have nodes again, 2s after the last fault", None),
     ]
     assert (story["faults"], story["moved_pods"]) == (1, 1)
     assert "kept" not in printed.stdout
     assert "--journal FILE" in printed.stderr
-    assert "+0:01:32" in printed.stdout
+    assert "+1m32s" in printed.stdout
 
 
 def test_a_job_that_is_not_there_and_events_that_may_not_be_read(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) ->
         discovery = Discovery(dcmi.Dcmi(library), calls)
         for _ in range(2):
             assert [chip.physical for chip in await discovery.look()] == [4, 5]
-            assert discovery.problems == {Place(3, 0): "the driver does not answer within 2 s"}
+            assert discovery.problems == {Place(3, 0): "the driver does not answer within 2s"}
             assert calls.hanging == 1, "what hangs is not called again"
         steer(library, hanging_card=-1)
         while calls.hanging:
@@ -371,7 +371,7 @@ def test_a_driver_that_hangs_while_it_is_opened_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(device_plugin, "Dcmi", free.wait)
     options = device_plugin.DeviceOptions(PluginSettings("node-1"), driver="dcmi")
     try:
-        with pytest.raises(DriverError, match=r"hangs while it is opened: .* within 0\.05 s; .*dmesg"):
+        with pytest.raises(DriverError, match=r"hangs while it is opened: .* within 0\.05s; .*dmesg"):
             asyncio.run(device_plugin.opened(options, 0.05))
     finally:
         free.set()

@@ -382,7 +382,7 @@ def test_the_controller_alone_reads_no_nodes() -> None:
         (["controller", "--kubeconfig", "{tmp}/absent"], "No such file"),
         (["scheduler", "--scheduler-configmap", "noslash"], "NAMESPACE/NAME"),
         (["scheduler", "--metrics-address", "8080"], "looks like :8080"),
-        (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5 s earlier"),
+        (["scheduler", "--kubeconfig", "{tmp}/config", "--lease-duration", "12"], "5s earlier"),
         (["controller", "--kubeconfig", "{tmp}/config", "--retry-period", "9"], "two attempts must fit"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--scheduler-conf", "{tmp}/absent"], "No such file"),
         (["scheduler", "--kubeconfig", "{tmp}/config", "--journal", "{tmp}/config"], "is no journal"),

@@ -370,7 +370,7 @@ def test_a_job_was_moved_within_a_time_that_is_shorter_than_an_hour() -> None:
     moves_of(rig).moved.append(MovedJob(moved_as(small), rig.now, 1))
     reason = automatic_permit(view, rig.now)(small)
     assert reason is not None
-    assert reason.message == "default/small was moved within the last 30 min"
+    assert reason.message == "default/small was moved within the last 30m"
 
 
 def test_the_hourly_limit_hides_no_plan_that_keeps_it() -> None:

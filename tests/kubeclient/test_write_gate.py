@@ -108,7 +108,7 @@ def test_reads_are_not_gated() -> None:
 def test_credentials_that_never_come_end_the_request(method: str) -> None:
     async def test(one: Gated) -> None:
         one.credentials.available.clear()
-        with pytest.raises(UnreachableError, match=r"no credentials within 0.01 s") as raised:
+        with pytest.raises(UnreachableError, match=r"no credentials within 0.01s") as raised:
             await one.write(method, timeout=0.01)
         assert not raised.value.maybe_done
 

@@ -179,18 +179,18 @@ def test_every_view_names_the_job_that_a_fault_hurts(tmp_path: Path) -> None:
         text = f"Ascend910-3 of {node}: PreSeparateNPU, code 80E01801"
         (fault,) = terminal.json("fault list")["faults"]
         assert (fault["jobs"], fault["text"]) == (["lab/train"], text)
-        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["min", "hurts", "lab/train"]
+        assert terminal.ok("fault list").splitlines()[-1].split()[-3:] == ["5m", "hurts", "lab/train"]
         jobs = {one["name"]: one["hurt"] for one in terminal.json("get jobs")["jobs"]}
         assert jobs["other"] == []
         assert [one["text"] for one in jobs["train"]] == [text]
         assert [one["name"] for one in terminal.json("get jobs --hurt")["jobs"]] == ["train"]
         table = terminal.ok("get jobs --hurt")
         assert "1 fault" in table
-        assert f"{text}, for 5 min" in table
+        assert f"{text}, for 5m" in table
         assert "other" not in table
-        assert f"hurt by {text}, for 5 min" in terminal.ok("describe job train")
+        assert f"hurt by {text}, for 5m" in terminal.ok("describe job train")
         why = terminal.json("why train")["faults"]
-        assert why[0] == f"hurt by {text}, for 5 min"
+        assert why[0] == f"hurt by {text}, for 5m"
         assert why[1].startswith("no pod is restarted because of it: fault-scheduling is off or missing")
         assert terminal.json("why other")["faults"] == []
         assert "--hurt goes with jobs, not with nodes" in terminal.refused("get nodes --hurt")

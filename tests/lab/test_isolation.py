@@ -161,7 +161,7 @@ def test_why_names_the_drain_and_the_release(tmp_path: Path) -> None:
         terminal.submit(job("silent", 1, 8), job("long", 1, 8, minutes=90))
         terminal.ok("advance 10s")
         assert terminal.seats() == {}
-        for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1 h 30 min")):
+        for name, length in (("silent", "does not say how long it runs"), ("long", "runs 1h30m")):
             why = " ".join(terminal.ok(f"why {name}").split())
             assert f"and the job {length}" in why
             assert "-> if node-0 were released (`ringwise release node-0 --reason TEXT`)" in why

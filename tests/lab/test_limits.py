@@ -116,7 +116,7 @@ def test_a_job_is_warned_and_then_ended_or_requeued(terminal: Terminal, at_end: 
     assert (row["seconds"], row["at_end"]) == (3600, at_end)
     then = "is ended" if at_end == "end" else "is requeued"
     (note,) = terminal.json("why train")["notes"]
-    assert re.fullmatch(rf"it {then} at \S+: queue few lets jobs run for 1 h", note)
+    assert re.fullmatch(rf"it {then} at \S+: queue few lets jobs run for 1h", note)
     terminal.ok("advance 8m")
     assert phase(terminal, "train") == "Running"
     terminal.ok("advance 5m")

@@ -245,7 +245,7 @@ class JobChanges:
         if now is None:
             raise NotPossibleError(
                 f"the controller took the Command {change.command}, and vcjob {self._key} did not change "
-                f"within {self._timeout:g} s: kubectl describe vcjob -n {self._namespace} {self._name} shows "
+                f"within {self._timeout:g}s: kubectl describe vcjob -n {self._namespace} {self._name} shows "
                 "its events"
             )
         return change
@@ -280,7 +280,7 @@ class JobChanges:
                 return
             kept = f"; it is still there, because it could not be deleted: {error}"
         raise NotPossibleError(
-            f"no vcjob controller took the Command {name} within {self._timeout:g} s: nothing was changed; "
+            f"no vcjob controller took the Command {name} within {self._timeout:g}s: nothing was changed; "
             "is Volcano's controller running, or `ringwise run controller`, or `ringwise run scheduler` with "
             f"its controller?{kept}"
         )
@@ -338,7 +338,7 @@ class JobChanges:
         gone = await self._until(lambda now: not (now.get("status") or {}).get("active"), resource)
         if gone is None:
             raise NotPossibleError(
-                f"{word} is suspended, and its pods are not gone after {self._timeout:g} s: it stays "
+                f"{word} is suspended, and its pods are not gone after {self._timeout:g}s: it stays "
                 f"suspended; then: ringwise resume {self._key}"
             )
         await self._set_suspend(resource, False)

@@ -39,7 +39,7 @@ from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 
 _SECOND = 1_000_000_000
 NOTE = (
-    "told from the Events of the cluster, which the API server keeps for a limited time (usually 1 h); "
+    "told from the Events of the cluster, which the API server keeps for a limited time (usually 1h); "
     "--journal FILE tells all that a journal of the scheduler holds"
 )
 #: Reasons of Events on a vcjob that are part of its life.

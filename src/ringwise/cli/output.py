@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.exit_codes import ExitCode
+from ringwise.durations import duration_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -233,7 +234,9 @@ class WaitingText:
 
     def __rich__(self) -> str:
         seconds = int(self._clock() - self._since)
-        return self.text if seconds < _SILENT_SECONDS else f"{self.text} ({seconds} s)"
+        if seconds < _SILENT_SECONDS:
+            return self.text
+        return f"{self.text} ({duration_text(seconds * 1_000_000_000)})"
 
 
 @contextmanager

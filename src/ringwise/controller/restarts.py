@@ -72,7 +72,8 @@ def restart_answer(
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND
     if now >= due:
-        return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {WAIT} s")
+        wait = duration_text(WAIT * _SECOND)
+        return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {wait}")
     record.wake_at(due)
     return RestartAnswer(waits=True)
 

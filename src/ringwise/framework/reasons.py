@@ -29,10 +29,10 @@ SUB_GROUP_CUT = ReasonKind(
 WAIT_FOR_PREVIOUS_NODES = ReasonKind(
     "wait-for-previous-nodes",
     Stage.GANG,
-    "{waiting:pod} {waiting:=waits|wait} for at most {limit} s until the {nodes:=node|nodes} of the job's "
-    "healthy pods that still terminate {nodes:=is|are} free, {seconds} s {seconds:=has|have} passed: "
+    "{waiting:pod} {waiting:=waits|wait} for at most {limit:~} until the {nodes:=node|nodes} of the job's "
+    "healthy pods that still terminate {nodes:=is|are} free, {seconds:~} passed: "
     "{listing}",
-    ("nothing to do: other nodes are taken after {limit} s",),
+    ("nothing to do: other nodes are taken after {limit:~}",),
     frozenset({Trigger.JOB_CHANGED, Trigger.CHIPS_FREED, Trigger.TIME_PASSED}),
 )
 WAIT_FOR_PLANNED_PLACES = ReasonKind(
@@ -85,8 +85,8 @@ NAMESPACE_TOO_COSTLY = ReasonKind(
     "namespace-too-costly",
     Stage.PREDICATE,
     "to find nodes for jobs of the namespace {namespace} took {steps:step} lately, at most {limit} "
-    "{limit:=is|are} allowed: this one is tried in {seconds} s",
-    ("nothing to do: it is tried again in {seconds:#} s", "use fewer selectors in the jobs of the namespace"),
+    "{limit:=is|are} allowed: this one is tried in {seconds:~}",
+    ("nothing to do: it is tried again in {seconds:~}", "use fewer selectors in the jobs of the namespace"),
     frozenset({Trigger.TIME_PASSED}),
 )
 RESOURCE_NOT_OFFERED = ReasonKind(
@@ -234,7 +234,7 @@ WAITING_FOR_EVICTIONS = ReasonKind(
     "making-room",
     Stage.GANG,
     "{victims:pod is|pods are} evicted for it ({why}); what it needs on {nodes} is reserved for it; "
-    "it is tried again if {victims:=that pod is|they are} not gone after {seconds} s",
+    "it is tried again if {victims:=that pod is|they are} not gone after {seconds:~}",
     (),
     CAPACITY | {Trigger.TIME_PASSED},
 )
@@ -247,30 +247,30 @@ VOLUMES_AWAITED = ReasonKind(
     Stage.GANG,
     "{pods:pod has its node|pods have their nodes} and {pods:=is|are} bound when {claims:claim has its "
     "volume|claims have their volumes}; the claim {claim} waits for its volume on {node}, for at most "
-    "{seconds} s",
+    "{seconds:~}",
     (
         "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
-        "nothing to do: what it has is free for others after {seconds} s",
+        "nothing to do: what it has is free for others after {seconds:~}",
     ),
     _CLAIMS_OR_TIME,
 )
 VOLUMES_TIMED_OUT = ReasonKind(
     "volumes-timed-out",
     Stage.GANG,
-    "{waiting} of {claims:claim} had no volume after {limit} s, the first is {claim} on {node}; what the job "
-    "had is free for others, and it is tried again after {seconds} s, or when one of its claims changes",
+    "{waiting} of {claims:claim} had no volume after {limit:~}, the first is {claim} on {node}; what the job "
+    "had is free for others, and it is tried again after {seconds:~}, or when one of its claims changes",
     (
         "see what the events of the PersistentVolumeClaim {claim} say, and whether its provisioner runs",
-        "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit} s",
+        "raise volumebinding.bindTimeoutSeconds of the plugin predicates above {limit:~}",
     ),
     _CLAIMS_OR_TIME,
 )
 VOLUME_BINDING_FAILED = ReasonKind(
     "volume-binding-failed",
     Stage.GANG,
-    "the job gave its nodes back while its claims were bound: {why}; it is tried again after {seconds} s, or "
+    "the job gave its nodes back while its claims were bound: {why}; it is tried again after {seconds:~}, or "
     "when one of its claims changes",
-    ("nothing to do: it is tried again after {seconds} s",),
+    ("nothing to do: it is tried again after {seconds:~}",),
     _CLAIMS_OR_TIME,
 )
 
@@ -308,7 +308,7 @@ QUEUE_SHARE_KEPT = ReasonKind(
     "and {count:=is|are} being rescheduled, and {asked} {asked:=is|are} asked for; the queue may use {limit}",
     (
         "nothing to do: {count:=that job uses|those jobs use} it again when complete, or it is free "
-        "{seconds} s after a pod was last lost",
+        "{seconds:~} after a pod was last lost",
         "delete {first}, if it is not to come back",
     ),
     QUEUE_ROOM,

@@ -6,6 +6,7 @@ date: a wait for terminating pods, for the owner of the pods or for a scheduler 
 
 from __future__ import annotations
 
+from ringwise.durations import duration_text
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 
@@ -53,7 +54,8 @@ class RescheduleClock:
         """What time alone will change for a lost pod that finds no node."""
         if self.next_after is None:
             return self.stays if self.level is not Level.JOB else ""
-        return f"{_NEXT[self.next_level]} after {self.next_after:g} s without a node"
+        after = duration_text(round(self.next_after * _SECOND))
+        return f"{_NEXT[self.next_level]} after {after} without a node"
 
 
 _NEXT = {

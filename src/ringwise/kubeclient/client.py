@@ -245,7 +245,7 @@ class Client:
             except aiohttp.ClientConnectorError as problem:
                 raise UnreachableError(str(problem), maybe_done=False) from None
             except TimeoutError:
-                raise UnreachableError(f"no answer within {limit:g} s", maybe_done=True) from None
+                raise UnreachableError(f"no answer within {limit:g}s", maybe_done=True) from None
             except (aiohttp.ClientError, OSError) as problem:
                 raise UnreachableError(f"the connection broke: {_why(problem)}", maybe_done=True) from None
             finally:
@@ -263,7 +263,7 @@ class Client:
             async with asyncio.timeout(timeout):
                 return await self._pool.acquire(headers)
         except TimeoutError:
-            raise UnreachableError(f"no credentials within {timeout:g} s", maybe_done=False) from None
+            raise UnreachableError(f"no credentials within {timeout:g}s", maybe_done=False) from None
 
     def _limits(
         self, method: str, timeout: float, params: Mapping[str, str] | None
@@ -402,7 +402,7 @@ class Client:
                     _abort(response)
         except TimeoutError:
             raise UnreachableError(
-                f"the watch sent nothing for {WATCH_SILENCE:g} s", maybe_done=False
+                f"the watch sent nothing for {WATCH_SILENCE:g}s", maybe_done=False
             ) from None
         except (aiohttp.ClientError, OSError) as problem:
             raise UnreachableError(f"the watch broke: {_why(problem)}", maybe_done=False) from None

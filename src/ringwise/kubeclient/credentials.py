@@ -203,7 +203,7 @@ class ExecPlugin:
         except TimeoutError:
             process.kill()
             await process.wait()
-            raise self._error(f"did not answer within {EXEC_TIMEOUT:.0f} s") from None
+            raise self._error(f"did not answer within {EXEC_TIMEOUT:.0f}s") from None
         if process.returncode:
             lines = complaint.decode(errors="replace").strip().splitlines()
             raise self._error(f"ended with code {process.returncode}: {lines[-1] if lines else 'no message'}")

@@ -64,10 +64,10 @@ class ExpectedStart:
             return "unknown"
         mark = "~" if self.guess else ""
         if self.latest is None:
-            return f"{mark}>{_short(self.earliest, now)}"
+            return f"{mark}>{_span(self.earliest, now)}"
         if self.latest <= now:
             return "now"
-        first, last = _short(self.earliest, now), _short(self.latest, now, up=True)
+        first, last = _span(self.earliest, now), duration_text(self.latest - now, up=True)
         if self.earliest <= now:
             return f"{mark}<{last}"
         exact = self.earliest == self.latest or first == last
@@ -111,12 +111,3 @@ def _not_past(time: int | None, now: int) -> int | None:
 
 def _span(time: int, now: int) -> str:
     return duration_text(time - now)
-
-
-def _short(time: int, now: int, *, up: bool = False) -> str:
-    """The largest unit, as `kubectl` writes ages. `up`: of a latest time, so that it holds."""
-    seconds = max(0, -((now - time) // 1_000_000_000) if up else (time - now) // 1_000_000_000)
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size:
-            return f"{-(-seconds // size) if up else seconds // size}{unit}"
-    return f"{seconds}s"

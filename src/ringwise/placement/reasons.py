@@ -357,9 +357,8 @@ NOT_ENOUGH_BLOCKS = ReasonKind(
 WAIT_FOR_OLD_NODES = ReasonKind(
     "superpod-wait-for-old-nodes",
     Stage.PLAN,
-    "waits up to {limit} s for its healthy nodes to be released, "
-    "{seconds} s {seconds:=has|have} passed: {nodes}",
-    ("nothing to do: the job goes on without them after {limit} s",),
+    "waits up to {limit:~} for its healthy nodes to be released, {seconds:~} passed: {nodes}",
+    ("nothing to do: the job goes on without them after {limit:~}",),
     CAPACITY | {Trigger.TIME_PASSED},
 )
 BLOCK_CANNOT_REFILL = ReasonKind(

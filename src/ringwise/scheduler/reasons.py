@@ -24,18 +24,18 @@ POD_GROUP_AWAITED = ReasonKind(
 PODS_NEVER_CREATED = ReasonKind(
     "pods-never-created",
     Stage.ENQUEUE,
-    "it was admitted and after {seconds} s none of its {needed:pod} exists; "
+    "it was admitted and after {seconds:~} none of its {needed:pod} exists; "
     "what it was promised is free again",
     (
         "see why the owner of the PodGroup creates no pods",
-        "it is admitted again after another {seconds} s, or once it has pods",
+        "it is admitted again after another {seconds:~}, or once it has pods",
     ),
     frozenset({Trigger.JOB_CHANGED, Trigger.TIME_PASSED}),
 )
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,
-    "the API server refused to bind {pod} to {node}: {why}; it is tried again after {seconds} s",
+    "the API server refused to bind {pod} to {node}: {why}; it is tried again after {seconds:~}",
     ("see in the API server's answer who refuses it, and why",),
     CAPACITY | {Trigger.JOB_CHANGED, Trigger.TIME_PASSED},
 )

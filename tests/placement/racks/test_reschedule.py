@@ -26,7 +26,7 @@ from ringwise.topology.superpods import NodeId
 
 SIZE = 64
 LATE = 60.0
-OUTLOOK = "other racks are tried after 3 s without a node"
+OUTLOOK = "other racks are tried after 3s without a node"
 
 
 def slot(name: str) -> PreviousSlot:

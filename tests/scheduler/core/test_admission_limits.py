@@ -145,7 +145,7 @@ def test_a_promise_whose_pods_never_come_is_given_back() -> None:
     reason = status(rig, "first").reason
     assert reason is not None
     assert reason.code == "pods-never-created"
-    assert "after 300 s none of its 2 pods exists" in reason.message
+    assert "after 5m none of its 2 pods exists" in reason.message
 
 
 def test_the_limit_is_not_for_jobs_with_pods() -> None:

@@ -20,6 +20,7 @@ from ringwise.messages.commands import Bind, Command, Evict, SetAside
 from ringwise.state.model import DeviceReport, Node, Pod, PodClass, PodGroup, PriorityClass, Queue
 from ringwise.state.ranges import MAX_NODE_CHIPS
 from ringwise.topology.chips import chip_names, mask_of
+from ringwise.topology.switches import Server, make_topology
 from ringwise.wellknown import (
     ASCEND_REAL,
     EXPECTED_DURATION,
@@ -44,6 +45,8 @@ CLASSES = tuple(
     PodClass(resource=CHIP if chips else None, chips=chips, cpu_milli=cpu)
     for chips, cpu in ((0, 500), (1, 100), (2, 100), (4, 0), (8, 0), (3, 0))
 )
+#: Fewer than nodes: some of them claim the same one.
+ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
 HUGE = "9" * 4301
 ODD = ("", "-1", HUGE, "1e9", "٣", "NaN", "inf", "18446744073709551615", "x" * 70_000, "\u202e", "0")
 
@@ -68,6 +71,8 @@ class Hostile:
 
     def __post_init__(self) -> None:
         self.scheduler = new_scheduler(configuration(**self.settings))
+        servers = [Server(address, number, number) for number, address in enumerate(ADDRESSES)]
+        self.scheduler.handle([ev.TopologySeen(make_topology([("leaf", servers)], len(servers)))], self.now)
 
     # -- what tenants and operators do ---------------------------------------------------------
 
@@ -186,8 +191,12 @@ class Hostile:
 
     def add_node(self, name: str) -> list[ev.Event]:
         chips = self.rng.choice((*(8,) * 20, 0, MAX_NODE_CHIPS))
+        known = self.nodes.get(name)
         node = Node(
             name,
+            # Its kubelet reports what it likes; the API server alone says how old it is.
+            internal_ip=self.rng.choice(ADDRESSES),
+            created=self.now // SECOND if known is None else known.created,
             chips_allocatable={CHIP: chips},
             chips_capacity={CHIP: 8},
             cpu_milli=64_000,
@@ -288,8 +297,19 @@ class Hostile:
     def placed(self, group: str) -> int:
         return sum(1 for uid in self.mounted if uid in self.pods and self.pods[uid].group == group)
 
+    def check_addresses(self) -> None:
+        """Each position under the switch is that of the oldest node with the address."""
+        oldest: dict[str, Node] = {}
+        for node in sorted(self.nodes.values(), key=lambda node: (node.created, node.name)):
+            oldest.setdefault(node.internal_ip, node)
+        switches = self.scheduler.view.switches()
+        assert switches is not None
+        positions = {one.server_ip: one.node for row in switches.nodes for one in row}
+        assert positions == {address: node.name for address, node in oldest.items()}
+
     def recount(self) -> None:
         assert self.scheduler.view.inconsistencies() == []
+        self.check_addresses()
         cluster = self.scheduler.view.cluster
         fleet = cluster.fleets.get(CHIP)
         if fleet is None:

@@ -86,7 +86,7 @@ def test_no_job_runs_longer_than_its_queue_allows(longest: str, starts: bool, ex
     assert rig.nodes_of("job") == (["n1"] if starts else [])
     if not starts:
         answer = explain(rig.machine.view, rig.machine.view.jobs["default/job"], rig.now)
-        assert "the job runs at most 21 min" in answer.misses[0].reason.message
+        assert "the job runs at most 21m" in answer.misses[0].reason.message
 
 
 def test_who_runs_there_when_it_begins_stays() -> None:

@@ -227,7 +227,7 @@ SMALL = st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 30), st.booleans
 def test_a_stream_of_small_jobs_does_not_starve_a_gang(
     nodes: int, stream: list[tuple[int, int, bool]], before: int
 ) -> None:
-    """Small jobs arrive every second and run for up to 30 s; the gang needs every node."""
+    """Small jobs arrive every second and run for up to 30s; the gang needs every node."""
     rig = rig_of(nodes, reservation_after=20)
     ends: dict[str, int] = {}
     for tick in range(240):

@@ -64,7 +64,7 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     assert told(made, "RunTimeEnds") == []
     made.step(1)
     assert told(made, "RunTimeEnds") == [
-        "it is ended at 1970-01-01T01:16:40Z, in 10 min: the longest run time of queue default is 1 h"
+        "it is ended at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue default is 1h"
     ]
     carry_annotations_out(made)
     assert made.pods["train-0"].annotations["ringwise.io/run-time-ends"] == "1970-01-01T01:16:40Z"
@@ -73,7 +73,7 @@ def test_a_job_is_warned_and_then_its_pods_are_evicted() -> None:
     made.step(1)
     assert made.evictions() == ["train-0"]
     assert [one.cause for one in made.commands if isinstance(one, Evict)] == [EvictionCause.LIMIT]
-    assert told(made, "RunTimeOver") == ["it is ended: the longest run time of queue default, 1 h, is over"]
+    assert told(made, "RunTimeOver") == ["it is ended: the longest run time of queue default, 1h, is over"]
 
 
 DEPLOYED = Owner("ReplicaSet", "serve", "uid-2", api="apps/v1")
@@ -256,14 +256,14 @@ def test_a_job_that_was_moved_says_which_queue_ends_it() -> None:
     _move(made, "other")
     made.step(50 * MINUTE)
     assert told(made, "RunTimeEnds") == [
-        "it is requeued at 1970-01-01T01:16:40Z, in 10 min: the longest run time of queue short is 1 h"
+        "it is requeued at 1970-01-01T01:16:40Z, in 10m: the longest run time of queue short is 1h"
     ]
     (line,) = [
         line
         for line in explain(made.machine.view, made.machine.view.jobs["default/train"], made.now).notes
         if "lets jobs run" in line
     ]
-    assert "queue short lets jobs run for 1 h" in line
+    assert "queue short lets jobs run for 1h" in line
 
 
 def test_another_leader_knows_the_queues_of_a_job_that_was_moved() -> None:

@@ -138,7 +138,7 @@ def test_the_wait_is_told_with_the_claim_and_its_node() -> None:
     assert job.reason is not None
     assert job.reason.message == (
         "2 pods have their nodes and are bound when 2 claims have their volumes; the claim default/data-0 "
-        "waits for its volume on n1, for at most 600 s"
+        "waits for its volume on n1, for at most 10m"
     )
     told = [one for one in rig.commands if isinstance(one, SetPodCondition)]
     assert {one.pod for one in told if one.reason.code == "volumes-awaited"} == {"train-0", "train-1"}

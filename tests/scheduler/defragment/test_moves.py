@@ -363,7 +363,7 @@ def test_M1_pods_that_do_not_end_are_not_waited_for_longer_than_grace_over_time_
     assert "plan-1" in moves_of(rig).plans
     rig.step(1)
     assert ended(rig).outcome == FAILED
-    assert "still there after 3 min" in ended(rig).why
+    assert "still there after 3m" in ended(rig).why
     assert [one for one in rig.machine.view.reservations if one.lasting] == []
 
 
@@ -675,8 +675,8 @@ def test_M1_F1_a_moved_job_of_the_record_counts_from_now_on_at_the_latest() -> N
 @pytest.mark.parametrize(
     ("off", "why"),
     [
-        (-601, "the plan was sent 10 min 1 s ago, and one that is more than 10 min off moves no job"),
-        (3600, "the plan was sent 1 h ahead of the scheduler's clock, and one that is more than 10 min off"),
+        (-601, "the plan was sent 10m1s ago, and one that is more than 10m off moves no job"),
+        (3600, "the plan was sent 1h ahead of the scheduler's clock, and one that is more than 10m off"),
     ],
 )
 def test_M1_a_plan_that_was_not_sent_just_now_moves_nobody_and_that_is_told(off: int, why: str) -> None:
@@ -731,7 +731,7 @@ def test_M1_a_job_for_which_others_move_starts_when_they_have_had_their_grace() 
     known = start()
     why = "jobs are moved so that it can start"
     assert known == ExpectedStart(StartKind.KNOWN, rig.now, plan.made + 45 * SECOND, why=why)
-    assert known.text(rig.now).endswith(f", in 40 s: {why}")
+    assert known.text(rig.now).endswith(f", in 40s: {why}")
     assert known.short(rig.now) == "<40s"
     rig.now += 41 * SECOND
     late = start()

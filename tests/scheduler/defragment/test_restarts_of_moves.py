@@ -253,6 +253,6 @@ def test_M1_a_job_that_is_placed_as_a_whole_moves_to_its_places(kind: str, dies:
     assert cluster.alarms == []
     loop.run_until(cluster.now + 200 * SECOND)
     ended = loop.scheduler._moves.ended["by-hand"]
-    assert (ended.outcome, ended.why.endswith("did not start within 2 min")) == (FAILED, True)
+    assert (ended.outcome, ended.why.endswith("did not start within 2m")) == (FAILED, True)
     assert {pod.node for pod in cluster.all(Pod) if pod.name.startswith("whole")} == set(targets)
     assert job.previous_nodes == {}

@@ -30,7 +30,7 @@ def test_grace() -> None:
     rig.step(100)
     assert waits(rig) == [
         f"fault: {pod_on(rig, 'n3')}: Ascend910-0 of n3 is unhealthy",
-        "rescheduling: train-0, train-1, train-2 and 1 more are ending; what is left in 13 min 20 s is "
+        "rescheduling: train-0, train-1, train-2 and 1 more are ending; what is left in 13m20s is "
         "deleted by force (grace-over-time)",
     ]
 
@@ -45,7 +45,7 @@ def test_force_and_refused_deletions() -> None:
     rig.change(hit, deleting=False)
     rig.tell(ev.EvictFailed(rig.pods[hit].uid))
     rig.step(2)
-    assert f"rescheduling: {hit} is to be deleted: the API server refused it, again in 5 s" in waits(rig)
+    assert f"rescheduling: {hit} is to be deleted: the API server refused it, again in 5s" in waits(rig)
 
 
 def test_external() -> None:
@@ -67,7 +67,7 @@ def test_retries_used_up() -> None:
         "fault: train-2: the pod failed with exit code 1",
         "rescheduling: no pod is restarted: the one restart that fault-retry-times allows is used up",
         "rescheduling: this is asked again at every change",
-        f"rescheduling: queue default keeps 8 of {CHIP} for it for another 2 min",
+        f"rescheduling: queue default keeps 8 of {CHIP} for it for another 2m",
     ]
 
 
@@ -78,14 +78,14 @@ def test_sub_health() -> None:
     rig.step()
     assert waits(rig)[:2] == [
         f"fault: {hit}: ClusterD says that the pod is on sub-healthy hardware",
-        f"rescheduling: {hit} is ending; what is left in 15 min is deleted by force (grace-over-time)",
+        f"rescheduling: {hit} is ending; what is left in 15m is deleted by force (grace-over-time)",
     ]
 
 
 @pytest.mark.parametrize(
     ("labels", "end"),
     [
-        (POD_LEVEL, "job level begins in 8 s"),
+        (POD_LEVEL, "job level begins in 8s"),
         ({"fault-scheduling": "force"}, "the whole job was restarted"),
     ],
 )
@@ -99,18 +99,18 @@ def test_levels_and_held_nodes(labels: dict[str, str], end: str) -> None:
     rig.step()
     level, lost = ("pod", "1 pod") if len(gone) == 1 else ("job", "4 pods")
     assert waits(rig)[0] == (
-        f"rescheduling: {level} level, 0 s counted; the clock stands until their owner makes {lost} again: "
+        f"rescheduling: {level} level, 0s counted; the clock stands until their owner makes {lost} again: "
         f"minAvailable is 4, {4 - len(gone)} exist"
     )
     for name in gone:
         rig.replacement(name)
     rig.step()
     rig.step(4)
-    assert waits(rig)[0] == f"rescheduling: {level} level: replacements wait for nodes since 4 s; {end}"
+    assert waits(rig)[0] == f"rescheduling: {level} level: replacements wait for nodes since 4s; {end}"
     if level == "job":
         assert waits(rig)[-2:] == [
-            "rescheduling: n1, n2, n4 are held for it for another 1 min 56 s",
-            f"rescheduling: queue default keeps 32 of {CHIP} for it for another 1 min 56 s",
+            "rescheduling: n1, n2, n4 are held for it for another 1m56s",
+            f"rescheduling: queue default keeps 32 of {CHIP} for it for another 1m56s",
         ]
 
 
@@ -152,13 +152,13 @@ WEAK = (2, "80CB8009", "SubHealthFault")
 @pytest.mark.parametrize(
     ("labels", "masks", "faults", "unhealthy", "told"),
     [
-        (POD_LEVEL, {CODE: "80E01801:45"}, [SEPARATE], 4, [f"80E01801 (SeparateNPU) 35 s {CODE}"]),
+        (POD_LEVEL, {CODE: "80E01801:45"}, [SEPARATE], 4, [f"80E01801 (SeparateNPU) 35s {CODE}"]),
         (
             POD_LEVEL,
             {LEVEL: "separatenpu:3600"},
             [SEPARATE],
             4,
-            [f"80E01801 (SeparateNPU) 59 min 50 s {LEVEL}"],
+            [f"80E01801 (SeparateNPU) 59m50s {LEVEL}"],
         ),
         # A code beats a level.
         (
@@ -166,7 +166,7 @@ WEAK = (2, "80CB8009", "SubHealthFault")
             {CODE: "80e01801:20", LEVEL: "SeparateNPU"},
             [SEPARATE],
             4,
-            [f"80E01801 (SeparateNPU) 10 s {CODE}"],
+            [f"80E01801 (SeparateNPU) 10s {CODE}"],
         ),
         # The window that ends first makes the chip count.
         (
@@ -174,9 +174,9 @@ WEAK = (2, "80CB8009", "SubHealthFault")
             {CODE: "80E01801:45,1:30"},
             [SEPARATE, (2, "1", "RestartNPU")],
             4,
-            [f"1 (RestartNPU) 20 s {CODE}"],
+            [f"1 (RestartNPU) 20s {CODE}"],
         ),
-        (GRACE_EXIT, {LEVEL: "SubHealthFault"}, [WEAK], 0, [f"80CB8009 (SubHealthFault) 50 s {LEVEL}"]),
+        (GRACE_EXIT, {LEVEL: "SubHealthFault"}, [WEAK], 0, [f"80CB8009 (SubHealthFault) 50s {LEVEL}"]),
         # Nothing would be done about it.
         (POD_LEVEL, {LEVEL: "SubHealthFault"}, [WEAK], 0, []),
         ({"fault-scheduling": "off"}, {CODE: "80E01801:45"}, [SEPARATE], 4, []),
@@ -219,7 +219,7 @@ def test_a_fault_that_is_tolerated_no_longer_is_not_called_so() -> None:
     report(rig, SEPARATE, unhealthy=4)
     rig.step()
     # First seen now, as by a scheduler that has only just read the objects: the fault may be older.
-    assert "tolerated for at most another 45 s" in waits(rig)[0]
+    assert "tolerated for at most another 45s" in waits(rig)[0]
     assert waits(rig) == waits(rig)
     hit = pod_on(rig, "n3")
     assert deletions(rig.step(45)) == {hit: 0}
@@ -232,7 +232,7 @@ def test_many_tolerated_faults_are_counted() -> None:
     rig.step()
     rig.step(10)
     assert len(waits(rig)) == 4
-    assert waits(rig)[3] == "fault: 5 more faults of chips are tolerated, the last for another 40 s"
+    assert waits(rig)[3] == "fault: 5 more faults of chips are tolerated, the last for another 40s"
 
 
 AWAITS = (
@@ -278,13 +278,13 @@ def test_process_recovery_says_whose_word_the_next_level_needs() -> None:
     rig.step()
     rig.step(30)
     assert waits(rig)[0] == (
-        "rescheduling: pod level: replacements wait for nodes since 6 s; a higher level follows when "
+        "rescheduling: pod level: replacements wait for nodes since 6s; a higher level follows when "
         "ClusterD sets the label process-recover-enable: pause; to go on now, set it on the PodGroup"
     )
     relabel(rig, process_recover_enable="pause")
     assert deletions(rig.step()) == {}
     assert waits(rig)[0] == (
-        "rescheduling: pod level: replacements wait for nodes since 0 s; job level begins in 12 s"
+        "rescheduling: pod level: replacements wait for nodes since 0s; job level begins in 12s"
     )
     assert sorted(deletions(rig.step(12))) == sorted({"train-0", "train-1", "train-2", "train-3"} - {hit})
 

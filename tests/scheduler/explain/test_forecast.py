@@ -30,7 +30,7 @@ SECOND = 1_000_000_000
 
 
 def runs(name: str, on: str, seconds: int | None, **more: Any) -> ev.PodSeen:
-    """A job with all chips of a node since 10 s, which says that it takes so long."""
+    """A job with all chips of a node since 10s, which says that it takes so long."""
     lasting = {} if seconds is None else {"ringwise.io/expected-duration": f"{seconds}s"}
     chips = more.pop("chips", range(8))
     created = NOW - 10 * SECOND
@@ -66,7 +66,7 @@ def test_a_time_follows_from_the_ends_of_running_jobs() -> None:
     start = expected(view, "first")
     time = NOW + 50 * SECOND
     assert start == ExpectedStart(StartKind.KNOWN, time, time, ("default/old",))
-    assert start.text(NOW) == f"{time_text(time)}, in 50 s, after the end of default/old"
+    assert start.text(NOW) == f"{time_text(time)}, in 50s, after the end of default/old"
 
 
 def test_a_job_that_says_it_runs_for_ages_breaks_no_answer() -> None:
@@ -92,7 +92,7 @@ def test_behind_a_job_that_does_not_say_how_long_it_will_run_there_is_only_a_bou
     )
     start = expected(view, "second")
     assert (start.kind, start.earliest, start.latest) == (StartKind.NOT_BEFORE, NOW + 50 * SECOND, None)
-    assert start.text(NOW).startswith(f"not before {time_text(NOW + 50 * SECOND)}, in 50 s: ")
+    assert start.text(NOW).startswith(f"not before {time_text(NOW + 50 * SECOND)}, in 50s: ")
 
 
 def test_jobs_whose_pods_do_not_exist_yet_are_in_the_queue() -> None:
@@ -181,7 +181,7 @@ def test_a_job_without_an_end_may_make_room_sooner() -> None:
     view = told(node("n1"), node("n2"), runs("old", "n1", 60), runs("silent", "n2", None), gang("new", 1, 8))
     start = expected(view, "new")
     assert (start.kind, start.earliest, start.latest) == (StartKind.KNOWN, NOW, NOW + 50 * SECOND)
-    assert start.text(NOW).startswith(f"at the latest {time_text(NOW + 50 * SECOND)}, in 50 s")
+    assert start.text(NOW).startswith(f"at the latest {time_text(NOW + 50 * SECOND)}, in 50s")
 
 
 def test_what_only_a_job_without_an_end_can_free_is_unknown() -> None:
@@ -219,7 +219,7 @@ def test_a_range_lies_between_the_job_alone_and_the_queue() -> None:
     start = expected(view, "second")
     assert (start.earliest, start.latest) == (NOW + 50 * SECOND, NOW + 80 * SECOND)
     assert start.text(NOW) == (
-        f"between {time_text(NOW + 50 * SECOND)} and {time_text(NOW + 80 * SECOND)}, in 50 s to 1 min 20 s, "
+        f"between {time_text(NOW + 50 * SECOND)} and {time_text(NOW + 80 * SECOND)}, in 50s to 1m20s, "
         "after the end of default/two"
     )
 

@@ -108,7 +108,7 @@ def test_no_cooldown_is_named_that_would_not_help() -> None:
         (
             {LONGEST_COOLDOWN: "10m"},
             {COOLDOWN_TIME: "876000h"},
-            f"{COOLDOWN_TIME}: 876000h counts as 600 s, the longest that queue default allows "
+            f"{COOLDOWN_TIME}: 876000h counts as 10m, the longest that queue default allows "
             f"({LONGEST_COOLDOWN})",
         ),
         (

@@ -50,7 +50,7 @@ def written(rig: Rig) -> str:
 
 
 def masked_fault() -> tuple[Rig, str, ev.ReportSeen]:
-    """A fault that is tolerated for 60 s, 40 s after it began."""
+    """A fault that is tolerated for 1m, 40s after it began."""
     rig = running(POD_LEVEL, annotations=MASKED)
     told = report("n3", "80E01801", "RestartBusiness", unhealthy=1)
     rig.tell(told)

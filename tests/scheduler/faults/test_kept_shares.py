@@ -510,11 +510,11 @@ def test_why_names_what_is_kept_for_whom_and_for_how_long() -> None:
     found = [cure.text for cure in answer.cures]
     # Each was tried.
     assert found[:2] == [
-        "if default/train gave up what is kept there, in 1 min 40 s at the latest",
+        "if default/train gave up what is kept there, in 1m40s at the latest",
         f"if the capability of queue capped were 28 of {CHIP} (now 24)",
     ]
     assert (
-        f"rescheduling: queue capped keeps 8 of {CHIP} for it for another 1 min 40 s"
+        f"rescheduling: queue capped keeps 8 of {CHIP} for it for another 1m40s"
         in explain(view, view.jobs["default/train"], rig.now).faults
     )
     # The question changed nothing.

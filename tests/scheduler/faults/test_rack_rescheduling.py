@@ -229,7 +229,7 @@ def broken_rank_5(**labels: str) -> Rig:
 
 
 def test_r3_healthy_pods_are_deleted_as_the_level_grows() -> None:
-    """The faulty pod, after 3 s its logical rack, after 6 s its block, after 12 s the whole job."""
+    """The faulty pod, after 3s its logical rack, after 6s its block, after 12s the whole job."""
     rig = broken_rank_5()
     assert deleted(rig, 2.9) == []
     assert deleted(rig, 0.2) == [4]

@@ -97,8 +97,8 @@ def test_S9_the_reason_names_the_nodes_and_the_end_of_the_wait() -> None:
     reason = rig.machine.view.jobs["default/train"].reason
     assert reason is not None
     assert reason.message == (
-        "2 pods wait for at most 120 s until the nodes of the job's healthy pods that still terminate are "
-        f"free, 4.0 s have passed: {before[0]}, {before[2]}"
+        "2 pods wait for at most 2m until the nodes of the job's healthy pods that still terminate are "
+        f"free, 4s passed: {before[0]}, {before[2]}"
     )
 
 

@@ -59,7 +59,7 @@ def test_F5_a_pod_is_deleted_so_that_its_owner_makes_it_again(owner: Owner) -> N
     turn(rig)
     assert told(rig) == [
         f"kubelet of {rig.pods['train-0'].node} rejected the pod ({REJECTED}): it never ran; it is deleted "
-        "in 2 s, so that its owner makes it again (1 of 5)"
+        "in 2s, so that its owner makes it again (1 of 5)"
     ]
     assert not deleted(rig)
     turn(rig, 2)

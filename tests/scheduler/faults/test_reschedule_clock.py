@@ -101,7 +101,7 @@ def test_F2_it_stands_where_pods_are_not_made_again_and_why_names_owner_and_numb
     rig.step(500)
     assert seconds(rig) == 0
     stands = "the clock stands until AscendJob train makes 1 pod again: minAvailable is 4, 3 exist"
-    assert f"pod level, 0 s counted; {stands}" in waits(rig)
+    assert f"pod level, 0s counted; {stands}" in waits(rig)
 
 
 def test_F2_pods_behind_gates_do_not_wait_for_a_node() -> None:

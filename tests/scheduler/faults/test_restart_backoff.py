@@ -98,7 +98,7 @@ def test_it_is_told_once_for_each_pause_and_why_says_how_long() -> None:
     view = rig.machine.view
     (line,) = [one for one in fault_waits(view, view.jobs["default/train"], rig.now) if "follows in" in one]
     assert "after 4 restarts because of faults" in line
-    assert "at most 32 s" in line
+    assert "at most 32s" in line
 
 
 def test_pods_that_are_older_than_the_first_restart_do_not_wait() -> None:

@@ -151,7 +151,7 @@ def test_bars_are_as_long_as_the_numbers_beside_them_say(quiet_lab: DashboardLab
         assert not any(text.startswith(("0 ", "0s")) or text == "0" for text in by_text), found
     waiting = view.page.get_by_role("region", name="Waiting time")
     assert [one.split(",")[0] for one in waiting.locator("dd").all_inner_texts()] == [
-        *("123m", "122m", "18m", "44s", "44s", "14s")
+        *("2h3m", "2h2m", "18m", "44s", "44s", "14s")
     ]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ringwise.durations import duration_text
 from tests.web.browser.conftest import Opener
 from tests.web.browser.rig import DashboardLab
 
@@ -233,12 +234,13 @@ def test_nodes_that_come_later_are_put_in_their_order(call: Any) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        *((0, "0s"), (-5, "0s"), (119, "119s"), (120, "2m"), (150, "2m30s"), (600, "10m"), (629, "10m")),
-        *((10_799, "179m"), (10_800, "3h"), (7 * 3600 + 600, "7h10m"), (8 * 3600 + 600, "8h")),
-        *((172_799, "47h"), (172_800, "2d"), (3 * 86400 + 4 * 3600, "3d4h"), (30 * 86400 + 3600, "30d")),
+        *((0, "0s"), (-5, "0s"), (59, "59s"), (119, "1m59s"), (120, "2m"), (629, "10m29s")),
+        *((7_800, "2h10m"), (7_859, "2h10m"), (10_800, "3h"), (172_799, "1d23h"), (172_800, "2d")),
+        *((3 * 86400 + 4 * 3600, "3d4h"), (30 * 86400 + 300, "30d")),
     ],
 )
-def test_durations_are_written_as_kubectl_writes_them(call: Any, seconds: int, text: str) -> None:
+def test_durations_are_written_as_commands_write_them(call: Any, seconds: int, text: str) -> None:
+    assert duration_text(seconds * 1_000_000_000) == text
     assert call("text.js", "return module.span(argument)", seconds) == text
 
 

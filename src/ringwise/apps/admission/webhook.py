@@ -363,7 +363,7 @@ class Reviews:
         try:
             verdict = await self._judged(request, cost, self._cluster, deadline)
         except TimeoutError:
-            return _unchecked(request, f"other reviews took more than {self._max_wait:g} s")
+            return _unchecked(request, f"other reviews took more than {self._max_wait:g}s")
         if self._queues is not None and verdict.queues_matter:
             # If it takes too long, what the watch has reported decides.
             with suppress(TimeoutError):

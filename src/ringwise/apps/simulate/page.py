@@ -187,7 +187,8 @@ def _bars(runs: Sequence[RunFields]) -> str:
         for place, wait in enumerate(row):
             height = (bottom - _TOP) * wait / most
             x = _LEFT + slot * (place + 0.1) + width * number
-            told = f"{run['name']}, {counted(sizes[place], 'chip')}: {wait:,.2f} h"
+            span = duration_text(round(wait * 3600) * _SECOND)
+            told = f"{run['name']}, {counted(sizes[place], 'chip')}: {span}"
             lines.append(
                 f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(1.0, width - 1):.1f}" '
                 f'height="{height:.1f}" fill="{_color(number)}"><title>{escape(told)}</title></rect>'

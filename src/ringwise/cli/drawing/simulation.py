@@ -42,11 +42,11 @@ def _runs(console: Console, document: SimulationDocument) -> None:
         wait, over = run["wait_seconds"], run["mean_over_bound"]
         table.add(
             run["name"],
-            hours(wait["mean"]),
+            wait_text(wait["mean"]),
             "-" if over is None else f"{over:.3f}",
-            hours(wait["p50"]),
-            hours(wait["p90"]),
-            hours(wait["p99"]),
+            wait_text(wait["p50"]),
+            wait_text(wait["p90"]),
+            wait_text(wait["p99"]),
             f"{run['utilisation']:.1%}",
         )
     table.print(console)
@@ -55,7 +55,7 @@ def _runs(console: Console, document: SimulationDocument) -> None:
     for run in document["runs"]:
         table.add(
             run["name"],
-            f"{run['head_blocked_hours']:,.1f} h",
+            wait_text(run["head_blocked_hours"] * 3600),
             f"{run['idle_chip_hours_while_blocked']:,.0f}",
             f"{run['restarts']:,}",
             f"{run['lost_chip_hours']:,.0f}",
@@ -95,8 +95,8 @@ def _estimates(console: Console, document: SimulationDocument) -> None:
             name,
             f"{found['jobs']:,}",
             f"{found['ranges']:,}",
-            hours(found["median_error_seconds"]),
-            hours(found["p90_error_seconds"]),
+            wait_text(found["median_error_seconds"]),
+            wait_text(found["p90_error_seconds"]),
             "-" if inside is None else f"{inside:.0%}",
         )
     console.print()
@@ -115,7 +115,7 @@ def _sizes(console: Console, document: SimulationDocument) -> None:
         names = f"{size['chips']}", f"{size['jobs']:,}"
         for run in document["runs"]:
             wait = run["sizes"][place]["wait_seconds"]
-            numbers = (hours(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
+            numbers = (wait_text(one) for one in (wait["mean"], wait["p50"], wait["p90"], wait["p99"]))
             table.add(*names, run["name"], *numbers)
             names = "", ""
     table.print(console)
@@ -136,12 +136,5 @@ def _why(document: SimulationDocument, run: RunFields) -> str:
     return " until it was interrupted" if document["interrupted"] and run is document["runs"][-1] else ""
 
 
-def hours(seconds: float | None) -> str:
-    """In the unit that has two to four digits."""
-    if seconds is None:
-        return "-"
-    if seconds < 600:
-        return f"{seconds:.0f} s"
-    if seconds < 36_000:
-        return f"{seconds / 60:.1f} min"
-    return f"{seconds / 3600:,.1f} h"
+def wait_text(seconds: float | None) -> str:
+    return "-" if seconds is None else duration_text(round(seconds * _SECOND))

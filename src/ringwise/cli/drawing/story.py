@@ -74,7 +74,7 @@ def story_table(entries: Iterable[tuple[int, str, Entry]], styles: Mapping[str, 
     for begin, job, entry in rows:
         what = Text(entry["kind"], {**_STYLES, **styles}.get(entry["kind"], ""))
         cells: list[str | Text] = [job] if named else []
-        table.add(offset_text(entry["nanoseconds"] - begin), *cells, what, entry_text(entry))
+        table.add(f"+{duration_text(entry['nanoseconds'] - begin, units=4)}", *cells, what, entry_text(entry))
     return table
 
 
@@ -87,14 +87,6 @@ def entry_text(entry: Entry) -> str:
 
 def _seconds_text(seconds: float) -> str:
     return duration_text(round(seconds * _SECOND))
-
-
-def offset_text(nanoseconds: int) -> str:
-    """`+0:00:14`: since the start."""
-    whole = max(0, nanoseconds // _SECOND)
-    days, rest = divmod(whole, 86400)
-    clock = f"{rest // 3600}:{rest % 3600 // 60:02}:{rest % 60:02}"
-    return f"+{days}d {clock}" if days else f"+{clock}"
 
 
 def _summary(story: StoryDocument) -> str:

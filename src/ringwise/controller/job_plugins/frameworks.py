@@ -110,6 +110,6 @@ def _wait_script(address: str, port: int, timeout: int) -> str:
     return (
         f"waited=0; until {reached}; do "
         f"if [ $waited -ge {timeout} ]; then "
-        f"echo 'the master {address}:{port} did not answer within {timeout} s' >&2; exit 1; fi; "
+        f"echo 'the master {address}:{port} did not answer within {timeout}s' >&2; exit 1; fi; "
         f"sleep {_WAIT_INTERVAL}; waited=$((waited + {_WAIT_INTERVAL})); done"
     )

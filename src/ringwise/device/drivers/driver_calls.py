@@ -90,7 +90,7 @@ class DriverCalls:
 
 
 def _hangs(seconds: float) -> str:
-    return f"the driver does not answer within {seconds:g} s"
+    return f"the driver does not answer within {seconds:g}s"
 
 
 class _Batch(Generic[Key, Value]):

@@ -7,7 +7,7 @@ limit of its queue; the second, where its queue believes it, can only make the j
 
 from __future__ import annotations
 
-from ringwise.durations import go_duration, plain_duration, unix_nanoseconds
+from ringwise.durations import duration_text, go_duration, plain_duration, unix_nanoseconds
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.state.model import Pod, Queue
@@ -87,10 +87,9 @@ def claim_problems(job: Job, queue: Queue | None, now: int) -> list[str]:
         if written is not None and span is None:
             found[f"{COOLDOWN_TIME}: {shortened(written)} is no duration like 10m: it does not count"] = None
         elif span is not None and span > longest:
-            seconds = longest // SECOND
             found[
-                f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {seconds} s, the longest that queue "
-                f"{job.queue} allows ({LONGEST_COOLDOWN})"
+                f"{COOLDOWN_TIME}: {shortened(written or '')} counts as {duration_text(longest)}, the "
+                f"longest that queue {job.queue} allows ({LONGEST_COOLDOWN})"
             ] = None
     for key, instead in (
         (EXPECTED_DURATION, "it does not count"),

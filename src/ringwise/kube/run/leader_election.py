@@ -60,13 +60,13 @@ class LeaseSettings:
     def __post_init__(self) -> None:
         if self.duration - self.renew_deadline < MIN_FENCE_GAP:
             raise LeaseSettingsError(
-                f"the lease lasts {self.duration:g} s and the renew deadline is {self.renew_deadline:g} s: "
-                f"the deadline must be {MIN_FENCE_GAP:g} s earlier at least, or a binding may still be under "
+                f"the lease lasts {self.duration:g}s and the renew deadline is {self.renew_deadline:g}s: "
+                f"the deadline must be {MIN_FENCE_GAP:g}s earlier at least, or a binding may still be under "
                 "way when another replica takes over"
             )
         if not 0 < self.retry <= self.renew_deadline / 2:
             raise LeaseSettingsError(
-                f"the retry period is {self.retry:g} s and the renew deadline {self.renew_deadline:g} s: "
+                f"the retry period is {self.retry:g}s and the renew deadline {self.renew_deadline:g}s: "
                 "at least two attempts must fit"
             )
 

@@ -70,7 +70,7 @@ BUDGET_FORBIDS_MOVE = ReasonKind(
 COOLS_DOWN = ReasonKind(
     "cools-down",
     Stage.GANG,
-    "{job} is not moved before {seconds} s have passed: {why}",
+    "{job} is not moved before {seconds:~} passed: {why}",
     (),
     _TIME,
 )

@@ -181,15 +181,15 @@ def _clock(
                 "nothing healthy is restarted for them"
             )
         return
-    level, waited = part_name(job, clock.level), f"{round(clock.seconds(now), 1):g} s"
+    level, waited = part_name(job, clock.level), duration_text(round(clock.seconds(now)) * _SECOND)
     stands = view.clocks.stands(job, now)
     if stands is not None:
         yield f"rescheduling: {level} level, {waited} counted; the clock stands {stands}"
         return
     end = clock.stays
     if clock.next_after is not None and not (handled is not None and handled.external):
-        left = max(0.0, round(clock.next_after - clock.seconds(now), 1))
-        end = f"{part_name(job, clock.next_level)} level begins in {left:g} s"
+        left = duration_text(round((clock.next_after - clock.seconds(now)) * _SECOND), up=True)
+        end = f"{part_name(job, clock.next_level)} level begins in {left}"
     elif clock.level is Level.JOB:
         end = "the whole job was restarted" if handled is not None else clock.stays
     elif policy.process_recovery is ProcessRecovery.ON and not policy.only_pods:

@@ -31,6 +31,6 @@ def named(names: list[str], word: str) -> str:
 def throttled_text(used: int) -> str:
     """What is said of a namespace that used so many nanoseconds of the scheduler in the last minute."""
     return (
-        f"is above its fair share of the scheduler: its jobs took {used / 1e9:.1f} s of processor time in "
+        f"is above its fair share of the scheduler: its jobs took {used / 1e9:.1f}s of processor time in "
         "the last minute; while jobs of other namespaces wait, one of them is tried in a turn"
     )

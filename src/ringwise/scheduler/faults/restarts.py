@@ -57,12 +57,12 @@ class WaitingRestart:
     def text(self, now: int) -> str:
         others = len(self.pods) - 1
         names = self.pods[0] + (f" and {counted(others, 'more pod')}" if others else "")
-        # Rounded up: in 0 s nothing waits any more.
-        left = duration_text(max(0, self.until - now) + _SECOND - 1)
+        # Rounded up: in 0s nothing waits.
+        left = duration_text(self.until - now, up=True)
         return (
             f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "
             f"{counted(self.restarts, 'restart')} because of faults: the next one follows in {left}, "
-            f"each time twice as long after the one before, at most {MAX_PAUSE} s"
+            f"each time twice as long after the one before, at most {duration_text(MAX_PAUSE * _SECOND)}"
         )
 
 

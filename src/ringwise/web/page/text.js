@@ -55,32 +55,25 @@ export function percent(share) {
   return `${Math.round(share * 100)} %`;
 }
 
-/** Up to how many seconds a duration is written with which units, the smaller one where it is not 0. */
-const SPANS = /** @type {[number, [string, number][]][]} */ ([
-  [120, [["s", 1]]],
-  [600, [["m", 60], ["s", 1]]],
-  [3 * 3600, [["m", 60]]],
-  [8 * 3600, [["h", 3600], ["m", 60]]],
-  [48 * 3600, [["h", 3600]]],
-  [8 * 86400, [["d", 86400], ["h", 3600]]],
-  [Infinity, [["d", 86400]]],
-]);
+/** Units of durations, in seconds. @type {[number, string][]} */
+const UNITS = [[86400, "d"], [3600, "h"], [60, "m"], [1, "s"]];
 
 /**
- * The parts of a duration as kubectl writes it, and how long these are together.
+ * The largest unit of a duration and the next smaller one, as commands write it (`45s`, `5m`, `2h10m`, `3d4h`), and
+ * how long these are together.
  * @param {number} seconds
  * @returns {{text: string, seconds: number}}
  */
 export function shownSpan(seconds) {
   const whole = Math.max(0, Math.round(seconds));
-  const units = /** @type {[string, number][]} */ (SPANS.find(([below]) => whole < below)?.[1]);
+  const largest = UNITS.findIndex(([size]) => whole >= size);
   let [rest, text] = [whole, ""];
-  for (const [unit, size] of units) {
+  for (const [size, unit] of largest < 0 ? [] : UNITS.slice(largest, largest + 2)) {
     const amount = Math.floor(rest / size);
-    if (amount || !text) text += `${amount}${unit}`;
+    if (amount) text += `${amount}${unit}`;
     rest -= amount * size;
   }
-  return { text, seconds: whole - rest };
+  return { text: text || "0s", seconds: whole - rest };
 }
 
 /** @param {number} seconds */
