@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringwise.framework.affinity.placed_pods import placed_pods
 from ringwise.framework.reschedule_clock import RescheduleClock
 from ringwise.messages import events as ev
 from ringwise.placement.racks.levels import Level
@@ -124,6 +125,25 @@ def test_F2_succeeded_pods_are_placed() -> None:
     assert seconds(rig) == 4
     assert deletions(rig.step(7.9)) == {}
     assert deletions(rig.step(0.1))
+
+
+def test_F2_a_pod_that_is_being_deleted_is_not_placed_also_where_it_exits_with_code_0() -> None:
+    rig = running(POD_LEVEL)
+    job, cluster = rig.machine.view.jobs["default/train"], rig.machine._state
+    assert placed_pods(cluster, job) == 4
+    rig.change("train-1", phase="Succeeded")
+    rig.step()
+    assert placed_pods(cluster, job) == 4
+    rig.change("train-2", phase="Succeeded", deleting=True)
+    rig.step()
+    assert placed_pods(cluster, job) == 3
+
+
+def test_F2_without_clusterd_process_recovery_escalates_to_the_job() -> None:
+    rig, _ = waiting_for_a_node({**POD_LEVEL, "process-recover-enable": "on"})
+    assert deletions(rig.step(11.9)) == {}
+    assert len(deletions(rig.step(0.1))) == 3
+    assert clock(rig).level is Level.JOB
 
 
 # -- each level deletes once; its deletions do not set it back
