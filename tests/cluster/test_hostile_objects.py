@@ -10,7 +10,7 @@ import pytest
 
 from ringwise.scheduler.faults.job_events import BACKOFF
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
-from ringwise_bench.hostile_objects import HOSTILE, HostileObject
+from ringwise_bench.hostile_objects import HOSTILE, HostileObject, spread_out
 from tests.cluster.cluster import EVENTS, GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, Object, nodes, pod
@@ -126,6 +126,30 @@ def test_objects_as_large_as_is_accepted_hold_up_nobody_and_leave_nothing(cluste
         assert component.healthy
     assert leaders(cluster) == before
     check_chips(cluster.pods())
+
+
+def test_a_pod_of_another_namespace_does_not_wait_for_pods_with_many_spread_constraints(
+    cluster: Cluster,
+) -> None:
+    """200 pods with 60 constraints of 50 expressions each delayed it by 25 s."""
+    cluster.apply(nodes(len(NODES)))
+    scheduler = cluster.run()
+    refused = HostileObject("60 constraints of 50", partial(spread_out, expressions=50))
+    for number in range(200):
+        # Nodes lack the topology keys, so all of them stay pending.
+        create(cluster, refused if number % 2 else hostile("spread constraints"), f"spread{number}")
+    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}])
+    honest = pod("honest-0", 1)
+    honest["metadata"]["namespace"] = "other"
+    cluster.apply([honest])
+    theirs = PODS.replace(f"/{NAMESPACE}/", "/other/")
+    cluster.wait(lambda: all(map(node_of, cluster.api.items(theirs))), "the other pod is bound")
+    pending = [one for one in cluster.pods() if not node_of(one)]
+    assert len(pending) == 200
+    cluster.wait(
+        partial(stated, cluster, "Pod", "spread1-0", "has 3,000 expressions"), "the limit is in the status"
+    )
+    assert scheduler.healthy
 
 
 def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cluster) -> None:

@@ -211,3 +211,32 @@ def test_labels_of_a_pod_are_looked_at_only_where_a_term_names_them_and_counted(
     assert 0 < labels.looks <= 4 * 64
     assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels=labels)) >= 64
     assert sets.steps(Pod("p", "one", "p", pod_class_of(), labels={})) == 0
+
+
+def test_labels_of_nodes_that_no_term_names_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 pods with 256 terms were counted again, in every turn after a label of any node had changed."""
+    lab = cluster()
+    for number in range(3):
+        lab.node(f"n{number}", labels={"zone": "a"})
+    terms = tuple(PodTerm("zone", (Requirement("app", "In", (str(place),)),)) for place in range(20))
+    for number in range(3):
+        lab.job(f"old{number}", on=f"n{number}", cls=pod_class_of(pod_anti_affinity=terms))
+    averse, pod = AversePods(), Pod("p", "default", "p", pod_class_of(), labels={"app": "7"})
+    against = averse.terms_against(lab.state, pod)
+    counted: list[int] = []
+    count = AversePods._count
+
+    def counting(self: AversePods, *told: Any) -> None:
+        counted.append(told[-1])
+        count(self, *told)
+
+    monkeypatch.setattr(AversePods, "_count", counting)
+    lab.node("n0", labels={"zone": "a", "other": "x"}).node("n3", labels={"zone": "b"})
+    assert averse.terms_against(lab.state, pod) == against
+    assert counted == []
+    lab.node("n0", labels={"zone": "b", "other": "x"})
+    assert averse.at(lab.state, averse.terms_against(lab.state, pod), lab.state.node_id["n3"]) == (
+        terms[7],
+        1,
+    )
+    assert counted == [-1, 1]

@@ -66,6 +66,13 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
         lambda most: {SPREAD: [spread_over("zone", expressions(most))]},
     ),
     (
+        "expressions of several spread constraints",
+        limits.REQUIREMENTS,
+        lambda most: {
+            SPREAD: [spread_over("zone", expressions(most - 10)), spread_over("rack", expressions(10))]
+        },
+    ),
+    (
         "values of spread constraints",
         limits.VALUES,
         lambda most: {SPREAD: [spread_over("zone", expressions(1, most))]},
@@ -101,6 +108,14 @@ SPECS: list[tuple[str, ObjectLimit, Any]] = [
         "expressions about pods",
         limits.REQUIREMENTS,
         lambda most: {"affinity": pod_affinity("podAffinity", REQUIRED, 1, most)},
+    ),
+    (
+        "expressions of terms of two kinds",
+        limits.REQUIREMENTS,
+        lambda most: {
+            "affinity": node_affinity(REQUIRED, 1, most // 2)
+            | pod_affinity("podAffinity", REQUIRED, 1, most - most // 2)
+        },
     ),
     ("values", limits.VALUES, lambda most: {"affinity": node_affinity(REQUIRED, 1, 1, most)}),
     (

@@ -158,10 +158,11 @@ def _at_the_limits(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
         {"topologyKey": HOSTNAME, "labelSelector": _expression("NotIn", *hosts, f"{number}", key="owner")}
         for number in range(terms)
     ]
-    required = [_expression("NotIn", *hosts[1:], f"nowhere-{number}") for number in range(terms)]
+    left = (limits.REQUIREMENTS.most - terms) // 2
+    required = [_expression("NotIn", *hosts[1:], f"nowhere-{number}") for number in range(left)]
     preferred = [
         {"weight": 1 + number % 100, "preference": _expression("NotIn", *hosts[1:], nodes[number])}
-        for number in range(min(terms, len(nodes)))
+        for number in range(min(left, len(nodes)))
     ]
     affinity = {
         "nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": required}, _PREFERRED: preferred},
@@ -171,6 +172,71 @@ def _at_the_limits(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
         },
     }
     return _lone(name, affinity)
+
+
+def spread_out(name: str, _nodes: Sequence[str], expressions: int | None = None) -> list[tuple[str, Plain]]:
+    """A pod with 60 spread constraints, each with so many expressions, or as many as are allowed."""
+    each = limits.REQUIREMENTS.most // 60 if expressions is None else expressions
+    constraints = []
+    for number in range(60):
+        wanted = [
+            {"key": f"label-{place}", "operator": "NotIn", "values": [f"{name}-{number}"]}
+            for place in range(each)
+        ]
+        constraints.append(
+            {
+                "maxSkew": 100,
+                "topologyKey": HOSTNAME if number < 2 else f"nowhere-{number // 2}",
+                "whenUnsatisfiable": "ScheduleAnyway" if number % 2 else "DoNotSchedule",
+                "labelSelector": {"matchExpressions": wanted},
+            }
+        )
+    return [_group(name), _pod(f"{name}-0", name, {}, topologySpreadConstraints=constraints)]
+
+
+def _local_volumes(name: str, nodes: Sequence[str]) -> list[tuple[str, Plain]]:
+    """A pod with as many claims as are allowed, each of another size, and 1,000 local volumes for all."""
+
+    def meta(of: str) -> Plain:
+        return {"name": of, "uid": of, "creationTimestamp": CREATED}
+
+    storage = "hostile-local"
+    objects: list[tuple[str, Plain]] = [
+        (
+            "StorageClass",
+            {
+                "metadata": meta(storage),
+                "provisioner": "kubernetes.io/no-provisioner",
+                "volumeBindingMode": "WaitForFirstConsumer",
+            },
+        )
+    ]
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage}
+    for number in range(1_000):
+        here = {"nodeSelectorTerms": [_expression("In", nodes[number % len(nodes)])]}
+        spec = {**common, "capacity": {"storage": f"{1 + number}Gi"}, "nodeAffinity": {"required": here}}
+        objects.append(
+            (
+                "PersistentVolume",
+                {
+                    "metadata": meta(f"{storage}-{number}"),
+                    "spec": {**spec, "local": {"path": "/data"}},
+                    "status": {"phase": "Available"},
+                },
+            )
+        )
+    volumes = []
+    for number in range(limits.POD_CLAIMS.most):
+        claim = f"{name}-{number}"
+        asked = {"requests": {"storage": f"{1 + number}Gi"}}
+        body = {
+            "metadata": {**meta(claim), "namespace": NAMESPACE},
+            "spec": {**common, "resources": asked},
+            "status": {"phase": "Pending"},
+        }
+        objects.append(("PersistentVolumeClaim", body))
+        volumes.append({"name": f"v{number}", "persistentVolumeClaim": {"claimName": claim}})
+    return [*objects, _group(name), _pod(f"{name}-0", name, {}, volumes=volumes)]
 
 
 def pinned_gang(
@@ -203,5 +269,7 @@ HOSTILE: tuple[HostileObject, ...] = (
     ),
     HostileObject("a vcjob with a chain of 8,000 tasks", _chain),
     HostileObject("a Deployment of 8 pods that say they are faulty", _says_it_is_faulty),
+    HostileObject("a pod with as many spread constraints as are allowed", spread_out),
+    HostileObject("a pod with 256 claims and 1,000 local volumes", _local_volumes),
     HostileObject("a PodGroup with a priority class of 1.4 MB", _long_names),
 )

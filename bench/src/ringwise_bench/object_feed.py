@@ -31,6 +31,7 @@ from ringwise.messages.commands import Bind, Command
 from ringwise.messages.events import Event
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.state.model import EMPTY, Node, PriorityClass
+from ringwise.state.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from ringwise.wellknown import (
     ASCEND910,
     DEVICE_INFO_KEY,
@@ -101,6 +102,10 @@ class ObjectFeed:
             "PriorityClass": PlainReader(KIND_OF[PriorityClass]),
             "ConfigMap": ReportReader(),
             "Job": JobReader(classes, TemplateStore()),
+            **{
+                KIND_OF[kind].name: PlainReader(KIND_OF[kind])
+                for kind in (StorageClass, PersistentVolume, PersistentVolumeClaim)
+            },
         }
         self.objects: dict[tuple[str, str], KeyedObjects] = {}
         #: Pods as they are now, and their keys by uid.

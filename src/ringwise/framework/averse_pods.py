@@ -9,7 +9,7 @@ to cycle, and brought up to date by what changed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from ringwise.framework.budget import StepBudget
@@ -185,12 +185,6 @@ class TermSets:
             self.terms.clear()
             self._unused.clear()
 
-    def drop_others(self, kept: Container[int]) -> None:
-        """Drop all terms but those with these numbers."""
-        for owned, bit in list(self._bits.items()):
-            if bit not in kept:
-                self.drop(owned)
-
     def _flip(self, owned: OwnedTerm, number: int) -> None:
         """Add the term to its sets, or remove it from them."""
         term, namespace = owned
@@ -253,16 +247,16 @@ def _labels_wanted(selector: Iterable[Requirement]) -> dict[str, _Wanted] | None
     return labels
 
 
+_Counted = tuple[PodClass, str, dict[str, str | None]]
+
+
 class AversePods:
     def __init__(self) -> None:
         self._terms = TermSets()
-        self._forget_counts()
         self._labels_version = -1
         self._read = -1
-
-    def _forget_counts(self) -> None:
-        #: The pods that are counted: their class, namespace and node.
-        self._counted: dict[str, tuple[PodClass, str, int]] = {}
+        #: The pods that are counted: their class, namespace, and domain by topology key.
+        self._counted: dict[str, _Counted] = {}
         #: By topology key and domain: its terms, and how many pods have each.
         self._here: dict[str, _SetsByKey[str]] = {}
         self._pods: Counter[tuple[str, str, int]] = Counter()
@@ -292,40 +286,36 @@ class AversePods:
 
     def _follow(self, state: ClusterState) -> None:
         changed: Iterable[str] | None
-        moved = self._labels_version != state.labels.version
-        if moved:
-            # A node may be in another domain now; what the terms match stays as it is.
-            self._labels_version = state.labels.version
-            self._forget_counts()
-            changed = state.averse
-        else:
-            changed = state.averse_changes.since(self._read)
-            if changed is None:
-                changed = (*self._counted, *state.averse)
+        changed = state.averse_changes.since(self._read)
+        if changed is None or self._labels_version != state.labels.version:
+            # A node may be in another domain now. Pods whose domains are the same are not counted again.
+            changed = (*self._counted, *state.averse)
+        self._labels_version = state.labels.version
         self._read = state.averse_changes.end
         for uid in changed:
             self._update(state, uid)
-        if moved:
-            self._terms.drop_others(self._domains)
 
     def _update(self, state: ClusterState, uid: str) -> None:
         before, record = self._counted.get(uid), state.pods.get(uid)
         after = None
         if record is not None and record.node >= 0 and uid in state.averse:
-            after = (record.pod.cls, record.pod.namespace, record.node)
+            cls = record.pod.cls
+            keys = {term.topology_key for term in cls.pod_anti_affinity}
+            domains = {key: domain_of(state, record.node, key) for key in keys}
+            after = cls, record.pod.namespace, domains
         if before == after:
             return
         if before is not None:
             del self._counted[uid]
-            self._count(state, *before, -1)
+            self._count(*before, -1)
         if after is not None:
             self._counted[uid] = after
-            self._count(state, *after, 1)
+            self._count(*after, 1)
 
-    def _count(self, state: ClusterState, cls: PodClass, namespace: str, node: int, by: int) -> None:
+    def _count(self, cls: PodClass, namespace: str, domains: Mapping[str, str | None], by: int) -> None:
         for term in cls.pod_anti_affinity:
             key = term.topology_key
-            domain = domain_of(state, node, key)
+            domain = domains[key]
             if domain is None:
                 continue
             owned = (term, namespace)

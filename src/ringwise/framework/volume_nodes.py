@@ -1,12 +1,14 @@
 """On which nodes volumes can be used, and which volumes a claim could take, as sets of nodes.
 
-What a selector means is compiled once, and again only when labels of nodes change; the volumes that fit equal
-claims are found once, and again only when another volume can be taken, or one less.
+What a selector means is compiled once, and again only when labels of nodes change; the volumes that fit
+claims which differ in size alone are found once, and again only when one more or one less can be taken.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 from ringwise.framework.budget import StepBudget
@@ -25,19 +27,30 @@ _SEPARATOR = "__"
 #: A volume that so few nodes can use is found by node.
 _FEW = 16
 
-#: Class, bytes, access modes, selector and whether it is a block device.
-_Wanted = tuple[str, int, tuple[str, ...], tuple[Requirement, ...] | None, bool]
+#: To see whether a volume fits, and on which nodes.
+_STEPS_A_VOLUME = 4
+#: So many volumes are passed over in the time of a step.
+_PASSED_A_STEP = 4
+
+#: Class, access modes, selector and whether it is a block device: all that claims ask for but the size.
+_Wanted = tuple[str, tuple[str, ...], tuple[Requirement, ...] | None, bool]
 
 
 class FittingVolumes(NamedTuple):
-    """The volumes that equal claims could take, smallest first."""
+    """The volumes that claims of any size which ask for the same otherwise could take, smallest first."""
 
-    #: All nodes that can use one of them.
-    nodes: int
+    #: The sizes that volumes have, and all nodes that can use one of that size or larger.
+    sizes: list[int]
+    usable: list[int]
     #: Bytes and name: of those that few nodes can use, by node.
     local: dict[int, list[tuple[int, str]]]
     #: Of all others, with their nodes.
     wide: list[tuple[int, str, int]]
+
+    def nodes(self, requested: int) -> int:
+        """The nodes that can use one that is at least so large."""
+        place = bisect_left(self.sizes, requested)
+        return self.usable[place] if place < len(self.sizes) else 0
 
 
 class VolumeNodes:
@@ -75,9 +88,9 @@ class VolumeNodes:
     def fitting(
         self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget
     ) -> FittingVolumes:
-        """The free volumes that the claim could take, whichever are given to others in this cycle."""
+        """The free volumes that the claim could take but for its size, whichever others get in this cycle."""
         self._refresh(state)
-        wanted = claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block
+        wanted = claim.storage_class, claim.access_modes, claim.selector, claim.block
         found = self._fitting.get(wanted)
         if found is None:
             found = self._fitting[wanted] = self._find(state, claim, budget)
@@ -95,13 +108,15 @@ class VolumeNodes:
         return capacities.nodes_for(state.labels, claim.requested)
 
     def _find(self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget) -> FittingVolumes:
-        nodes, local, wide = 0, dict[int, list[tuple[int, str]]](), list[tuple[int, str, int]]()
+        of_any_size = replace(claim, requested=0)
+        by_size: dict[int, int] = {}
+        local, wide = dict[int, list[tuple[int, str]]](), list[tuple[int, str, int]]()
         for volume in state.volumes.free_volumes(claim.storage_class):
-            budget.spend(1)
-            if not fits(volume, claim):
+            budget.spend(_STEPS_A_VOLUME)
+            if not fits(volume, of_any_size):
                 continue
             usable = self.of_terms(state, volume.node_terms)
-            nodes |= usable
+            by_size[volume.capacity] = by_size.get(volume.capacity, 0) | usable
             if usable.bit_count() <= _FEW:
                 for node in members_of(usable):
                     local.setdefault(node, []).append((volume.capacity, volume.name))
@@ -110,7 +125,12 @@ class VolumeNodes:
         for volumes in local.values():
             volumes.sort()
         wide.sort()
-        return FittingVolumes(nodes, local, wide)
+        sizes, nodes, larger = sorted(by_size), list[int](), 0
+        for size in reversed(sizes):
+            # Where no node is new, the set is the same: each is as long as there are nodes.
+            larger = larger | by_size[size] if by_size[size] & ~larger else larger
+            nodes.append(larger)
+        return FittingVolumes(sizes, nodes[::-1], local, wide)
 
     def _refresh(self, state: ClusterState) -> None:
         if self._labels_version != state.labels.version:
@@ -124,20 +144,36 @@ class VolumeNodes:
 
 
 def smallest(
-    state: ClusterState, volumes: FittingVolumes, node: int, claim: str, excluded: Collection[str]
+    state: ClusterState,
+    volumes: FittingVolumes,
+    node: int,
+    claim: PersistentVolumeClaim,
+    excluded: Collection[str],
+    budget: StepBudget,
 ) -> str | None:
-    """The smallest of them that the node can use and that is given to no other claim."""
-    taken = state.volumes.taken
+    """The smallest of them that the claim and the node can use and that is given to no other claim."""
+    taken, least = state.volumes.taken, claim.requested
 
     def is_free(name: str) -> bool:
-        return name not in excluded and taken.get(name, claim) == claim
+        return name not in excluded and taken.get(name, claim.key) == claim.key
 
-    found = next((one for one in volumes.local.get(node, ()) if is_free(one[1])), None)
-    for capacity, name, nodes in volumes.wide:
+    passed = 0
+    found: tuple[int, str] | None = None
+    here = volumes.local.get(node, [])
+    for place in range(bisect_left(here, (least, "")), len(here)):
+        if is_free(here[place][1]):
+            found = here[place]
+            break
+        passed += 1
+    for place in range(bisect_left(volumes.wide, (least, "", 0)), len(volumes.wide)):
+        capacity, name, nodes = volumes.wide[place]
         if found is not None and found <= (capacity, name):
             break
         if nodes >> node & 1 and is_free(name):
-            return name
+            found = capacity, name
+            break
+        passed += 1
+    budget.spend(passed // _PASSED_A_STEP)
     return None if found is None else found[1]
 
 

@@ -12,13 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log
 from typing import TypeVar
 
-from ringwise.framework.affinity.topology_spread import SpreadCounts, count_domains, counted_nodes
+from ringwise.framework.affinity.topology_spread import (
+    STEPS_A_SET,
+    SpreadCounts,
+    count_domains,
+    counted_nodes,
+)
 from ringwise.framework.averse_pods import TermSets
 from ringwise.framework.extension_points import ALLOCATED, DEALLOCATED
 from ringwise.framework.job import Job
 from ringwise.framework.selectors import domain_of, nodes_in
 from ringwise.framework.session import Session
-from ringwise.state.model import Pod, PodClass, PodTerm
+from ringwise.state.model import Pod, PodClass, PodTerm, TopologySpread
 from ringwise.state.node_labels import members_of
 from ringwise.state.node_weights import NodeWeights
 
@@ -28,12 +33,14 @@ _SCALE = 16
 _CHUNK = 4_096
 #: Labels that are indexed for one job. Terms that want others look at all pods of their namespaces, once.
 _MAX_KEYS = 4
-#: What a term takes besides its values.
-_STEPS_A_TERM = 12
+#: What a term, and each of its expressions, takes besides its values.
+_STEPS_A_TERM, _STEPS_AN_EXPRESSION = 12, 8
 #: Pods with the same terms matching, by the set of these terms.
 _Counts = dict[int, int]
 #: A node, or a domain.
 Place = TypeVar("Place", int, str)
+#: The terms of a class, by what they are for.
+_Terms = tuple[tuple[PodTerm, ...], ...]
 #: Terms with their weights, and the namespace of the pod.
 _Preferences = tuple[tuple[tuple[PodTerm, int], ...], str]
 #: The term of a preferred spread constraint, its weight, and the nodes on which it counts pods.
@@ -327,7 +334,7 @@ class EvenDomains:
             together: dict[int, list[str]] = {}
             for domain, number in pods.items():
                 together.setdefault(number, []).append(domain)
-            session.budget.spend(len(pods))
+            session.budget.spend(len(pods) + STEPS_A_SET * len(together))
             for number, domains in together.items():
                 self.numbers.add(-weight * number, nodes_in(session.state, term.topology_key, domains))
         self._measure()
@@ -361,6 +368,8 @@ class PodAffinityIndex:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._nearby: dict[tuple[PodClass, str], NearbyPods] = {}
+        #: The same by the terms: those of classes that differ otherwise are compiled and counted once.
+        self._compiled: dict[tuple[tuple[_Terms, ...], str], NearbyPods] = {}
         #: By class and namespace of the pods: for their preferences, and for their spread constraints.
         self._preferred: dict[tuple[PodClass, str], PreferredDomains] = {}
         self._even: dict[tuple[PodClass, str], EvenDomains] = {}
@@ -368,6 +377,7 @@ class PodAffinityIndex:
         self._weighted: dict[_Preferences, PreferredDomains] = {}
         self._spread_out: dict[tuple[tuple[_Even, ...], str], EvenDomains] = {}
         self._spread: dict[tuple[PodClass, str], list[SpreadCounts]] = {}
+        self._spread_counts: dict[tuple[TopologySpread, int, str], SpreadCounts] = {}
         #: What was placed and removed since the first question; whoever asks catches up.
         self._changes: list[_Change] = []
         session.register(ALLOCATED, self._placed)
@@ -383,7 +393,9 @@ class PodAffinityIndex:
                 for cls in dict.fromkeys(others)
                 if (cls, pod.namespace) not in self._nearby and has_pod_terms(cls)
             ]
-            found = self._count(classes, pod.namespace)
+            key = tuple(dict.fromkeys(map(_terms_of, classes))), pod.namespace
+            known = self._compiled.get(key)
+            found = self._compiled[key] = known or self._count(classes, pod.namespace)
             for cls in (*classes, pod.cls):
                 self._nearby[cls, pod.namespace] = found
         found.follow(self._changes)
@@ -441,8 +453,13 @@ class PodAffinityIndex:
             counted = counted_nodes(self._session, cls, required)
             found = self._spread[cls, pod.namespace] = []
             for constraint, nodes in zip(required, counted, strict=True):
-                bit = nearby.bit_of(constraint.term)
-                found.append(SpreadCounts(self._session, constraint, bit, nodes, nearby, len(self._changes)))
+                key = constraint, nodes, pod.namespace
+                counts = self._spread_counts.get(key)
+                if counts is None:
+                    bit = nearby.bit_of(constraint.term)
+                    counts = SpreadCounts(self._session, constraint, bit, nodes, nearby, len(self._changes))
+                    self._spread_counts[key] = counts
+                found.append(counts)
         for counts in found:
             counts.follow(self._changes)
         return found
@@ -479,11 +496,22 @@ def has_pod_terms(cls: PodClass) -> bool:
     )
 
 
+def _terms_of(cls: PodClass) -> _Terms:
+    """All its terms, by what they are for."""
+    return (
+        cls.pod_affinity,
+        cls.pod_anti_affinity,
+        cls.preferred_pod_affinity,
+        cls.preferred_pod_anti_affinity,
+        tuple(constraint.term for constraint in cls.spread),
+    )
+
+
 def _steps_to_compile(term: PodTerm) -> int:
     """Terms of a job are compiled in every cycle in which it is tried."""
     requirements = (*term.selector, *(term.namespace_selector or ()))
-    values = len(term.namespaces) + sum(1 + len(requirement.values) for requirement in requirements)
-    return _STEPS_A_TERM + values // 2
+    values = len(term.namespaces) + sum(len(requirement.values) for requirement in requirements)
+    return _STEPS_A_TERM + _STEPS_AN_EXPRESSION * len(requirements) + values // 2
 
 
 def _single_terms(cls: PodClass) -> Iterator[PodTerm]:

@@ -15,6 +15,8 @@ from ringwise.framework.selectors import CORDON, FORBIDDING, domain_of, nodes_in
 from ringwise.framework.session import Session
 from ringwise.state.model import Node, Pod, PodClass, TopologySpread
 
+#: To make the set of the nodes of some domains.
+STEPS_A_SET = 4
 #: So many nodes or domains are looked at in the time of a step.
 _LOOKS_A_STEP = 16
 
@@ -57,7 +59,7 @@ class SpreadCounts:
         together: dict[int, list[str]] = {}
         for domain, number in self._pods.items():
             together.setdefault(number, []).append(domain)
-        session.budget.spend(len(self._pods) // _LOOKS_A_STEP)
+        session.budget.spend(len(self._pods) // _LOOKS_A_STEP + STEPS_A_SET * len(together))
         for number, domains in together.items():
             self._having[number] = len(domains)
             self._nodes_having[number] = nodes_in(session.state, constraint.term.topology_key, domains)

@@ -38,7 +38,7 @@ class ObjectLimit:
 
 
 TERMS = ObjectLimit("pod", "terms of one kind of node or pod affinity", 256)
-REQUIREMENTS = ObjectLimit("pod", "expressions of one affinity term or spread constraint", 64)
+REQUIREMENTS = ObjectLimit("pod", "expressions in all its affinity terms, or spread constraints", 512)
 VALUES = ObjectLimit("pod", "values and namespaces in all its affinity terms, or spread constraints", 8_192)
 SELECTOR = ObjectLimit("pod", "labels of its nodeSelector", 256)
 SPREAD = ObjectLimit("pod", "topology spread constraints", 64)
@@ -139,16 +139,15 @@ def pod_claims(spec: PodSpecWire) -> int:
 def _too_large(
     field: str, limit: ObjectLimit, kinds: Iterable[tuple[str, _Sizes]]
 ) -> Iterator[tuple[str, ObjectLimit, int]]:
-    values = 0
+    expressions = values = 0
     for path, terms in kinds:
         if len(terms) > limit.most:
             yield path, limit, len(terms)
             continue
-        for expressions, more in terms:
-            if expressions > REQUIREMENTS.most:
-                yield path, REQUIREMENTS, expressions
-                break
-            values += more
+        expressions += sum(one for one, _ in terms)
+        values += sum(more for _, more in terms)
+    if expressions > REQUIREMENTS.most:
+        yield field, REQUIREMENTS, expressions
     if values > VALUES.most:
         yield field, VALUES, values
 

@@ -122,7 +122,7 @@ class PodVolumes:
             return CLAIM_NOT_BOUND(claim=claim.key, pod=pod.name, classed=classed)
         if self._table.kept_for(claim) is not None or self._selected(claim, found) is not None:
             return None
-        if self._with_room(claim, found) if found.provisions else self._fitting(claim).nodes:
+        if self._with_room(claim, found) if found.provisions else self._fitting(claim):
             return None
         if not found.provisions:
             return NO_VOLUME(
@@ -133,7 +133,7 @@ class PodVolumes:
                 modes=", ".join(claim.access_modes) or "any access mode",
             )
         capacities = self._table.capacities_of(found)
-        if capacities is None or self._fitting(claim).nodes:
+        if capacities is None or self._fitting(claim):
             return None
         largest = _bytes(capacities.largest)
         return NO_STORAGE(claim=claim.key, pod=pod.name, class_name=name, size=_size(claim), largest=largest)
@@ -176,7 +176,7 @@ class PodVolumes:
             yield claim.key, NodeSet(1 << selected, VOLUME_FOR_ANOTHER_NODE, lambda node: reason)
         else:
             asks = (claim.storage_class, claim.requested, claim.access_modes, claim.selector, claim.block)
-            fitting, made = self._fitting(claim).nodes, self._made_for(claim, found)
+            fitting, made = self._fitting(claim), self._made_for(claim, found)
             nodes = fitting | made
             if nodes != known:
                 part = NodeSet(nodes, NO_VOLUME_HERE, lambda node: self._no_volume(claim, node))
@@ -336,8 +336,8 @@ class PodVolumes:
             if selected_node != node:
                 return VOLUME_FOR_ANOTHER_NODE(claim=claim.key, selected=claim.selected_node)
             return ClaimChoice(claim.key)
-        fitting = self._fitting(claim)
-        name = smallest(self._state, fitting, node, claim.key, excluded) or ""
+        volumes, budget = self._volumes(claim), self._session.budget
+        name = smallest(self._state, volumes, node, claim, excluded, budget) or ""
         if name:
             return ClaimChoice(claim.key, name)
         if not self._made_for(claim, found) >> node & 1:
@@ -346,7 +346,11 @@ class PodVolumes:
             return self._no_storage(claim, found, f"the claim {claim.key}", node)
         return ClaimChoice(claim.key)
 
-    def _fitting(self, claim: PersistentVolumeClaim) -> FittingVolumes:
+    def _fitting(self, claim: PersistentVolumeClaim) -> int:
+        """The nodes that can use a free volume which the claim could take."""
+        return self._volumes(claim).nodes(claim.requested)
+
+    def _volumes(self, claim: PersistentVolumeClaim) -> FittingVolumes:
         return self._nodes.fitting(self._state, claim, self._session.budget)
 
     def _of(self, volume: PersistentVolume) -> int:
