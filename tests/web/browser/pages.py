@@ -42,7 +42,7 @@ def _ask(view: View) -> None:
 
 def _wait_for_starts(view: View) -> None:
     """Expected starts are found beside the thread that decides, and come later."""
-    view.row("lab/llama-70b", "Jobs").get_by_text("in 65m").wait_for()
+    view.row("lab/llama-70b", "Jobs").get_by_text("in 1h5m").wait_for()
 
 
 def _show_keys(view: View) -> None:
