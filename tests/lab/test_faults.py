@@ -60,6 +60,15 @@ def test_chips_in_use_count_as_faulty_and_isolated(tmp_path: Path) -> None:
         assert "16 chips: 8 used, 8 free, 1 faulty, 1 isolated" in terminal.ok("capacity")
 
 
+def test_virtual_time_makes_no_device_report_stale(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(4)):
+        terminal = Terminal(tmp_path)
+        terminal.ok("advance 2h")
+        terminal.ok("fault inject chip node-1 3")
+        terminal.ok("advance 10s")
+        assert not [one for one in terminal.json("doctor")["findings"] if one["code"] == "report-stale"]
+
+
 def test_topology_show_draws_a_faulty_switch(tmp_path: Path) -> None:
     with running(tmp_path, nodes(4, leaf_size=2)):
         terminal = Terminal(tmp_path)

@@ -243,8 +243,7 @@ def test_8_it_is_told_once_and_where_a_job_waits_in_its_condition_too() -> None:
     assert explanation_document(answer, lab.now)["notes"] == [sentence]
     found = [finding for finding in diagnose(view).findings if finding.code == "priority-class-ignored"]
     assert [(finding.where, finding.what) for finding in found] == [
-        ("job default/a", sentence),
-        ("job default/b", sentence),
+        ("2 jobs (default/a, default/b)", sentence),
     ]
 
 

@@ -91,8 +91,7 @@ def test_a_topology_without_the_plugin_is_told() -> None:
     assert not [one for one in rig.step() if isinstance(one, RecordJobEvent)]
     view = rig.machine.view
     assert [one.where for one in diagnose(view).findings if one.code == "topology-ignored"] == [
-        "job default/near",
-        "job default/parts",
+        "2 jobs (default/near, default/parts)"
     ]
     assert text in explain(view, view.jobs["default/near"], rig.now).notes
     assert text not in explain(view, view.jobs["default/plain"], rig.now).notes

@@ -470,13 +470,37 @@ def test_running_pods_that_choose_their_chips_are_named(setting: str, certain: b
             assert one.cure
 
 
+def test_findings_that_say_the_same_are_one_with_examples() -> None:
+    nodes = [node(f"n{number}", labels=ARM, ready=False) for number in range(12)]
+    expected = {
+        1: ("node n0", "is not Ready"),
+        3: ("3 nodes (n0, n1, n2)", "are not Ready"),
+        12: ("12 nodes, for example n0, n1, n2", "are not Ready"),
+    }
+    for count, shown in expected.items():
+        findings = examined(*nodes[:count]).findings
+        assert [(one.where, one.what) for one in findings if one.code == "node-not-ready"] == [shown]
+
+
+def test_many_findings_that_differ_in_details_are_one_with_an_example() -> None:
+    ages = [report(f"n{number}", range(8), update_time=60 * 10**9 * (number + 1)) for number in range(20)]
+    nodes = [node(f"n{number}", labels=ARM) for number in range(21)]
+    view = told(*nodes, *ages, report("n20", range(8), update_time=10**13))
+    (stale,) = [one for one in diagnose(view).findings if one.code == "report-stale"]
+    assert stale.where == "20 nodes"
+    assert stale.what == "for example node n0: its report is 2h45m older than the newest one"
+    # Where time jumps, a report that was written once is not stale.
+    assert not [one for one in diagnose(view, renews_reports=False).findings if one.code == "report-stale"]
+
+
 def test_of_very_many_pods_that_choose_their_chips_most_are_counted() -> None:
     pods: list[ev.Event] = [pod(f"p{number}", 0, on="n", visible_devices=OWN) for number in range(120)]
     findings = [
         one for one in examined(node("n", labels=ARM), pods).findings if one.code.startswith("visible")
     ]
-    assert len(findings) == 51
-    assert findings[-1].where == "70 more pods"
+    (one,) = findings
+    assert one.where == "120 pods"
+    assert one.what.startswith("for example pod default/p0/main: on n, container main of pod ")
 
 
 def test_a_waiting_pod_that_chooses_its_chips_is_a_refused_job() -> None:

@@ -81,7 +81,7 @@ class LabAnswers(ClusterAnswers):
         }
 
     def doctor(self) -> DoctorDocument:
-        return diagnosis_document(diagnose(self.live.view))
+        return diagnosis_document(diagnose(self.live.view, renews_reports=False))
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         """Raises UnknownStoryError. Every turn is in the journal on disk before a query is answered."""

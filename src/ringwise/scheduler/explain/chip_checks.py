@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from ringwise.durations import time_text
+from ringwise.durations import duration_text, time_text
 from ringwise.framework.gangs.visible_devices import ALLOWED, STRICT
 from ringwise.framework.reasons import VISIBLE_DEVICES_HIDDEN, VISIBLE_DEVICES_SET
 from ringwise.grammar import agrees, counted
@@ -20,10 +20,9 @@ from ringwise.wellknown import ASCEND_REAL, KUBE_SYSTEM, RESERVATION_CONFIG_MAP
 
 #: A report older than this, beside the newest one, is stale. Nanoseconds.
 STALE_AFTER = 10 * 60 * 1_000_000_000
+REPORT_STALE = "report-stale"
 #: Nanoseconds by which ClusterD's report of a node may be older than that of the node: it writes every 5 s.
 _BEHIND_AFTER = 60 * 1_000_000_000
-#: Pods that choose their chips and are named; more are counted.
-_MAX_PODS = 50
 #: Entries of a ConfigMap that cannot be read and are named.
 _NAMED_ENTRIES = 10
 
@@ -59,7 +58,7 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
         if record.pod.visible_devices.certain or setting == STRICT
     ]
     found.sort(key=lambda one: one[0])
-    for _, pod, own, node in found[:_MAX_PODS]:
+    for _, pod, own, node in found:
         kind = VISIBLE_DEVICES_SET if own.certain else VISIBLE_DEVICES_HIDDEN
         reason = kind(container=own.container, pod=pod.name, field=own.field, source=own.source)
         yield Finding(
@@ -68,15 +67,6 @@ def _chosen_chips(view: SchedulerView) -> Iterator[Finding]:
             f"pod {pod.namespace}/{pod.name}/{own.container}",
             f"on {node}, {reason.message}",
             f"delete {pod.key} and let its owner make it without the variable",
-        )
-    if len(found) > _MAX_PODS:
-        more = found[_MAX_PODS:]
-        yield Finding(
-            WARNING if setting != ALLOWED else NOTE,
-            VISIBLE_DEVICES_SET.code,
-            f"{counted(more, 'more pod')}",
-            "choose or may choose the chips that they see, too",
-            "correct those that are named first",
         )
 
 
@@ -427,7 +417,7 @@ def _behind(view: SchedulerView) -> Iterator[Finding]:
             "aggregate-behind",
             "ClusterD",
             f"its reports of {counted(late, 'node')} are older than those of the device plugins, that of "
-            f"{worst.node} by {counted(age // 60_000_000_000, 'minute')}; faults since then are not seen",
+            f"{worst.node} by {duration_text(age)}; faults since then are not seen",
             "see whether ClusterD runs; without it, delete its ConfigMaps cluster-info-device-*, or write "
             "useClusterInfoManager: false",
         )
@@ -438,7 +428,9 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
     state = view.cluster
     reports = [report for kinds in state.reports.values() for report in kinds.values()]
     newest = max((report.update_time for report in reports), default=0)
-    for report in sorted(reports, key=lambda report: (report.node, report.resource, report.aggregated)):
+    for report in sorted(
+        reports, key=lambda report: (natural_key(report.node), report.resource, report.aggregated)
+    ):
         number = state.node_id.get(report.node)
         if number is None or state.nodes[number] is None:
             yield Finding(
@@ -451,11 +443,10 @@ def _reports(view: SchedulerView) -> Iterator[Finding]:
         elif report.aggregated and False in state.reports[report.node, report.resource]:
             continue  # `_behind` compares the two.
         elif report.update_time and newest - report.update_time > STALE_AFTER:
-            minutes = (newest - report.update_time) // 60_000_000_000
             yield Finding(
                 WARNING,
-                "report-stale",
+                REPORT_STALE,
                 f"node {report.node}",
-                f"its report is {counted(minutes, 'minute')} older than the newest one",
+                f"its report is {duration_text(newest - report.update_time)} older than the newest one",
                 "see whether the device plugin of the node runs",
             )

@@ -16,8 +16,16 @@ from ringwise.framework.users import user_of
 from ringwise.grammar import agrees, counted
 from ringwise.reasons import Reason, Stage
 from ringwise.records import dataclass
-from ringwise.scheduler.explain.chip_checks import chip_findings
-from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named, throttled_text
+from ringwise.scheduler.explain.chip_checks import REPORT_STALE, chip_findings
+from ringwise.scheduler.explain.findings import (
+    ERROR,
+    NOTE,
+    WARNING,
+    Finding,
+    folded,
+    named,
+    throttled_text,
+)
 from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
@@ -94,8 +102,14 @@ class Diagnosis:
         return sum(1 for finding in self.findings if finding.severity == severity)
 
 
-def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis:
-    """All findings of the cluster. `reported` are findings of the readers of its objects."""
+def diagnose(
+    view: SchedulerView, reported: Iterable[Finding] = (), *, renews_reports: bool = True
+) -> Diagnosis:
+    """All findings of the cluster, equal ones folded. `reported` are findings of the readers of its objects.
+
+    `renews_reports`: device plugins write their reports again and again; those of a lab write when something
+    changes, and time may jump.
+    """
     findings = list(reported)
     checks: tuple[Callable[[SchedulerView], Iterable[Finding]], ...] = (
         chip_findings,
@@ -118,6 +132,9 @@ def diagnose(view: SchedulerView, reported: Iterable[Finding] = ()) -> Diagnosis
     )
     for check in checks:
         findings.extend(check(view))
+    if not renews_reports:
+        findings = [finding for finding in findings if finding.code != REPORT_STALE]
+    findings = folded(findings)
     order = {ERROR: 0, WARNING: 1, NOTE: 2}
     # The sort is stable: findings of one check stay together and in natural order of nodes.
     findings.sort(key=lambda finding: order[finding.severity])

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+
+from ringwise.grammar import plural
 from ringwise.records import dataclass
 
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -16,16 +21,74 @@ class Finding:
     cure: str
 
 
-#: Names that are written out before the rest is only counted.
-_NAMED = 8
+#: Names of one finding that are all written out; of more, so many are examples.
+_NAMED, _EXAMPLES = 8, 3
+#: Findings of one kind that differ in details, such as names of pods, and are all shown.
+_ALIKE = 8
+_PLURAL = {"is": "are", "has": "have", "was": "were", "offers": "offer", "reports": "report", "names": "name"}
 
 
-def named(names: list[str], word: str) -> str:
-    """`node a`, or `3 nodes (a, b, c)`"""
+def named(names: Sequence[str], word: str) -> str:
+    """`node a`, `3 nodes (a, b, c)`, `4,860 nodes, for example a, b, c`"""
     if len(names) == 1:
         return f"{word} {names[0]}"
-    more = ", ..." if len(names) > _NAMED else ""
-    return f"{len(names)} {word}s ({', '.join(names[:_NAMED])}{more})"
+    many = f"{len(names):,} {plural(word)}"
+    if len(names) > _NAMED:
+        return f"{many}, for example {', '.join(names[:_EXAMPLES])}"
+    return f"{many} ({', '.join(names)})"
+
+
+def folded(findings: Iterable[Finding]) -> list[Finding]:
+    """Make one finding of those that say the same of several objects, with examples.
+
+    Many that differ only in their details become one, with the first as an example.
+    """
+    same: dict[Hashable, list[Finding]] = {}
+    for finding in findings:
+        kind, _, name = finding.where.partition(" ")
+        key: Hashable = finding
+        if name:
+            what, cure = (_instead(text, name, "\0") for text in (finding.what, finding.cure))
+            key = (finding.severity, finding.code, kind, what, cure)
+        same.setdefault(key, []).append(finding)
+    alike: dict[Hashable, list[list[Finding]]] = {}
+    for key, found in same.items():
+        kind, _, name = found[0].where.partition(" ")
+        kinds = (found[0].severity, found[0].code, kind) if name else key
+        alike.setdefault(kinds, []).append(found)
+    shown: list[Finding] = []
+    for groups in alike.values():
+        if len(groups) > _ALIKE:
+            shown.append(_with_example([one for found in groups for one in found]))
+        else:
+            shown += [found[0] if len(found) == 1 else _of_several(found) for found in groups]
+    return shown
+
+
+def _instead(text: str, name: str, word: str) -> str:
+    """The text with a word instead of the name of an object; names that contain it stay."""
+    if name not in text:
+        return text
+    return re.sub(rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)", lambda _: word, text)
+
+
+def _of_several(found: list[Finding]) -> Finding:
+    first = found[0]
+    kind, _, name = first.where.partition(" ")
+    if not name:
+        return first
+    verb, blank, rest = first.what.partition(" ")
+    what = _instead(f"{_PLURAL.get(verb, verb)}{blank}{rest}", name, f"the {kind}")
+    names = list(dict.fromkeys(one.where.partition(" ")[2] for one in found))
+    return replace(first, where=named(names, kind), what=what, cure=_instead(first.cure, name, f"the {kind}"))
+
+
+def _with_example(found: list[Finding]) -> Finding:
+    first = found[0]
+    kind, _, _ = first.where.partition(" ")
+    names = {one.where for one in found}
+    what = f"for example {first.where}: {first.what}"
+    return replace(first, where=f"{len(names):,} {plural(kind) if len(names) > 1 else kind}", what=what)
 
 
 def throttled_text(used: int) -> str:
