@@ -312,6 +312,21 @@ def test_watch_prints_rows_that_change_until_ctrl_c(
     assert lines[-1] == "job lab/two is not in the list any more"
 
 
+def test_watch_prints_no_row_again_because_time_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    terminal = Terminal(tmp_path)
+    with running(tmp_path, nodes(1)):
+        terminal.submit(job("one", 1, 8, minutes=30))
+        terminal.submit(job("two", 1, 8))
+        terminal.ok("advance 1m")
+        steps = [lambda: terminal.ok("advance 10s")] * 3
+        with pauses(monkeypatch, *steps):
+            run_main(monkeypatch, cli, f"get jobs --watch --lab {tmp_path}")
+    rows = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith("lab/")]
+    assert rows == ["lab/one", "lab/two"]
+
+
 def test_watch_of_a_list_that_was_empty_begins_with_its_headings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

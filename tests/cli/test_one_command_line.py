@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -353,3 +354,19 @@ def test_what_only_a_lab_has_says_so(command: str, instead: str, tmp_path: Path)
     (ran,), api = on_cluster(tmp_path, one_node, command)
     assert (ran.exit_code, ran.stderr) == (2, f"ringwise: {instead}\n")
     assert api.requests == []
+
+
+@pytest.mark.parametrize("typed", ["version", "events", "drian", "delet", "submti", "instal", "suspnd"])
+def test_18_no_command_that_changes_something_is_suggested(typed: str) -> None:
+    said = CliRunner().invoke(cli, [typed]).stderr
+    assert f"'{typed}'" in said
+    suggested = re.findall(r"did you mean '([a-z-]+)'", said)
+    assert not [name for name in suggested if cli.entries[name].changes]
+
+
+def test_18_the_commands_that_change_something() -> None:
+    changing = {name for name, entry in cli.entries.items() if entry.changes}
+    assert {"delete", "drain", "submit", "cordon", "install", "uninstall", "run", "fault"} <= changing
+    assert not changing & {"why", "get", "describe", "top", "doctor", "place", "capacity", "report"}
+    near = CliRunner().invoke(cli, ["doctr"]).stderr
+    assert "did you mean 'doctor'" in near

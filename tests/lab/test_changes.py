@@ -148,7 +148,8 @@ def test_17_wait_ends_when_the_jobs_run(terminal: Terminal) -> None:
 @pytest.mark.parametrize(
     ("options", "documents", "code"),
     [
-        ("", [job("never", 1, 3)], 0),
+        ("", [job("never", 1, 3)], 1),
+        ("", [job("waits", 4, 8)], 0),
         ("--exit-code", [job("fits", 1, 8)], 0),
         ("--exit-code", [job("never", 1, 3), job("waits", 4, 8)], 3),
         ("--exit-code", [job("waits", 4, 8)], 4),

@@ -295,3 +295,33 @@ def test_text_of_tenants_does_not_control_the_terminal_of_an_operator(tmp_path: 
         assert "lab/fake" in terminal.ok("get jobs")
         said = terminal.run("why '\x1b[2J'").stderr
         assert said.startswith(r"ringwise: there is no job \x1b[2J")
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (job("odd", 1, 3), "not accepted: job lab/odd is refused"),
+        (
+            job("good", 1, 8).replace("kind: Job\n", "kind: Jobb\n"),
+            "not accepted: Jobb: 1 object not read; did you mean Job of",
+        ),
+    ],
+    ids=["refused", "misspelled"],
+)
+def test_submit_fails_and_names_what_was_not_accepted(tmp_path: Path, document: str, said: str) -> None:
+    with running(tmp_path, nodes(1)):
+        terminal = Terminal(tmp_path)
+        ran = terminal.run("submit -", "---\n".join([document, job("fine", 1, 8)]))
+        assert ran.exit_code == 1
+        assert said in ran.stderr
+        # The others are stored.
+        assert "lab/fine" in terminal.ok("get jobs")
+
+
+def test_submit_of_many_jobs_explains_ten(tmp_path: Path) -> None:
+    with running(tmp_path, nodes(1)):
+        answer = Terminal(tmp_path).submit(*(job(f"job-{number}", 1, 8) for number in range(40)))
+    pending = [one for one in answer["jobs"] if one["outcome"] == "pending"]
+    assert len(pending) == 39
+    assert all(one["reason"] for one in pending)
+    assert [bool(one["reason"]["cures"]) for one in pending] == [True] * 10 + [False] * 29

@@ -15,12 +15,21 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+#: Modules of commands that change something.
+_CHANGING = ("ringwise.cli.act.", "ringwise.cli.install.install")
+
+
 class CommandEntry(NamedTuple):
     """Where a command is defined, and the first sentence of its help."""
 
     module: str
     attribute: str
     help: str
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes a cluster or a lab, or starts a component."""
+        return self.module.startswith(_CHANGING) or self.attribute == "run"
 
 
 class LazyGroup(click.Group):
@@ -67,7 +76,9 @@ class LazyGroup(click.Group):
         except click.UsageError as error:
             from ringwise.topology.nearest import did_you_mean
 
-            nearest = did_you_mean(args[0], self.list_commands(ctx))
+            # A typing error must not lead to a command that changes something.
+            harmless = [name for name in self.list_commands(ctx) if not self.entries[name].changes]
+            nearest = did_you_mean(args[0], harmless)
             raise click.UsageError(error.message.rstrip(".") + nearest, ctx) from None
 
     def without_aliases(self, args: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
+from difflib import SequenceMatcher
 from typing import Any, TypeVar
 
 from ringwise import wellknown
@@ -158,6 +159,12 @@ class Bundle:
             unread.append(f"Command: {counted(self.commands, 'object')} not carried out")
         return [*unread, *self.remarks, *self._missing_classes()]
 
+    @property
+    def misspelled(self) -> list[str]:
+        """Of the notes those about kinds that are probably misspelled."""
+        unread = (_warning(kind, count) for kind, count in sorted(self.ignored.items()))
+        return [note for note in unread if "did you mean" in note]
+
     def _missing_classes(self) -> Iterator[str]:
         """Priority classes that jobs name and the cluster of the input lacks."""
         if self.nodes:
@@ -197,6 +204,11 @@ def missing_classes(
             )
 
 
+#: How alike a kind and a known one are that is probably meant, and the characters that are compared.
+_ALIKE = 0.8
+_LONGEST_KIND = 63
+
+
 def _warning(kind: str, count: int) -> str:
     times = counted(count, "object")
     if kind in _THROUGH_PODS:
@@ -205,6 +217,7 @@ def _warning(kind: str, count: int) -> str:
         f"{known} of {group or 'v1'}"
         for group, known in sorted({*READABLE, *REPLICATED_KINDS, *OPERATOR_KINDS})
         if kind.lower() in (known.lower(), plural(known.lower()))
+        or SequenceMatcher(None, kind[:_LONGEST_KIND].lower(), known.lower()).ratio() >= _ALIKE
     ]
     if meant:
         return f"{kind}: {times} not read; did you mean {' or '.join(meant)}?"

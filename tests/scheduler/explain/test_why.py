@@ -104,10 +104,10 @@ def test_a_gang_names_the_smaller_gang_that_starts() -> None:
     answer = why(view, "train")
     assert answer.sentence.startswith("2 of the 3 pods that must start together fit")
     assert cures(answer) == [
-        "with minAvailable 2 instead of 3",
         "if 1 chip of ring 0 on node-3 were free",
         "if job default/a ended",
         "if node-4 were uncordoned",
+        "with minAvailable 2 instead of 3",
     ]
 
 

@@ -71,6 +71,8 @@ from ringwise.views.version1 import VERSIONS, as_version_1
 
 #: A submission of fifty thousand pods is some sixty megabytes.
 MAX_BYTES = 1 << 30
+#: Jobs that are not placed and are explained in one answer to `submit`; `why` explains each.
+EXPLAINED = 10
 #: Seconds between two looks at when waiting jobs start, for the dashboard.
 ESTIMATE_INTERVAL = 10.0
 #: A century in nanoseconds.
@@ -328,8 +330,15 @@ class LabServer:
         return self._document(submission, answer, with_reasons(objects, views))
 
     def _answer_to(self, submission: Submission, answer: Submitted, objects: ClusterObjects) -> Any:
-        views = with_present_reasons(objects, _jobs_of(objects, answer.jobs), self.live.now)
+        views = self._explained(objects, _jobs_of(objects, answer.jobs))
         return self._document(submission, answer, views)
+
+    def _explained(self, objects: ClusterObjects, views: list[JobView]) -> list[JobView]:
+        """The first jobs that are not placed with fixes that were tried: all would take minutes."""
+        waiting = not_placed(views)
+        with_present_reasons(objects, waiting[:EXPLAINED], self.live.now)
+        with_reasons(objects, waiting[EXPLAINED:])
+        return views
 
     def _document(self, submission: Submission, answer: Submitted, views: Iterable[JobView]) -> Any:
         classes = [found.name for found in self.live.cluster.all(PriorityClass)]
@@ -371,7 +380,7 @@ class LabServer:
         waiting = not_placed(jobs()) if done or over else []
         if not waiting:
             return answer(with_reasons(live.objects, jobs()))
-        return self._copied(lambda: answer(with_present_reasons(live.objects, jobs(), live.now)))
+        return self._copied(lambda: answer(self._explained(live.objects, jobs())))
 
     def _drain(self, request: ChangeRequest) -> Any:
         """Cordon the nodes of a target and evict the pods of one job, or of all."""

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two questions whether jobs have started.
 POLL_SECONDS = 0.5
+#: Refused jobs that are named in a message.
+_NAMED = 3
 
 
 @click.command("submit")
@@ -73,7 +75,8 @@ def submit_command(
     """Submit Nodes, jobs, pods, PodGroups, Queues, HyperNodes, PriorityClasses, ConfigMaps and Commands to
     the lab.
 
-    All objects are stored, or none. A job that can never run is reported at once.
+    All objects are stored, or none. A job that can never run is reported at once. Exit code 1 when a job is
+    refused or an object is of a kind that does not exist.
     """
     if not files and not more:
         raise stop("ringwise: nothing to submit: give a file, a folder, or - for stdin")
@@ -89,11 +92,12 @@ def submit_command(
     if problems:
         raise stop(*problems)
     submission.dry_run = dry_run
-    complain(*(f"note: {note}" for note in bundle.notes))
+    complain(*(f"note: {note}" for note in bundle.notes if note not in bundle.misspelled))
     if bundle.disruption_budgets:
         count = counted(len(bundle.disruption_budgets), "object")
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
-    with lab_client(lab, "submitting") as client:
+    objects = f"{len(list(submission.objects())):,}"
+    with lab_client(lab, f"submitting {counted(objects, 'object')}") as client:
         answer = client.submit(submission)
     complain(*(f"note: {note}" for note in answer.pop("notes")))
     jobs = answer["jobs"]
@@ -102,6 +106,13 @@ def submit_command(
         jobs, started = _wait_for(lab, jobs, timeout)
         answer["jobs"] = jobs
         code = ExitCode.OK if started else ExitCode.PENDING
+    refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "refused"]
+    rejected = [*bundle.misspelled, *(f"{name} is refused" for name in refused[:_NAMED])]
+    if len(refused) > _NAMED:
+        rejected.append(f"{counted(len(refused) - _NAMED, 'more job')} refused")
+    if rejected:
+        complain(*(f"not accepted: {one}" for one in rejected))
+        code = ExitCode.FAILED
     if wait or exit_code:
         code = code_of_outcomes([job["outcome"] for job in jobs]) or code
     if dry_run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from ringwise.apps.sources.protocol import QuerySource
     from ringwise.views.lists import Listing
 
+#: Fields of rows that change although the object does not, and durations in texts.
+_PASSING = frozenset({"expected_start", "cures", "details"})
+_DURATION = re.compile(r"\b(?:[0-9]+[dhms])+\b", re.ASCII)
 #: Rows of a table in a terminal, without `--limit`.
 ROWS = 100
 #: Between two looks at what is watched. States and reasons are computed from all objects for each.
@@ -105,7 +109,11 @@ def watch_list(
             found = _by_key(document[kind])
             for key in known.keys() - found.keys():
                 click.echo(f"{kind[:-1]} {'/'.join(key)} is not in the list any more")
-            changed = [n for n, (key, row) in enumerate(found.items()) if known.get(key) != row]
+            changed = [
+                number
+                for number, (key, row) in enumerate(found.items())
+                if key not in known or _lasting(known[key]) != _lasting(row)
+            ]
             if changed:
                 draw(document, changed if headed else None)
                 headed = True
@@ -120,6 +128,15 @@ def _by_key(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, ...], Mapping[
 def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
     names = ("node", "chip") if "chip" in row else ("namespace", "name")
     return tuple(row[name] for name in names if name in row)
+
+
+def _lasting(value: Any) -> Any:
+    """A row without what changes as time passes: expected starts, fixes, and durations in sentences."""
+    if isinstance(value, Mapping):
+        return {name: _lasting(item) for name, item in value.items() if name not in _PASSING}
+    if isinstance(value, list):
+        return [_lasting(item) for item in value]
+    return _DURATION.sub("", value) if isinstance(value, str) else value
 
 
 def _wait(seconds: float) -> None:

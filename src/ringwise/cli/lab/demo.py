@@ -5,6 +5,10 @@ Time is virtual and nothing is random: every run prints the same.
 
 from __future__ import annotations
 
+import shutil
+import sys
+from pathlib import Path
+
 import click
 from rich.columns import Columns
 from rich.console import Console
@@ -60,11 +64,21 @@ def demo() -> None:
         "no chip was given twice.",
     )
     table = Table([Column(""), Column("", wraps=True)], indent=2, gap=2, headings=False)
-    table.add("ringwise lab", "a cluster of your own, live, in this terminal")
-    table.add("ringwise submit FILE, top", "in another one; docs/lab.md is a tour of five minutes")
-    table.add("ringwise place -f FILE...", "what would be placed where, from manifests alone")
+    program = command_of_this_program()
+    table.add(f"{program} lab", "a cluster of your own, live, in this terminal")
+    table.add(f"{program} submit FILE, top", "in another one; docs/lab.md is a tour of five minutes")
+    table.add(f"{program} place -f FILE...", "what would be placed where, from manifests alone")
     console.print("Next:")
     table.print(console)
+
+
+def command_of_this_program() -> str:
+    """What to type to run it again: its path if it is not on PATH, as after `make demo`."""
+    called = Path(sys.argv[0])
+    if called.name != "ringwise" or shutil.which("ringwise") is not None:
+        return "ringwise"
+    here = Path.cwd()
+    return str(called.relative_to(here) if called.is_relative_to(here) else called)
 
 
 def _stage(

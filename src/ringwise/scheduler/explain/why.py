@@ -437,7 +437,7 @@ def find_cures(
         # No chips, nodes or moves help; and what others run is not told.
         limited = [*limit_cures(search, reason)]
         limited += [cure for of in (size_cures, minimum_cures, queue_cures) for cure in of(search)]
-        return limited, search.cut_short
+        return _smaller_gangs_last(limited), search.cut_short
     if reason is not None and waits_for_claim(reason):
         return list(claim_cures(search, reason)), search.cut_short
     kinds = (
@@ -461,7 +461,12 @@ def find_cures(
     )
     found = [cure for cures_of in kinds for cure in cures_of(search)]
     found = found or [*volume_cures(search)] or [*wait_cures(search)]
-    return found, search.cut_short
+    return _smaller_gangs_last(found), search.cut_short
+
+
+def _smaller_gangs_last(cures: list[Cure]) -> list[Cure]:
+    """A gang of fewer pods is another job: it is the last thing to suggest."""
+    return sorted(cures, key=lambda cure: cure.kind == "min-available")
 
 
 def _line(view: SchedulerView, session: Session, job: Job) -> list[Job]:
