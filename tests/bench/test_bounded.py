@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from ringwise.framework import budget
-from ringwise_bench.bounded import preemption_cost
+from ringwise_bench.bounded import Flood, burning_flood, preemption_cost, unplaceable_flood
 from ringwise_bench.differing_gangs import WHOLE_JOBS, WholeJob
 
 
@@ -45,3 +46,9 @@ def test_a_whole_job_that_takes_too_many_steps_is_set_aside(monkeypatch: pytest.
 
 def test_each_job_of_high_priority_evicts_one_pod_where_all_nodes_are_full() -> None:
     assert preemption_cost(40)[1] == 10
+
+
+@pytest.mark.parametrize("make", [unplaceable_flood, burning_flood], ids=["unplaceable", "burning"])
+def test_a_job_of_another_namespace_is_bound_in_spite_of_a_flood(make: Callable[[int], Flood]) -> None:
+    flood = make(30)
+    assert flood.turns_until_bound("quiet", flood.node("new")) <= 3

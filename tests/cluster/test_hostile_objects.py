@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from ringwise.scheduler.faults.job_events import BACKOFF
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
+from ringwise_bench.control_plane import ApiAnswer
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject, spread_out
 from tests.cluster.cluster import EVENTS, GROUPS, JOBS, PODS, Cluster, Component, check_chips, node_of
 from tests.cluster.commands import kubectl_ringwise
@@ -176,6 +178,13 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     assert scheduler.running
 
 
+def is_emptied(cluster: Cluster, path: str) -> bool:
+    """Delete what is there. To delete thousands takes longer than the API server waits."""
+    with suppress(ApiAnswer):
+        cluster.api.delete(path, {"gracePeriodSeconds": 0})
+    return not cluster.api.items(path)
+
+
 def test_pods_that_fit_nowhere_do_not_delay_other_namespaces(cluster: Cluster) -> None:
     """Thousands of them have waited so long that nodes are reserved for such jobs, and a node joins."""
     cluster.configure({"reservation-after": "1"})
@@ -204,4 +213,4 @@ def test_pods_that_fit_nowhere_do_not_delay_other_namespaces(cluster: Cluster) -
         assert scheduler.healthy
         check_chips(cluster.pods())
     finally:
-        cluster.api.delete(path, {"gracePeriodSeconds": 0})
+        cluster.wait(partial(is_emptied, cluster, path), "they are deleted")
