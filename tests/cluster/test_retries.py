@@ -147,7 +147,7 @@ def test_a_job_that_is_created_again_removes_what_the_first_one_left(cluster: Cl
     cluster.wait(lambda: not cluster.pods("train"), "its pods are gone")
     cluster.apply([with_plugins()])
     said = cluster.wait(
-        lambda: state(cluster) if state(cluster).get("reason") == "HeldUp" else None,
+        lambda: state(cluster) if state(cluster).get("reason") == "PodsNotCreated" else None,
         "it says what it waits for",
     )
     assert "NetworkPolicy train belongs to an earlier job of the same name" in said["message"]

@@ -405,7 +405,7 @@ def test_a_job_whose_objects_are_in_the_way_says_so_until_its_first_pod() -> Non
     why = "NetworkPolicy train belongs to an earlier job of the same name and is not deleted yet"
     told = controller.handle([JobHeldUp(job.key, job.uid, why)], SECOND)
     (status,) = [command for command in told if isinstance(command, SetJobStatus)]
-    assert (status.phase, status.reason, status.message) == ("Pending", "HeldUp", why)
+    assert (status.phase, status.reason, status.message) == ("Pending", "PodsNotCreated", why)
     assert not controller.handle([JobHeldUp(job.key, "an earlier one", "other")], SECOND)
     after = controller.handle([PodSeen(create.pod)], 2 * SECOND)
     (status,) = [command for command in after if isinstance(command, SetJobStatus)]

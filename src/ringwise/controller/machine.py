@@ -31,7 +31,6 @@ from ringwise.controller.job_record import (
 from ringwise.controller.phases import (
     COMMANDS,
     EXPIRING,
-    HELD_UP,
     INVALID,
     PARTIAL,
     is_allowed,
@@ -69,7 +68,7 @@ from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
 from ringwise.state.model import DEFAULT_QUEUE, Pod, PodGroup
 from ringwise.state.queue_rules import QUEUE_COMMAND_NAMESPACES
-from ringwise.state.vcjob import COMMAND_ISSUED, OVER, VcJob
+from ringwise.state.vcjob import COMMAND_ISSUED, NOT_CREATED, OVER, VcJob
 from ringwise.wellknown import JOB_CONTROLLER, JOB_NAME, SCHEDULER_NAMES
 
 _SECOND = 1_000_000_000
@@ -302,8 +301,8 @@ class Controller:
                 # It was changed into a job that cannot run. What runs goes on, and nothing is made for it.
                 record.reason, record.message = INVALID, "; ".join(job.problems)
             elif record.phase == "Pending" and record.held_up:
-                record.reason, record.message = HELD_UP, record.held_up
-            elif record.reason in (INVALID, HELD_UP):
+                record.reason, record.message = NOT_CREATED, record.held_up
+            elif record.reason in (INVALID, NOT_CREATED):
                 record.reason = record.message = ""
             self._reconcile(record, now, creates, deletes)
         commands += creates

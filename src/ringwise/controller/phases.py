@@ -24,8 +24,6 @@ EXPIRING = frozenset({"Completed", "Failed", "Terminated"})
 STOPPING = {"AbortJob": "Aborting", "TerminateJob": "Terminating", "CompleteJob": "Completing"}
 #: Reason of a job that can never run as it is.
 INVALID = "Invalid"
-#: Reason of a job whose pods cannot be made yet: something is in the way of what they need.
-HELD_UP = "HeldUp"
 PARTIAL = frozenset({"RestartTask", "RestartPod", "RestartPartition"})
 #: Actions that a user may request with a Command.
 COMMANDS = (*STOPPING, "RestartJob", "ResumeJob")

@@ -32,6 +32,13 @@ PODS_NEVER_CREATED = ReasonKind(
     ),
     frozenset({Trigger.JOB_CHANGED, Trigger.TIME_PASSED}),
 )
+PODS_NOT_CREATED = ReasonKind(
+    "pods-not-created",
+    Stage.ENQUEUE,
+    "pods not created: {why}",
+    ("correct what the API server refuses, see the events of the job; its controller tries again",),
+    frozenset({Trigger.JOB_CHANGED}),
+)
 BIND_FAILED = ReasonKind(
     "bind-failed",
     Stage.GANG,

@@ -12,6 +12,8 @@ from ringwise.wellknown import VOLCANO_SCHEDULER
 
 #: Reason of what somebody requested with a Command, in the status and of events.
 COMMAND_ISSUED = "CommandIssued"
+#: Reason in the status of a pending job whose pods, or what they need, the API server refused to create.
+NOT_CREATED = "PodsNotCreated"
 #: Phases of a job that gave its chips back and can be resumed.
 SUSPENDED = frozenset({"Aborting", "Aborted"})
 #: Phases in which a job has ended or is being ended: no pod of it is created any more.

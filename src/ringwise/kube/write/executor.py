@@ -510,7 +510,9 @@ class Executor:
         except GivenUpError as error:
             if error.status == 409:
                 return  # the pod exists
-            self._status.events.record(job, "FailedCreate", f"pod {pod.name}: {error}", warning=True)
+            why = f"pod {pod.name}: {error}"
+            self._on_held_up(JobHeldUp(command.job, templates.uid, cut_text(why)))
+            self._status.events.record(job, "FailedCreate", why, warning=True)
             raise
 
     async def _delete_pod(self, command: DeletePod) -> None:

@@ -35,10 +35,14 @@ from ringwise.messages.commands import (
     SetPodCondition,
 )
 from ringwise.metrics.prometheus import Metrics
+from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
 
 Write = Callable[[], Awaitable[object]]
 
+#: Reason of a condition where an error keeps a pod from its node, as kube-scheduler writes it; autoscalers
+#: add nodes for pods that are Unschedulable alone.
+SCHEDULER_ERROR = "SchedulerError"
 _READY = "tasks in gang are ready to be scheduled"
 #: Stands in the message of a condition between the reason and when the job is expected to start.
 _START = ". Expected start: "
@@ -132,7 +136,12 @@ class StatusWriter:
 
     async def _write_reason(self, command: SetPodCondition, now: int) -> None:
         text = reason_text(command.reason, command.namespace)
-        condition = {"status": "False", "reason": "Unschedulable", "message": text}
+        failed = command.reason.code == BIND_FAILED.code
+        condition = {
+            "status": "False",
+            "reason": SCHEDULER_ERROR if failed else "Unschedulable",
+            "message": text,
+        }
         more: dict[str, str | None] = {}
         if command.nominated is not None:
             more["nominatedNodeName"] = command.nominated or None
@@ -256,7 +265,9 @@ def _condition(command: SetGroupStatus) -> dict[str, str] | None:
         return {
             "type": "Unschedulable",
             "status": "True",
-            "reason": command.reason.kind.stage.value,
+            "reason": SCHEDULER_ERROR
+            if command.reason.code == BIND_FAILED.code
+            else command.reason.kind.stage.value,
             "message": text,
         }
     if command.phase in ("Running", "Completed"):
