@@ -544,6 +544,8 @@ TOPOLOGY_TYPE = "ringwise.io/topology-type"
 
 # -- Labels of objects that Ringwise creates ---------------------------------------------------------
 
+#: On pods of a scheduler in shadow mode, which places nothing. Chart, `ringwise install`.
+SHADOW = "ringwise.io/shadow"
 #: Kubernetes' recommended labels. Whoever creates the object.
 APP_NAME = "app.kubernetes.io/name"
 APP_COMPONENT = "app.kubernetes.io/component"

@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from ringwise.cli.commands import cli
 from tests.checkout import ROOT
+from tests.cli.bound_pods import write_bound_pods
 
 EXAMPLES = ROOT / "examples" / "hypernodes"
 FILES = [
@@ -17,8 +18,13 @@ FILES = [
 ]
 
 
-def described(name: str, *more: str) -> Result:
-    return CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["describe", "hypernode", name, *FILES, *more])
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    return write_bound_pods(tmp_path_factory.mktemp("pods") / "pods.json", FILES)
+
+
+def described(files: list[str], name: str, *more: str) -> Result:
+    return CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["describe", "hypernode", name, *files, *more])
 
 
 @pytest.mark.parametrize(
@@ -34,9 +40,9 @@ def described(name: str, *more: str) -> Result:
     ],
 )
 def test_one_hyper_node(
-    name: str, above: list[str], below: list[str], free: int | None, inside: dict[str, int]
+    files: list[str], name: str, above: list[str], below: list[str], free: int | None, inside: dict[str, int]
 ) -> None:
-    found = json.loads(described(name, "-o", "json").stdout)
+    found = json.loads(described(files, name, "-o", "json").stdout)
     assert (found["above"], [one["name"] for one in found["below"]]) == (above, below)
     assert {job["name"]: job["pods_inside"] for job in found["in_it"]} == inside
     chips = found["resources"].get("huawei.com/Ascend910")
@@ -44,8 +50,8 @@ def test_one_hyper_node(
     assert len(found["node_names"]) == found["nodes"]
 
 
-def test_what_is_drawn() -> None:
-    lines = described("s2").stdout.splitlines()
+def test_what_is_drawn(files: list[str]) -> None:
+    lines = described(files, "s2").stdout.splitlines()
     assert lines[:7] == [
         "HyperNode s2",
         "  state    valid",
@@ -56,10 +62,10 @@ def test_what_is_drawn() -> None:
         "  chips    huawei.com/Ascend910: 0 of 16 free (16 used)",
     ]
     assert lines[-1] == "  only 2 of 3 pods of default/wide are inside"
-    assert "  shares 4 nodes with s0, s1" in described("broad").stdout.splitlines()
+    assert "  shares 4 nodes with s0, s1" in described(files, "broad").stdout.splitlines()
 
 
 def test_a_name_that_no_hyper_node_has() -> None:
-    done = described("brod")
+    done = described(FILES, "brod")
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == "ringwise: there is no HyperNode brod (did you mean 'broad'?)"

@@ -29,7 +29,7 @@ from ringwise.topology.boards import shipped_catalog
 from tests.cli.command_tree import command_paths
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, GROUPS, NODES, PODS, QUEUES, group, node, pod, run
+from tests.kube.harness import CONFIG_MAPS, GROUPS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod, run
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.documents import field_paths
 
@@ -159,6 +159,7 @@ def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) ->
             for path, found in objects().items():
                 for one in found:
                     api.put(path, one)
+            api.put(LEASES, lease())
             config = kubeconfig(tmp_path, api.url)
             await asyncio.to_thread(compare, config)
 

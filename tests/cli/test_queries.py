@@ -204,7 +204,8 @@ def test_17_the_doctor_says_that_there_are_no_nodes() -> None:
         (f"why large-gang {CLUSTER} --exit-code", 4),
         (f"why three-chips {CLUSTER} --exit-code", 3),
         (f"why three-chips {CLUSTER}", 0),
-        (f"why gang {CLUSTER} --exit-code", 0),
+        # It would be placed, and is not.
+        (f"why gang {CLUSTER} --exit-code", 4),
     ],
 )
 def test_17_the_exit_code_tells_of_refused_and_pending_jobs(command: str, code: int) -> None:

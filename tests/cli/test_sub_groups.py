@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from tests.checkout import ROOT
+from tests.cli.bound_pods import write_bound_pods
 
 EXAMPLES = ROOT / "examples"
 FILES = [
@@ -18,16 +21,19 @@ FILES = [
 ]
 
 
-def asked(*arguments: str) -> str:
-    done = CliRunner().invoke(cli, [*arguments, *FILES])
+def asked(*arguments: str, files: Sequence[str] = FILES) -> str:
+    done = CliRunner().invoke(cli, [*arguments, *files])
     assert done.exit_code == 0, done.output
     return done.stdout
 
 
-def test_describe_counts_the_complete_sub_groups() -> None:
-    assert "2 of 3 of worker complete, 2 needed to start; 2 pods each" in asked("describe", "job", "train")
-    found = json.loads(asked("describe", "job", "wide", "-o", "json"))
-    (row,) = found["sub_groups"]
+def test_describe_counts_the_complete_sub_groups(tmp_path: Path) -> None:
+    bound = write_bound_pods(tmp_path / "pods.json", FILES, partition=2)
+    found = asked("describe", "job", "train", files=bound)
+    assert "2 of 3 of worker complete, 2 needed to start; 2 pods each" in found
+    # A decision completes none.
+    assert "0 of 3 of worker complete" in asked("describe", "job", "train")
+    (row,) = json.loads(asked("describe", "job", "wide", "-o", "json"))["sub_groups"]
     assert row == {"policy": "worker", "sub_groups": 1, "size": 3, "complete": 0, "needed": 0}
 
 

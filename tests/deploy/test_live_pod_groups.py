@@ -61,11 +61,12 @@ def test_why_says_that_a_pod_waits_for_its_pod_group(monkeypatch: pytest.MonkeyP
 
 
 def test_bare_pods_and_clusters_without_pod_groups_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ask(monkeypatch, [pod("alone", 1)], "why", "alone")["outcome"] == "running"
+    would = "would be placed on node-1 now"
+    assert ask(monkeypatch, [pod("alone", 1)], "why", "alone")["sentence"] == would
     placed = owned("chat-1-b", on="node-1", held="Ascend910-0")
     # It was placed by a scheduler that creates no PodGroups and waits for none.
     placed["metadata"]["annotations"]["predicate-time"] = "1"
-    assert ask(monkeypatch, [placed, owned("chat-1-a")], "why", "chat-1-a")["outcome"] == "running"
+    assert ask(monkeypatch, [placed, owned("chat-1-a")], "why", "chat-1-a")["sentence"] == would
 
 
 def test_a_deployment_that_is_submitted_gets_its_pod_group(

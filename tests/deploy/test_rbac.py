@@ -14,6 +14,7 @@ import pytest
 from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, CertificateManager
 from ringwise.apps.install.deployment import access_rules
+from ringwise.apps.scheduler_health import read_leases
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
@@ -43,7 +44,7 @@ from tests.web.reviews import GOOD, Reviews, reviewing
 
 Call = tuple[str, str, str]
 #: Read when they are asked for, and not followed.
-LISTED_ONCE = {("policy", "poddisruptionbudgets")}
+LISTED_ONCE = {("policy", "poddisruptionbudgets"), ("coordination.k8s.io", "leases")}
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PATH = re.compile(
     r"/apis?/(?:(?P<group>[a-z0-9.]+)/)?v[^/]+(?:/namespaces/[^/]+)?/(?P<plural>[a-z]+)"
@@ -159,6 +160,8 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
                 await accounts.write(slot, "{}")
             await create_default_queues(client, Retrier(InstantClock()))
             await elected(api, client, "ringwise-scheduler")
+            # For people with the role of the reader.
+            await read_leases(client)
             reads = ("reader", "reports", "configuration")
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
             accounts_too = ("accounting", "accountingWriter")

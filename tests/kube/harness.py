@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from ringwise.apps.live import LiveCluster
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import Access, direct
 from ringwise.kubeclient.credentials import Credential
+from ringwise.manifests.text.quantities import micro_time
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.timeouts import TEST_TIMEOUT
@@ -178,6 +180,13 @@ def pod(
     if on:
         made["spec"]["nodeName"] = on
     return made
+
+
+def lease(holder: str = "ringwise-scheduler-0", *, renewed: int | None = None) -> Object:
+    """That of the scheduler; without a time, renewed just now."""
+    at = micro_time(time.time_ns() if renewed is None else renewed)
+    meta = {"name": "ringwise-scheduler", "namespace": "volcano-system"}
+    return {"metadata": meta, "spec": {"holderIdentity": holder, "renewTime": at}}
 
 
 def group(name: str, members: int, *, namespace: str = "default", phase: str = "Inqueue") -> Object:

@@ -33,9 +33,11 @@ def served(*arguments: str) -> Iterator[str]:
         for line in process.stdout:
             printed += line
             if match := re.search(r"dashboard on (http://\S+/)", line):
-                yield match[1]
+                try:
+                    yield match[1]
+                finally:
+                    process.send_signal(signal.SIGINT)
                 break
-        process.send_signal(signal.SIGINT)
         printed += process.stdout.read()
     assert "dashboard on" in printed, printed
     assert "Traceback" not in printed
@@ -55,8 +57,9 @@ def test_manifests_are_shown_with_what_becomes_of_them() -> None:
         shown = document(f"{url}api/v1/snapshot")
         assert (shown["source"]["kind"], shown["source"]["live"]) == ("file", False)
         assert len(shown["nodes"]) == 16
-        found = phases(url)
-        assert (found["gang"], found["large-gang"], found["three-chips"]) == ("placed", "pending", "refused")
+        found = {job["name"]: (job["outcome"], job["reason_text"]) for job in shown["jobs"]}
+        assert found["gang"] == ("pending", "would be placed on node-13, node-14, node-15 now")
+        assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "refused")
         assert document(f"{url}api/v1/jobs/default/large-gang/why")["cures"]
 
 

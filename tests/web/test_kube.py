@@ -102,7 +102,7 @@ def test_the_leader_shows_what_it_decides() -> None:
             _, last = await one.get("api/v1/snapshot")
             assert last["source"]["kind"] == "cluster"
             status, why = await one.get("api/v1/jobs/default/train/why")
-            assert (status, why["outcome"]) == (200, "running")
+            assert (status, why["outcome"]) == (200, "starting")
             status, story = await one.get("api/v1/jobs/default/train/story")
             assert (status, story["error"]["code"]) == (404, "no-journal")
 

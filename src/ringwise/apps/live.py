@@ -13,6 +13,7 @@ import msgspec
 
 from ringwise.apps.extensions import installed_registry
 from ringwise.apps.place import JOB_OBJECTS, WITH_JOBS, AlreadyThereError, jobs_in
+from ringwise.apps.scheduler_health import SchedulerLeases
 from ringwise.framework.configuration import Configuration
 from ringwise.kube.watch.job_templates import TemplateStore
 from ringwise.kube.watch.kinds import Reader, WatchTarget, read_object, stand_in_for, watched_kinds
@@ -29,6 +30,7 @@ from ringwise.messages.ordinary_groups import has_siblings
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.state.model import DeviceReport, Pod
+from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import PREDICATE_TIME, SCHEDULER_CONFIG_MAP, VOLCANO_SYSTEM
 
 CONFIGURATION_MAP = (VOLCANO_SYSTEM, SCHEDULER_CONFIG_MAP)
@@ -48,6 +50,10 @@ class LiveCluster:
     records_missing: str = ""
     #: The second number of the API server's version; None if it is not known.
     server_minor: int | None = None
+    #: What schedulers wrote about pending jobs.
+    written: WrittenReasons = field(default_factory=WrittenReasons)
+    #: Which scheduler leads; None: not read.
+    leases: SchedulerLeases | None = None
 
 
 async def read_cluster(
@@ -61,7 +67,7 @@ async def read_cluster(
     `jobs_only`: vcjobs, PodGroups, pods and priority classes.
     """
     live = LiveCluster()
-    for target, reader in kinds_to_read(jobs_only=jobs_only):
+    for target, reader in kinds_to_read(live.written, jobs_only=jobs_only):
         try:
             await _read(client, target, reader, live, progress)
         except ApiError as error:
@@ -70,10 +76,17 @@ async def read_cluster(
     return live
 
 
-def kinds_to_read(*, jobs_only: bool = False) -> list[tuple[WatchTarget, Reader]]:
+def kinds_to_read(
+    written: WrittenReasons | None = None, *, jobs_only: bool = False
+) -> list[tuple[WatchTarget, Reader]]:
+    """`written` gets what conditions say about pending jobs."""
     registry = installed_registry()
     hearer = Hearer.CONTROLLER if jobs_only else Hearer.SCHEDULER
-    return list(watched_kinds(TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, hearer=hearer))
+    return list(
+        watched_kinds(
+            TemplateStore(), {}, CONFIGURATION_MAP, registry=registry, hearer=hearer, written=written
+        )
+    )
 
 
 def missing_line(target: WatchTarget, error: ApiError) -> str:
@@ -90,6 +103,7 @@ def finish(live: LiveCluster) -> None:
     required = [line for line in live.missing if line.startswith(("nodes:", "pods:"))]
     if required:
         raise NothingReadableError("; ".join(required))
+    live.bundle.served = frozenset(vcjob.key for vcjob in live.bundle.vcjobs)
     live.bundle.awaits_groups = not any(map(_was_placed_without_group, live.bundle.pods))
 
 

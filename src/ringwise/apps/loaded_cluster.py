@@ -61,6 +61,11 @@ def from_bundle(
     now = bundle.newest_timestamp if now is None else now
     scheduler = new_scheduler(configuration, catalog, awaits_groups=bundle.awaits_groups)
     scheduler.handle(events, now, Decide.ONE_CYCLE if decide else Decide.NOTHING)
+    if not decide:
+        # A cycle finds out the boards of pending jobs, and by them those of nodes without a label.
+        session = scheduler.view.what_if.open_session(now)
+        for job in filter(scheduler.view.has_pending_pods, scheduler.view.jobs.values()):
+            session.job_valid(job)
     return LoadedCluster(_objects(scheduler.view, now, events), errors)
 
 

@@ -30,7 +30,10 @@ def cluster_events(bundle: Bundle) -> Iterator[ev.Event]:
 
 
 def job_events(bundle: Bundle) -> Iterator[ev.Event]:
-    """vcjobs with the PodGroup and pods they would get, unless these are in the input already."""
+    """vcjobs with the PodGroup and pods they would get, unless these are in the input already.
+
+    What the controller of a live cluster has not created does not exist.
+    """
     priorities = {priority.name: priority.value for priority in bundle.of(PriorityClass)}
     groups = _groups_in(bundle)
     _adopt(bundle, groups)
@@ -38,6 +41,8 @@ def job_events(bundle: Bundle) -> Iterator[ev.Event]:
     claims = {claim.key for claim in bundle.of(PersistentVolumeClaim)}
     for vcjob in bundle.vcjobs:
         yield ev.VcJobSeen(vcjob)
+        if vcjob.key in bundle.served:
+            continue
         group = groups[vcjob.key]
         if group is None and not vcjob.over:
             yield ev.PodGroupSeen(pod_group_of(vcjob, priorities))

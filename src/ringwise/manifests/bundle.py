@@ -103,6 +103,8 @@ class Bundle:
     awaits_groups: bool = False
     #: The configuration of a support bundle, which is no text.
     configured: Configuration | None = None
+    #: Keys of vcjobs of a live cluster: only those pods of them exist that were read.
+    served: frozenset[str] = frozenset()
     #: What the scheduler of a live cluster wrote for the next one: the data of `ringwise-rescheduling`.
     written: Mapping[str, str] = field(default_factory=dict)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from ringwise.framework.amounts import lacking
@@ -20,6 +21,16 @@ from ringwise.records import dataclass
 from ringwise.scheduler.explain.boards_present import boards_present, why_this_board
 from ringwise.scheduler.explain.why import moves_under_way, reasons_now
 from ringwise.scheduler.hurt import Hurt, HurtJobs
+from ringwise.scheduler.job_states import (
+    JobState,
+    is_refused,
+    is_suspended,
+    job_state,
+    needs_none,
+    pods_not_created,
+    would_be_nodes,
+    would_be_placed,
+)
 from ringwise.scheduler.node_states import (
     READY,
     ChipStates,
@@ -34,7 +45,7 @@ from ringwise.scheduler.node_states import (
 )
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import EMPTY, Node, Pod, PodGroup, Queue
-from ringwise.state.vcjob import OVER, VcJob
+from ringwise.state.vcjob import VcJob
 from ringwise.topology.board import Board
 from ringwise.topology.chips import chips_of
 from ringwise.topology.natural import natural_key
@@ -78,11 +89,14 @@ class ClusterObjects:
 
 #: The phase of a job that has its nodes and does not run yet.
 STARTING = "Starting"
-_WAITING_PHASES = frozenset({"Pending", "Inqueue"})
+_ACTIVE_PHASES = frozenset({"Pending", "Inqueue", "Running"})
 #: Reasons that only another cluster or another job can cure, beside those of a job that is wrong in itself.
 _NEVER = frozenset({"cluster-too-small"})
 #: Characters of a reason in the row of a job; `reason` of its document, and `why`, have all of it.
 MAX_REASON = 300
+#: Pods of pending jobs for which a list tries to find nodes anew, which takes about a second. The jobs after
+#: them have the reason of their last attempt.
+MAX_ASKED_PODS = 20_000
 #: Faults in the row of a job; `hurt` of its document has all of them.
 MAX_FAULTS = 5
 
@@ -113,8 +127,8 @@ class JobView:
     never: bool = False
     #: Why a refused job has the board whose rules refuse it.
     board: str | None = None
-    #: Pods that were given a node and whose binding is not confirmed yet.
-    assumed: int = 0
+    #: Nodes that were chosen for pods that no object says are bound there.
+    would_be_nodes: Sequence[str] = ()
     #: The faults that hurt it now.
     hurt: list[Hurt] = field(default_factory=list)
     #: What plans of moves that are carried out do for it or with it (M1).
@@ -135,7 +149,22 @@ class JobView:
 
     @property
     def placed(self) -> int:
-        return self.assumed + sum(1 for pod in self.pods if pod.node is not None and pod.live)
+        return sum(1 for pod in self.pods if pod.node is not None and pod.live)
+
+    @property
+    def state(self) -> JobState:
+        state = job_state(
+            self.pods,
+            self.needed,
+            self.phase,
+            refused=is_refused(self.reason),
+            suspended=self.suspended,
+            needs_none=self.reason is None and needs_none(self.vcjob),
+        )
+        told = self.written if self.reason is None else None
+        if state is JobState.PENDING and told is not None and told.reason == Stage.VALIDATE.value:
+            return JobState.REFUSED
+        return state
 
     @property
     def shown_phase(self) -> str:
@@ -144,37 +173,27 @@ class JobView:
         Volcano and Kubernetes call both Pending, and a gang that lost pods still Running. Objects of files
         may have no phase, and pods that run.
         """
-        if self.outcome == "placed" and self.phase in _WAITING_PHASES:
-            return "Running" if self.started else STARTING
-        if self.outcome in ("pending", "refused") and self.phase == "Running":
-            return "Pending"
+        if self.phase not in _ACTIVE_PHASES:
+            return self.phase
+        match self.state:
+            case JobState.RUNNING:
+                return "Running"
+            case JobState.STARTING:
+                return STARTING
+            case JobState.PENDING | JobState.REFUSED if self.phase == "Running":
+                return "Pending"
         return self.phase
-
-    @property
-    def _wants_none(self) -> bool:
-        """A vcjob of 0 replicas, which has all it asks for until it is over."""
-        vcjob = self.vcjob
-        return vcjob is not None and not vcjob.replicas and not vcjob.over and self.reason is None
 
     @property
     def started(self) -> bool:
         """Whether as many pods run as it needs, or it has ended."""
-        running = sum(1 for pod in self.pods if pod.phase == "Running")
-        return self.outcome in ("ended", "suspended") or running >= max(1, self.needed)
+        return self.state in (JobState.RUNNING, JobState.ENDED, JobState.SUSPENDED)
 
     @property
     def outcome(self) -> str:
-        """placed, pending, refused (it can never run as it is), suspended, ended: as in `place` and `why`"""
-        if self.suspended:
-            return "suspended"
-        if self.reason is not None and self.reason.kind.stage is Stage.VALIDATE:
-            return "refused"
-        if self.placed >= max(1, self.needed) or self._wants_none:
-            return "placed"
-        if self.phase in OVER or (self.pods and not any(pod.live for pod in self.pods)):
-            return "ended"
-        told = self.written if self.reason is None else None
-        return "refused" if told is not None and told.reason == Stage.VALIDATE.value else "pending"
+        """placed, pending, refused (it can never run as it is), suspended, ended."""
+        state = self.state
+        return "placed" if state in (JobState.RUNNING, JobState.STARTING) else state.value
 
     def row(self, text_of: Callable[[Reason], str] | None = None) -> JobRow:
         """What the dashboard shows of it, and every document contains.
@@ -187,6 +206,8 @@ class JobView:
         elif self.written is not None and outcome in ("pending", "refused"):
             told = self.written
             code, text, condition_of = told.reason, shortened(told.message), told.kind
+        elif self.would_be_nodes and outcome == "pending":
+            text = would_be_placed(self.would_be_nodes, partly=self.placed > 0)
         return {
             "namespace": self.namespace,
             "name": self.name,
@@ -219,9 +240,12 @@ class JobView:
             "never": self.never,
             "hurt": [hurt_fields(one) for one in self.hurt],
             "notes": [] if self.job is None else list(self.job.refused_classes.values()),
+            "would_be_placed_on": list(self.would_be_nodes),
         }
         if not document["notes"]:
             del document["notes"]
+        if not document["would_be_placed_on"]:
+            del document["would_be_placed_on"]
         return document
 
 
@@ -282,8 +306,7 @@ def job_views(objects: ClusterObjects) -> list[JobView]:
     for view in found:
         view.hurt = hurt.of_pods(pod.uid for pod in view.pods)
         view.never = _never(objects, view)
-        # Of a scheduler that decided about objects which another one binds.
-        view.assumed = _assumed(objects.view, view.pods)
+        view.would_be_nodes = would_be_nodes(objects.view, view.pods)
     found.sort(key=lambda view: view.created)
     return found
 
@@ -313,29 +336,28 @@ def views_of_pods(objects: ClusterObjects, pods: Iterable[Pod]) -> list[JobView]
     )
 
 
-def with_reasons(objects: ClusterObjects, views: Iterable[JobView]) -> list[JobView]:
-    """The same jobs for a list: those that wait have the reason that they carry. Nothing is tried for it."""
-    found = list(views)
-    for view in not_placed(found):
-        if view.reason is not None:
-            view.reason = view.reason.with_only(())
-            _name_board(objects, view)
-    return found
+def with_reasons(objects: ClusterObjects, views: Iterable[JobView], *, cures: bool = False) -> list[JobView]:
+    """The same jobs; those with pending pods have their reasons as of now, as `why` gives them.
 
-
-def with_present_reasons(objects: ClusterObjects, views: Iterable[JobView], now: int) -> list[JobView]:
-    """The same jobs; those that are not placed have their reasons as of now, with cures that were tried.
-
-    For a job that was asked for: what is tried takes as long as many placements.
+    `cures`: with those that were tried, which takes as long as many placements; for jobs that were asked for.
     """
     found = list(views)
-    waiting = [(view, view.job) for view in not_placed(found) if view.job and view.reason is not None]
-    reasons = reasons_now(objects.view, [job for _, job in waiting], now).of
+    waiting = [(view, view.job) for view in found if view.job and view.reason is view.job.reason is not None]
+    reasons = _present_reasons(objects, [job for _, job in waiting], cures=cures)
     for view, job in waiting:
-        if job.reason is not None:
-            view.reason = reasons[job.key]
-            _name_board(objects, view)
+        view.reason = reasons[job.key]
+        view.never = _never(objects, view)
+        _name_board(objects, view)
     return found
+
+
+def _present_reasons(
+    objects: ClusterObjects, jobs: Sequence[Job], *, cures: bool
+) -> dict[str, Reason | None]:
+    before = accumulate((len(job.pods) for job in jobs), initial=0)
+    asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
+    last = {job.key: job.reason and job.reason.with_only(()) for job in jobs[len(asked) :]}
+    return reasons_now(objects.view, asked, objects.now, cures=cures).of | last
 
 
 def _name_board(objects: ClusterObjects, view: JobView) -> None:
@@ -368,7 +390,7 @@ def vcjob_view(view: SchedulerView, vcjob: VcJob, job: Job | None, pods: list[Po
         vcjob.min_available,
         vcjob.created,
         sum(task.template.cls.chips * task.replicas for task in vcjob.tasks),
-        _reason(view, job),
+        pods_not_created(vcjob, pods, has_group=job is not None) or _reason(view, job),
         job,
         vcjob,
         dict(vcjob.counts),
@@ -401,7 +423,7 @@ def group_view(view: SchedulerView, group: PodGroup, job: Job | None, pods: list
         sum(pod.cls.chips for pod in pods),
         _reason(view, job),
         job,
-        suspended=group.suspended and not any(pod.live and not pod.deleting for pod in pods),
+        suspended=is_suspended(group, pods),
         labels=pods[0].labels if group.ordinary and pods else group.labels,
     )
 
@@ -452,15 +474,8 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
         # An invalid vcjob that is gone: the job goes with the same turn.
         return None
     found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
-    found.assumed = _assumed(view, pods)
+    found.would_be_nodes = would_be_nodes(view, pods)
     return found
-
-
-def _assumed(view: SchedulerView, pods: Iterable[Pod]) -> int:
-    """How many have a node and are about to be bound there; those that wait for volumes are not."""
-    placements = view.cluster.pods
-    unbound = (placements[pod.uid] for pod in pods if pod.node is None and pod.uid in placements)
-    return sum(placement.node >= 0 and not placement.reserved for placement in unbound)
 
 
 def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
@@ -663,11 +678,8 @@ def queue_documents(objects: ClusterObjects, views: Iterable[JobView] | None = N
 # -- pods ---------------------------------------------------------------------------------------
 
 
-def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None = None) -> list[PodFields]:
-    """The pods; those that wait have the reason of their job.
-
-    With `now` as of then and with cures that were tried, which takes long; else the one that the job carries.
-    """
+def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], *, cures: bool = False) -> list[PodFields]:
+    """The pods; those that wait have the reason of their job, with cures that were tried or without."""
     view, chosen = objects.view, list(pods)
     waiting = {uid: job for job in view.jobs_of_others() for uid in job.pods}
     waiting |= {
@@ -677,30 +689,28 @@ def pod_documents(objects: ClusterObjects, pods: Iterable[Pod], now: int | None 
         and (view.is_pending(pod) or (pod.uid in view.cluster.pods and view.cluster.pods[pod.uid].reserved))
     }
     asked = {waiting[pod.uid].key: waiting[pod.uid] for pod in chosen if pod.uid in waiting}
-    if now is None:
-        present = {key: job.reason and job.reason.with_only(()) for key, job in asked.items()}
-    else:
-        present = reasons_now(view, list(asked.values()), now).of
+    present = _present_reasons(objects, list(asked.values()), cures=cures)
     found: list[PodFields] = []
     for pod in sorted(chosen, key=lambda pod: (pod.namespace, natural_key(pod.name))):
         job = view.job_of(pod.uid)
         reason = present[waiting[pod.uid].key] if pod.uid in waiting else None
-        found.append(
-            {
-                "namespace": pod.namespace,
-                "name": pod.name,
-                "job": None if job is None else f"{job.namespace}/{job.name}",
-                "phase": pod_phase(pod),
-                "node": pod.node,
-                "resource": pod.cls.resource,
-                "asks": pod.cls.chips,
-                "chips": list(pod.named_chips),
-                "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
-                "created": pod.created,
-                "exit_code": pod.exit_code,
-                "reason": None if reason is None else reason.as_json(),
-            }
-        )
+        fields: PodFields = {
+            "namespace": pod.namespace,
+            "name": pod.name,
+            "job": None if job is None else f"{job.namespace}/{job.name}",
+            "phase": pod_phase(pod),
+            "node": pod.node,
+            "resource": pod.cls.resource,
+            "asks": pod.cls.chips,
+            "chips": list(pod.named_chips),
+            "rank": pod.rank if job is None else ranks_of(job).get(pod.uid, pod.rank),
+            "created": pod.created,
+            "exit_code": pod.exit_code,
+            "reason": None if reason is None else reason.as_json(),
+        }
+        if nodes := would_be_nodes(view, [pod]):
+            fields["would_be_placed_on"] = nodes[0]
+        found.append(fields)
     return found
 
 

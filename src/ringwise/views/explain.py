@@ -39,7 +39,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
         "class": job.policy.switch_class if job.policy is not None else None,
         "board": job.policy.board.name if job.policy is not None else None,
         "board_reason": explanation.board,
-        "outcome": explanation.outcome,
+        "outcome": explanation.outcome.value,
         "sentence": explanation.sentence,
         "faults": list(explanation.faults),
         "reason": None if explanation.reason is None else explanation.reason.as_json(),
@@ -114,8 +114,11 @@ def _resumed(view: JobView) -> str:
     return view.key if view.vcjob is not None or owner is None else f"{view.namespace}/{owner.name}"
 
 
-def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
-    """What `ringwise why -o json` prints for a job that is over or suspended: it has no gang to be placed."""
+def document_without_gang(view: JobView, now: int) -> WhyDocument:
+    """What `ringwise why -o json` prints for a job without a gang to be placed.
+
+    It is over or suspended, or its controller has created nothing for it yet.
+    """
     return {
         "schema": "ringwise.io/why/v2",
         "now": now,
@@ -124,10 +127,10 @@ def ended_document(view: JobView, sentence: str, now: int) -> WhyDocument:
         "class": None,
         "board": None,
         "board_reason": None,
-        "outcome": view.outcome,
-        "sentence": sentence,
+        "outcome": view.state.value,
+        "sentence": ended_sentence(view) if view.reason is None else view.reason.message,
         "faults": [],
-        "reason": None,
+        "reason": None if view.reason is None else view.reason.as_json(),
         "refusals": None,
         "refusal_examples": None,
         "refused_pod": None,
@@ -146,7 +149,7 @@ def _location(location: PodLocation) -> PodLocationFields:
     document: PodLocationFields = {
         "name": location.pod,
         "rank": location.rank,
-        "node": location.node,
+        "node": location.node if location.bound else None,
         "chips": list(location.chips),
         "switch": location.switch,
         "superpod": location.superpod,
@@ -154,6 +157,8 @@ def _location(location: PodLocation) -> PodLocationFields:
     }
     if location.rack is not None:
         document["rack"] = location.rack
+    if location.node is not None and not location.bound:
+        document["would_be_placed_on"] = location.node
     return document
 
 

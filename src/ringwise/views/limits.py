@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _SECOND = 1_000_000_000
 
 
-def limits_document(view: SchedulerView, now: int) -> LimitsDocument:
-    """What `ringwise limits -o json` prints."""
+def limits_document(view: SchedulerView, bound: SchedulerView, now: int) -> LimitsDocument:
+    """What `ringwise limits -o json` prints. `bound` counts what pods with a node use, and nothing else."""
     table = view.limits
     waiting = WaitingCounts(table, view.jobs).by_scope()
     held_up: dict[Scope, int] = {}
@@ -29,7 +29,7 @@ def limits_document(view: SchedulerView, now: int) -> LimitsDocument:
     rows: list[LimitFields] = []
     for scope in _scopes(view, waiting.keys() | held_up.keys()):
         limits = table.limits_of(scope)
-        chips, running = table.used(scope)
+        chips, running = bound.limits.used(scope)
         rows.append(
             {
                 "of": "user" if scope.kind == USER else "queue" if scope.kind == QUEUE else "namespace",

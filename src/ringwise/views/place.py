@@ -305,13 +305,12 @@ def job_class(view: SchedulerView, job: Job) -> str | None:
     return _switch_class(view, job, RUNNING)
 
 
-def sub_group_fields(view: SchedulerView, job: Job) -> list[SubGroupFields]:
+def sub_group_fields(job: Job) -> list[SubGroupFields]:
     """The sub-groups of a job, by policy; none for most jobs."""
-    placements = view.cluster.pods
     placed = {
         uid
         for uid, pod in job.pods.items()
-        if not pod.deleting and (pod.phase == "Succeeded" or (pod.live and placements[uid].node >= 0))
+        if not pod.deleting and (pod.phase == "Succeeded" or (pod.live and pod.node is not None))
     }
     rows: list[SubGroupFields] = []
     for position, policy in enumerate(job.group.sub_groups if job.group is not None else ()):

@@ -75,7 +75,7 @@ def test_a_gang_that_runs_tells_why_one_more_of_its_pods_waits() -> None:
         pod("web-0", 8, group="web", on="node-1", holds=range(8)),
     )
     answer = why(view, "web")
-    assert answer.outcome == "starting"
+    assert answer.outcome == "running"
     assert "no node of 2 can take web-1" in answer.sentence
     assert answer.refusals is not None
     assert answer.refusals.counts == {"node-not-wholly-free": 1, "node-cordoned": 1}
@@ -188,11 +188,11 @@ def test_position_in_the_queue_and_contested_cures() -> None:
     assert [cure.contested for cure in first.cures] == [0] * len(first.cures)
 
 
-def test_a_running_job_shows_its_node_and_score() -> None:
+def test_a_decision_shows_its_node_and_score_and_the_job_stays_pending() -> None:
     view = told(node("node-1"), node("node-2"), pod("a", 2, on="node-1", holds=[0, 1]), pod("new", 2))
     answer = why(view, "new")
-    assert answer.outcome == "running"
-    assert [(seat.node, seat.chips) for seat in answer.locations] == [("node-1", (2, 3))]
+    assert (answer.outcome, answer.sentence) == ("pending", "would be placed on node-1 now")
+    assert [(seat.node, seat.chips, seat.bound) for seat in answer.locations] == [("node-1", (2, 3), False)]
     assert answer.plan == (
         "node-1: score 258, group A; 2 nodes would fit without it, none of them with a higher score",
     )

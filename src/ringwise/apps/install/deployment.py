@@ -51,6 +51,7 @@ from ringwise.wellknown import (
     SCHEDULER_CONFIG_KEY,
     SCHEDULER_CONFIG_MAP,
     SCHEDULER_LEASE,
+    SHADOW,
     SYSTEM_CLUSTER_CRITICAL,
     SYSTEM_NODE_CRITICAL,
     VOLCANO_CONTROLLER_DEPLOYMENT,
@@ -482,7 +483,7 @@ def _workload(
             "replicas": _replicas(choices),
             "selector": selector,
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": {**labels, **({SHADOW: "true"} if choices.shadow else {})}},
                 "spec": {
                     "serviceAccountName": name,
                     "priorityClassName": SYSTEM_CLUSTER_CRITICAL,

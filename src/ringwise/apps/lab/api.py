@@ -54,7 +54,6 @@ from ringwise.views.cluster import (
     JobView,
     job_views,
     not_placed,
-    with_present_reasons,
     with_reasons,
 )
 from ringwise.views.documents.changes import (
@@ -336,7 +335,7 @@ class LabServer:
     def _explained(self, objects: ClusterObjects, views: list[JobView]) -> list[JobView]:
         """The first jobs that are not placed with fixes that were tried: all would take minutes."""
         waiting = not_placed(views)
-        with_present_reasons(objects, waiting[:EXPLAINED], self.live.now)
+        with_reasons(objects, waiting[:EXPLAINED], cures=True)
         with_reasons(objects, waiting[EXPLAINED:])
         return views
 

@@ -13,11 +13,13 @@ from ringwise.apps.live import LiveCluster, read_cluster, with_submitted
 from ringwise.apps.live_story import read_story
 from ringwise.apps.place import place
 from ringwise.apps.queries import examine
+from ringwise.apps.scheduler_health import binding_findings, lease_findings, read_leases
 from ringwise.apps.sources.names import qualified
 from ringwise.apps.sources.objects import ObjectAnswers, Tell
 from ringwise.apps.sources.protocol import NotAnsweredError
 from ringwise.apps.story import ToldStory
 from ringwise.framework.configuration import Configuration
+from ringwise.framework.job import job_key
 from ringwise.grammar import counted
 from ringwise.kube.watch.kinds import WatchTarget
 from ringwise.kube.write.disruption_budgets import read_budgets
@@ -27,7 +29,9 @@ from ringwise.kubeclient.resources import CONFIG_MAPS
 from ringwise.kubeclient.server_version import server_minor_version
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
+from ringwise.messages.job_expansion import group_name
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.explain.findings import Finding
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
@@ -94,9 +98,18 @@ class ClusterSource(ObjectAnswers):
         """Objects that cannot be read are among the findings, and not told beside them."""
         live = self._live
         tokens = token_findings(live.server_minor, live.bundle.pods)
+        health = (*self._lease_findings, *binding_findings(live.written, _pending_jobs(live.bundle)))
         return diagnosis_document(
-            examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=tokens)
+            examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=(*health, *tokens))
         )
+
+    @property
+    def _lease_findings(self) -> list[Finding]:
+        live = self._live
+        return [] if live.leases is None else lease_findings(live.leases, live.bundle.pods, self._now)
+
+    def _scheduler_findings(self, job: str, name: str) -> list[Finding]:
+        return [*self._lease_findings, *binding_findings(self._live.written, [(job, name)])]
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         try:
@@ -128,6 +141,13 @@ class ClusterSource(ObjectAnswers):
         return place_document(answer, pictures=pictures)
 
 
+def _pending_jobs(bundle: Bundle) -> list[tuple[str, str]]:
+    """Keys and names of jobs with pods that have no node."""
+    names = {f"{vcjob.namespace}/{group_name(vcjob)}": vcjob.key for vcjob in bundle.vcjobs}
+    keys = dict.fromkeys(job_key(pod) for pod in bundle.pods if pod.node is None and pod.live)
+    return [(key, names.get(key, key)) for key in keys]
+
+
 def read_live(access: Access, progress: Progress = lambda kind, count: None) -> LiveCluster:
     return asyncio.run(_read(access, progress))
 
@@ -137,6 +157,7 @@ async def _read(access: Access, progress: Progress) -> LiveCluster:
         live = await read_cluster(client, progress=progress)
         await read_records(client, live)
         live.server_minor = await server_minor_version(client)
+        live.leases = await read_leases(client)
         return live
 
 

@@ -19,8 +19,10 @@ from ringwise.framework.amounts import request_text
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.messages.move_plan import MovePlan
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.scheduler.explain.forecast import estimates
 from ringwise.scheduler.explain.why import UnknownJobError, expected_start, not_obeyed
+from ringwise.scheduler.job_states import JobState
 from ringwise.state.model import Pod
 from ringwise.state.node_labels import members_of
 from ringwise.topology.natural import natural_key
@@ -35,15 +37,13 @@ from ringwise.views.cluster import (
     queue_documents,
     top_document,
     view_of_job,
-    with_present_reasons,
     with_reasons,
     with_starts,
 )
 from ringwise.views.defragment import defrag_plan_document
 from ringwise.views.explain import (
     capacity_document,
-    ended_document,
-    ended_sentence,
+    document_without_gang,
     explanation_document,
     explanation_pictures,
 )
@@ -90,11 +90,11 @@ class ClusterAnswers(ABC):
     @property
     @abstractmethod
     def objects(self) -> ClusterObjects:
-        """The objects as they are."""
+        """The objects as they are: the moment that every answer shows."""
 
     @property
     def decided(self) -> ClusterObjects:
-        """The same after a cycle: jobs that are not placed have their reasons."""
+        """The same after a cycle: pending jobs have their reasons, or the nodes that they would get."""
         return self.objects
 
     @property
@@ -159,7 +159,7 @@ class ClusterAnswers(ABC):
         return {"schema": "ringwise.io/chips/v2", "chips": chips, **_more(more)}
 
     def limits(self) -> LimitsDocument:
-        return limits_document(self.decided.view, self.now)
+        return limits_document(self.decided.view, self.objects.view, self.now)
 
     def reservations(self, listing: Listing = EVERYTHING) -> ReservationsDocument:
         choice, view = Choice("reservations", listing), self.objects.view
@@ -208,7 +208,7 @@ class ClusterAnswers(ABC):
         decided = self.decided
         key = find_name(decided, "job", name, namespace)
         found = [view for view in job_views(decided) if view.key == key]
-        view = with_present_reasons(decided, found[:1], self.now)[0]
+        view = with_reasons(decided, found[:1], cures=True)[0]
         if view.job is not None and view.outcome == "pending":
             view.start, view.now = expected_start(decided.view, view.job, self.now), self.now
         vcjob = view.vcjob
@@ -222,13 +222,13 @@ class ClusterAnswers(ABC):
             "now": self.now,
             **fields,
             "tasks": [{"name": task.name, "replicas": task.replicas} for task in tasks],
-            "sub_groups": [] if view.job is None else sub_group_fields(decided.view, view.job),
+            "sub_groups": [] if view.job is None else sub_group_fields(view.job),
             "retries": 0 if vcjob is None else vcjob.retry_count,
             "message": said or None,
             "object": plain(vcjob),
             "counts": view.counts,
             "class": None if view.job is None else job_class(decided.view, view.job),
-            "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, self.now)),
+            "all_pods": pods_of_job(decided.view, view.job, pod_documents(decided, view.pods, cures=True)),
         }
 
     def queue(self, name: str) -> QueueDocument:
@@ -245,9 +245,9 @@ class ClusterAnswers(ABC):
         }
 
     def hyper_node(self, name: str) -> HyperNodeDocument:
-        decided = self.decided
-        find_name(decided, "hypernode", name)
-        view, forest = decided.view, decided.view.hyper_forest()
+        objects = self.objects
+        find_name(objects, "hypernode", name)
+        view, forest = objects.view, objects.view.hyper_forest()
         found = next(one for one in view.hyper_nodes if one.name == name)
         domain = forest.domains.get(name)
         nodes, below = (0, ()) if domain is None else (domain.nodes, domain.children)
@@ -275,7 +275,7 @@ class ClusterAnswers(ABC):
         given = {} if container is None else container["environment"]
         return {
             "schema": "ringwise.io/pod/v1",
-            **pod_documents(decided, [pod], self.now)[0],
+            **pod_documents(decided, [pod], cures=True)[0],
             "request": request_text(pod.cls),
             "annotations": dict(pod.annotations),
             # What the pod's own specification sets comes last, and so wins.
@@ -316,26 +316,40 @@ class ClusterAnswers(ABC):
         try:
             explanation = explain_job(decided.view, self.now, name, self._disruption_budgets)
         except UnknownJobError:
-            over = [
+            others = [
                 view
                 for view in job_views(decided)
-                if name in (view.key, view.name) and view.outcome in ("ended", "suspended")
+                if name in (view.key, view.name)
+                and (view.outcome in ("ended", "suspended") or view.job is None)
             ]
-            if not over:
+            if not others:
                 raise
-            return ended_document(over[-1], ended_sentence(over[-1]), self.now)
+            return document_without_gang(others[-1], self.now)
         shown = view_of_job(decided.view, explanation.job)
         if shown is not None and shown.suspended:
             # Pods of it still terminate, or its PodGroup stays.
-            return ended_document(shown, ended_sentence(shown), self.now)
+            return document_without_gang(shown, self.now)
         document = explanation_document(explanation, self.now)
+        if explanation.outcome is JobState.PENDING:
+            key = explanation.job.key
+            findings = self._scheduler_findings(key, f"{document['namespace']}/{document['name']}")
+            errors = [one.what for one in findings if one.severity == ERROR]
+            notes = [f"{one.where}: {one.what}" for one in findings if one.severity != ERROR]
+            if errors:
+                document["errors"] = errors
+            if notes:
+                document["notes"] = [*document.get("notes", ()), *notes]
         if pictures:
             document["pictures"] = explanation_pictures(explanation, decided.view, self.now)
         return document
 
+    def _scheduler_findings(self, _job: str, _name: str) -> list[Finding]:
+        """What keeps the scheduler of a cluster from placing a pending job; a lab or files have none."""
+        return []
+
     def capacity(self, queue: str | None = None) -> CapacityDocument:
         """Raises UnknownQueueError."""
-        return capacity_document(count_capacity(self.decided.view, self.now, queue))
+        return capacity_document(count_capacity(self.objects.view, self.now, queue))
 
     def defrag_plan(self, job: str | None = None, namespace: str | None = None) -> DefragPlanDocument:
         """Raises UnknownJobError."""

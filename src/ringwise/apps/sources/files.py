@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ringwise.apps.loaded_cluster import LoadedCluster
 from ringwise.apps.loading import assumed_chips, queue_notes
 from ringwise.apps.place import place
 from ringwise.apps.sources.objects import ObjectAnswers, Tell
 from ringwise.apps.sources.protocol import NotAnsweredError
+from ringwise.durations import time_text
 from ringwise.framework.configuration import Configuration
 from ringwise.grammar import counted
 from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.objects.disruption_budgets import budget_from_wire
 from ringwise.manifests.text.errors import Findings
 from ringwise.scheduler.defragment.movable import DisruptionBudget
+from ringwise.scheduler.job_states import would_be_nodes
 from ringwise.scheduler.journal import Journal
 from ringwise.scheduler.view import SchedulerView
 from ringwise.topology.boards import BoardCatalog
@@ -65,6 +68,16 @@ class FilesSource(ObjectAnswers):
             for one in self._bundle.disruption_budgets
         )
         return [budget for budget in found if budget is not None], ()
+
+    def tell_moment(self) -> None:
+        """All answers show the files before a decision. Where one would change something, that is said."""
+        decided: LoadedCluster | None = vars(self).get("_after_a_cycle")
+        objects = (decided or self._as_read).objects
+        unbound = [pod for pod in objects.pods if pod.node is None and pod.live and objects.view.is_ours(pod)]
+        if unbound and (decided is None or would_be_nodes(objects.view, unbound)):
+            moment = f" as of {time_text(self._now)}" if self._now else ""
+            missing = counted(unbound, "pod has", "pods have")
+            self._tell(f"note: shows the files{moment}, before any decision; {missing} no node")
 
     def story(self, job: str, namespace: str | None = None) -> StoryDocument:
         raise NotAnsweredError("manifests hold no story: give --journal FILE, or query a lab")

@@ -21,7 +21,7 @@ from ringwise.scheduler.explain.why import UnknownJobError
 from ringwise.views.cluster import vcjob_view
 from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.explain import WhyDocument
-from ringwise.views.explain import ended_document, ended_sentence, explanation_document
+from ringwise.views.explain import document_without_gang, explanation_document
 from ringwise.views.place import place_document
 from ringwise.views.report import ReportPeriod, report_document
 from ringwise.views.story import story_document
@@ -147,7 +147,7 @@ def _why(
         if vcjob is None:
             raise RequestRefusedError(404, "not-found", str(error)) from None
         found = vcjob_view(view, vcjob, None, [])
-        return ended_document(found, ended_sentence(found), now)
+        return document_without_gang(found, now)
 
 
 def _read(text: bytes) -> Bundle:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -153,7 +153,10 @@ def ask(
         # Files are read now, with a bar of their own.
         opened = source()
         with spinner("deciding") if options.get("files") else nullcontext():
-            return question(opened)
+            answer = question(opened)
+        if options.get("files") and not read_on:
+            cast("FilesSource", opened).tell_moment()
+        return answer
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.grammar import agrees, amount_text, counted
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages.expected_start import ExpectedStart, StartKind
+from ringwise.scheduler.job_states import would_be_placed
 from ringwise.views.documents.cluster import (
     ChipFields,
     HurtFields,
@@ -156,10 +157,17 @@ def _starts_in(job: JobFields, now: int) -> str:
 def _notes(job: JobFields, now: int) -> Iterator[str]:
     if job["reason"] is not None:
         yield job["reason"]["message"]
+    yield from decision_text(job)
     for fault in job["hurt"][:_SHOWN_FAULTS]:
         yield hurt_text(fault, now)
     if len(job["hurt"]) > _SHOWN_FAULTS:
         yield f"and {counted(len(job['hurt']) - _SHOWN_FAULTS, 'more fault')}"
+
+
+def decision_text(job: JobFields) -> Iterator[str]:
+    """What a decision would give a job that has no nodes for some of its pods."""
+    if nodes := job.get("would_be_placed_on"):
+        yield would_be_placed(nodes, partly=job["placed"] > 0)
 
 
 def hurt_text(fault: HurtFields, now: int) -> str:
@@ -445,6 +453,7 @@ def _draw_waiting(console: Console, waiting: Sequence[JobFields], now: int, most
         message = f"{placed} of {counted(job['pods'], 'pod')} {agrees(placed, 'is', 'are')} placed"
         if reason is not None:
             message = reason["message"]
+        message = next(decision_text(job), message)
         # The words of `place` and `why`; the colour tells apart what waiting alone will not cure.
         waits = f"waits {duration_text(now - job['created'])}"
         word = "is refused" if job["outcome"] == "refused" else waits

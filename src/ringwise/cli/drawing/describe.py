@@ -12,6 +12,7 @@ from rich.markup import escape
 from ringwise.cli.drawing.chips import chip_list, chip_picture
 from ringwise.cli.drawing.cluster import (
     amounts_text,
+    decision_text,
     draw_hyper_nodes,
     draw_jobs,
     draw_pods,
@@ -100,6 +101,8 @@ def print_job(console: Console, job: JobDocument) -> None:
     for note in job.get("notes", ()):
         print_line(console, f"  {escape(note)}", style="yellow")
     _reason(console, job["reason"], job["board_reason"])
+    for line in decision_text(job):
+        print_line(console, f"  {escape(line)}", style="yellow")
     if job["expected_start"] is not None:
         print_line(console, f"  expected start: {escape(job['expected_start']['text'])}")
     _pods(console, job["all_pods"], job["now"])
@@ -147,6 +150,7 @@ def print_pod(console: Console, pod: PodDocument) -> None:
             "phase": pod["phase"],
             "job": pod["job"],
             "node": pod["node"],
+            "would be placed on": pod.get("would_be_placed_on"),
             "asks for": pod["request"],
             "chips": ", ".join(map(str, pod["chips"])),
             "rank": pod["rank"],

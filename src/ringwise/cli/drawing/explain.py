@@ -51,6 +51,8 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
     key = f"{escape(answer['namespace'])}/{escape(answer['name'])}"
     print_line(console, f"[bold]{key}[/]{words}: [{colour}]{answer['outcome']}[/]")
     print_line(console, f"  {escape(answer['sentence'])}")
+    for line in answer.get("errors", ()):
+        print_line(console, f"  [red]error: {escape(line)}[/]")
     for line in (
         *answer.get("notes", ()),
         *answer["faults"],
@@ -65,7 +67,7 @@ def print_explanation(console: Console, answer: WhyDocument) -> None:
     _print_cures(console, answer)
     for sentence in answer.get("left_out", ()):
         print_line(console, f"not looked at: {escape(sentence)}", style="yellow")
-    if any(pod["node"] for pod in answer["pods"]):
+    if any(pod["node"] or "would_be_placed_on" in pod for pod in answer["pods"]):
         _print_pods(console, answer, chips)
     if pictures is not None and pictures["switches"]:
         console.print()
@@ -148,12 +150,15 @@ def _print_pods(console: Console, answer: WhyDocument, chips: Mapping[str, NodeC
     pods = answer["pods"]
     shown = first_and_last(pods, WHY_PODS)
     console.print()
-    table = Table([Column(name) for name in ("pod", "rank", "node", "chips", "rings")])
-    pictures = [_picture(chips, pod["node"], pod["chips"]) for pod in shown]
+    would = any("would_be_placed_on" in pod for pod in pods)
+    columns = ("pod", "rank", "node", *(["would be placed on"] if would else []), "chips", "rings")
+    table = Table([Column(name) for name in columns])
+    pictures = [_picture(chips, pod["node"] or pod.get("would_be_placed_on"), pod["chips"]) for pod in shown]
     for pod, picture in zip(shown, pictures, strict=True):
         if pod is shown[-1] and len(shown) < len(pods):
             table.add(f"... {len(pods) - len(shown)} more")
-        table.add(pod["name"], str(pod["rank"]), pod["node"] or "-", chip_list(pod["chips"]), picture)
+        nodes = [pod["node"] or "-", *([pod.get("would_be_placed_on", "")] if would else [])]
+        table.add(pod["name"], str(pod["rank"]), *nodes, chip_list(pod["chips"]), picture)
     table.print(console)
     print_line(console, legend(pictures, "this pod"), style="dim")
 

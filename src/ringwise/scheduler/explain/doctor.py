@@ -30,6 +30,7 @@ from ringwise.scheduler.explain.limit_waits import limit_notes
 from ringwise.scheduler.explain.superpod_checks import superpod_findings
 from ringwise.scheduler.faults.policy import read_fault_policy
 from ringwise.scheduler.faults.states import State
+from ringwise.scheduler.job_states import pods_not_created
 from ringwise.scheduler.node_faults import NODE, NOT_READY, SWITCH, node_faults
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.hyper_nodes import ProblemKind
@@ -122,6 +123,7 @@ def diagnose(
         _queues,
         _limits,
         _jobs,
+        _missing_pods,
         _priority_classes,
         _topologies,
         fault_findings,
@@ -524,6 +526,14 @@ def _jobs(view: SchedulerView) -> Iterator[Finding]:
             yield of_reason(ERROR, where, UNKNOWN_QUEUE(queue=job.queue, known=known, nearest=close))
         elif not job.defects and _refused(job) and job.reason is not None:
             yield of_reason(WARNING, where, job.reason)
+
+
+def _missing_pods(view: SchedulerView) -> Iterator[Finding]:
+    pods = {id(vcjob): job.pods.values() for job in view.jobs.values() if (vcjob := view.vcjob_of(job))}
+    for vcjob in view.vcjobs.values():
+        reason = pods_not_created(vcjob, pods.get(id(vcjob), ()))
+        if reason is not None:
+            yield of_reason(ERROR, f"job {vcjob.key}", reason)
 
 
 def _refused(job: Job) -> bool:

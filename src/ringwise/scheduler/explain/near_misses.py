@@ -248,7 +248,8 @@ def holders(view: SchedulerView, resource: str, node: int, chips: int) -> list[s
             if held and placement.pod.cls.resource == resource:
                 job = view.job_of(uid)
                 name = job.name if job is not None else f"pod {placement.pod.key}"
-                name = f"{'perhaps in' if doubtful else 'held by'} {name}"
+                verb = "held by" if placement.pod.node is not None else "would go to"
+                name = f"{'perhaps in' if doubtful else verb} {name}"
                 counts[name] = counts.get(name, 0) + held.bit_count()
                 chips &= ~held
     for held in state.left_chips(state.names[node], resource).values():

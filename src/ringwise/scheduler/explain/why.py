@@ -17,7 +17,7 @@ from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAI
 from ringwise.framework.session import Session
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
-from ringwise.reasons import Reason, Stage
+from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.defragment.live_plan import DONE
 from ringwise.scheduler.defragment.movable import BudgetReader, no_budgets
@@ -64,6 +64,15 @@ from ringwise.scheduler.explain.preemption import (
     refused_evictions,
 )
 from ringwise.scheduler.explain.what_if import place_next
+from ringwise.scheduler.job_states import (
+    JobState,
+    is_refused,
+    needs_none,
+    pods_not_created,
+    state_of,
+    would_be_nodes,
+    would_be_placed,
+)
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Pod
 from ringwise.wellknown import ACCELERATOR_TYPE, LOGICAL_RACK, SUPER_POD_ID, SUPER_POD_RANK
@@ -93,13 +102,14 @@ class PodLocation:
     block: str | None = None
     #: Only for jobs on boards with racks.
     rack: int | None = None
+    #: Whether its object names the node; else it would get it now.
+    bound: bool = True
 
 
 @dataclass(slots=True)
 class Explanation:
     job: Job
-    #: running, starting (part of it runs), pending, refused, ended
-    outcome: str
+    outcome: JobState
     sentence: str
     reason: Reason | None = None
     refusals: Refusals | None = None
@@ -207,21 +217,25 @@ def moves_under_way(view: SchedulerView, job: Job) -> Iterator[str]:
 
 def _explain(view: SchedulerView, job: Job, now: int, disruption_budgets: BudgetReader) -> Explanation:
     if job.reason is not None and job.reason.code == OTHER_SCHEDULER.code:
-        return Explanation(job, "refused", job.reason.message, job.reason.with_only(()))
+        return Explanation(job, JobState.REFUSED, job.reason.message, job.reason.with_only(()))
+    vcjob = view.vcjob_of(job)
+    missing = None if vcjob is None else pods_not_created(vcjob, job.pods.values())
+    if missing is not None:
+        state = state_of(view, job, missing)
+        return Explanation(job, state, missing.message, missing, locations=_locations(view, job))
     if job.reason is not None and _all_gated(view, job):
-        return Explanation(job, "pending", job.reason.message, job.reason, start=_GATED)
+        state = state_of(view, job, job.reason)
+        return Explanation(job, state, job.reason.message, job.reason, start=_GATED)
     if job.reason is not None and _awaits_volumes(job):
-        where = _locations(view, job)
-        return Explanation(
-            job, "pending", job.reason.message, job.reason, start=_AWAITS_VOLUMES, locations=where
-        )
+        where, state = _locations(view, job), state_of(view, job, job.reason)
+        return Explanation(job, state, job.reason.message, job.reason, start=_AWAITS_VOLUMES, locations=where)
     with view.what_if.question(labels=(ACCELERATOR_TYPE,)), view.what_if.with_pods(job):
         waiting = view.has_pending_pods(job)
         placed = any(view.cluster.pods[uid].node >= 0 for uid in job.pods)
         if not waiting and not _refused(job):
             answer = _of_running(view, job, now, placed)
         else:
-            answer = _of_waiting(view, job, now, placed, SearchBudget(disruption_budgets=disruption_budgets))
+            answer = _of_waiting(view, job, now, SearchBudget(disruption_budgets=disruption_budgets))
     answer.faults = fault_waits(view, job, now)
     return answer
 
@@ -238,7 +252,7 @@ def _awaits_volumes(job: Job) -> bool:
 
 
 def _refused(job: Job) -> bool:
-    return bool(job.defects) or (job.reason is not None and job.reason.kind.stage is Stage.VALIDATE)
+    return bool(job.defects) or is_refused(job.reason)
 
 
 # -- waiting -------------------------------------------------------------------------------------
@@ -267,11 +281,11 @@ class PresentReasons:
     not_searched: int = 0
 
 
-def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int) -> PresentReasons:
+def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int, *, cures: bool = True) -> PresentReasons:
     """Why waiting jobs wait, with cures that were tried, both as of now; the same that `explain` finds.
 
     The reason that a job carries is from the middle of the cycle that decided it. All jobs of a command
-    share a budget for the search; once it is used up, no cures are tried.
+    share a budget for the search; once it is used up, or without `cures`, none are tried.
     """
     waiting = [job for job in jobs if job.reason is not None]
     found = PresentReasons({job.key: None for job in jobs})
@@ -286,7 +300,7 @@ def reasons_now(view: SchedulerView, jobs: Sequence[Job], now: int) -> PresentRe
                 found.of[job.key] = job.reason
                 continue
             with view.what_if.with_pods(job):
-                if budget.left > 0:
+                if cures and budget.left > 0:
                     found.of[job.key] = _present(view, job, now, budget).reason
                 else:
                     found.not_searched += 1
@@ -361,11 +375,10 @@ def _present(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> _
     return _Present(reason, refusals, line, ahead, cures, cut_short)
 
 
-def _of_waiting(view: SchedulerView, job: Job, now: int, placed: bool, budget: SearchBudget) -> Explanation:
+def _of_waiting(view: SchedulerView, job: Job, now: int, budget: SearchBudget) -> Explanation:
     present = _present(view, job, now, budget)
     reason, refusals, line, ahead = present.reason, present.refusals, present.line, present.ahead
-    refused = reason is not None and reason.kind.stage is Stage.VALIDATE
-    outcome = "refused" if refused else "starting" if placed else "pending"
+    refused, outcome = is_refused(reason), state_of(view, job, reason)
     if reason is None:
         sentence = "it would start in the next cycle"
     else:
@@ -400,7 +413,7 @@ def expected_start(view: SchedulerView, job: Job, now: int) -> ExpectedStart | N
             return None
         session = view.what_if.open_session(now, [job])
         reason = _reason_only(view, session, job)
-        if reason is not None and reason.kind.stage is Stage.VALIDATE:
+        if is_refused(reason):
             return None
         return _start(view, job, now, reason)
 
@@ -521,27 +534,31 @@ def _hardest(session: Session, job: Job) -> Pod | None:
 
 
 def _of_running(view: SchedulerView, job: Job, now: int, placed: bool) -> Explanation:
+    state = state_of(view, job, None)
     if not placed:
-        vcjob = view.vcjob_of(job)
-        if vcjob is not None and not vcjob.replicas and not vcjob.over:
-            return Explanation(job, "running", "its tasks have 0 replicas, and so it has no pods")
+        if needs_none(view.vcjob_of(job)):
+            return Explanation(job, state, "its tasks have 0 replicas, and so it has no pods")
         ended = [pod for pod in job.pods.values() if not pod.live]
         text = f"{len(ended)} of its {counted(job.pods, 'pod')} {agrees(len(ended), 'has', 'have')} ended"
-        return Explanation(job, "ended", text if job.pods else "it has no pods yet")
+        return Explanation(job, state, text if job.pods else "it has no pods yet")
     locations = _locations(view, job)
-    nodes = sorted({location.node for location in locations if location.node is not None})
-    chips = sum(len(location.chips) for location in locations)
-    placed_pods = sum(1 for location in locations if location.node)
+    bound = [location for location in locations if location.node is not None and location.bound]
+    nodes = {location.node for location in bound}
+    chips = sum(len(location.chips) for location in bound)
+    verb = ("runs", "run") if state is JobState.RUNNING else ("is placed", "are placed")
     text = (
-        f"{counted(placed_pods, 'pod')} with {counted(chips, 'chip')} "
-        f"{agrees(placed_pods, 'runs', 'run')} on {counted(nodes, 'node')}"
+        f"{counted(bound, 'pod')} with {counted(chips, 'chip')} "
+        f"{agrees(len(bound), *verb)} on {counted(nodes, 'node')}"
     )
+    if chosen := would_be_nodes(view, job.pods.values()):
+        would = would_be_placed(chosen, partly=bool(bound))
+        text = would if state is JobState.PENDING else f"{text}; {would}"
     plan = view.plan_of(job.key)
     lines = plan.lines if plan is not None else tuple(_groups(locations))
     moved = _moved_for(view, job)
     by_plan = (f"a plan of moves put it there, so that {moved} could start",)
     how = by_plan if moved else _choice(view, job, now)
-    return Explanation(job, "running", text, locations=locations, plan=(*lines, *how))
+    return Explanation(job, state, text, locations=locations, plan=(*lines, *how))
 
 
 def _moved_for(view: SchedulerView, job: Job) -> str:
@@ -642,6 +659,7 @@ def _locations(view: SchedulerView, job: Job) -> list[PodLocation]:
                 pod.annotations.get(SUPER_POD_ID),
                 pod.annotations.get(SUPER_POD_RANK),
                 view.racks().rack_of[number][1] if in_racks and number in view.racks().rack_of else None,
+                pod.node is not None,
             )
         )
     return locations

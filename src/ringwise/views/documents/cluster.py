@@ -174,6 +174,9 @@ class JobFields(JobRow):
     never: Annotated[bool, Meta(description="Waiting alone will not help it.")]
     hurt: Annotated[list[HurtFields], Meta(description="The faults that hurt it now.")]
     notes: NotRequired[Annotated[list[str], Meta(description="What of its objects is not obeyed, and why.")]]
+    would_be_placed_on: NotRequired[
+        Annotated[list[str], Meta(description="Nodes that its pods without a node would get now.")]
+    ]
 
 
 class QueueFields(TypedDict):
@@ -217,6 +220,9 @@ class PodFields(TypedDict):
     created: Nanoseconds
     exit_code: int | None
     reason: ReasonFields | None
+    would_be_placed_on: NotRequired[
+        Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
+    ]
 
 
 class PlacementFields(TypedDict):

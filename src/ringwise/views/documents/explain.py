@@ -48,6 +48,9 @@ class PodLocationFields(TypedDict):
     superpod: str | None
     block: str | None
     rack: NotRequired[int]
+    would_be_placed_on: NotRequired[
+        Annotated[str, Meta(description="The node that it would get now; `node` is null until it is bound.")]
+    ]
 
 
 class WhyDocument(WithClass):
@@ -61,6 +64,12 @@ class WhyDocument(WithClass):
     board_reason: Annotated[str | None, Meta(description="Why that board was assumed.")]
     outcome: Annotated[str, Meta(description="running, starting, pending, refused, suspended or ended.")]
     sentence: str
+    errors: NotRequired[
+        Annotated[
+            list[str],
+            Meta(description="What keeps the scheduler of a cluster from placing it."),
+        ]
+    ]
     faults: Annotated[
         list[str],
         Meta(description="What it waits for because of a fault, and until when; or the faults that hurt it."),

@@ -186,6 +186,9 @@ spec:
     metadata:
       labels:
         {{- include "ringwise.labels" .component | nindent 8 }}
+        {{- if .shadow }}
+        ringwise.io/shadow: "true"
+        {{- end }}
       {{- if .boards }}
       annotations:
         ringwise.io/boards-checksum: {{ include "ringwise.boardTexts" .boards | sha256sum }}

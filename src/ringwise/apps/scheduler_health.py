@@ -1,0 +1,115 @@
+"""Whether a scheduler serves a cluster, as far as its objects show it.
+
+The Lease says whether one leads, the conditions of pending pods whether the API server refuses its Bindings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ringwise.durations import duration_text, unix_nanoseconds
+from ringwise.kube.watch.kinds import WatchTarget
+from ringwise.kube.write.status import SCHEDULER_ERROR
+from ringwise.kubeclient.client import ApiError, Client
+from ringwise.kubeclient.list_watch import page_reader
+from ringwise.kubeclient.resources import LEASES
+from ringwise.records import dataclass
+from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, named
+from ringwise.state.model import Pod
+from ringwise.views.written_reasons import WrittenReasons
+from ringwise.wellknown import (
+    SCHEDULER_LEASE,
+    SHADOW,
+    SYSTEM_NAMESPACES,
+    VOLCANO_SCHEDULER_DEPLOYMENT,
+    VOLCANO_SYSTEM,
+)
+
+#: A leader renews its Lease every few seconds. The clock of the user may differ from that of the cluster.
+_OLD = 60_000_000_000
+#: Its namespace is that of the installation, which the user need not know.
+_TARGET = WatchTarget(LEASES, params={"fieldSelector": f"metadata.name={SCHEDULER_LEASE}"})
+_WHERE = "scheduler"
+_LOOK = "see the pods of the Deployment ringwise-scheduler and their logs"
+
+
+class _Meta(msgspec.Struct):
+    namespace: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class _Lease(msgspec.Struct):
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+
+
+_PAGE = page_reader(_Lease)
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerLeases:
+    """The Leases of schedulers: where each is, its holder and its last renewal."""
+
+    held: tuple[tuple[str, str, int], ...] = ()
+    #: The missing permission, where they may not be read.
+    unknown: str = ""
+
+
+async def read_leases(client: Client) -> SchedulerLeases:
+    """Raises ApiError and UnreachableError."""
+    held: list[tuple[str, str, int]] = []
+    try:
+        async for page in client.pages(_TARGET.path, _TARGET.params, 100, _PAGE):
+            for lease in page.items or ():
+                spec = lease.spec
+                renewed = unix_nanoseconds(spec.renew_time or "") or 0
+                held.append((lease.metadata.namespace, spec.holder_identity or "", renewed))
+    except ApiError as error:
+        if error.status != 403:
+            raise
+        return SchedulerLeases(unknown=_TARGET.permission())
+    return SchedulerLeases(tuple(held))
+
+
+def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> list[Finding]:
+    """What is wrong with the leadership; nothing while one renews its Lease."""
+    if any(holder and now - renewed <= _OLD for _, holder, renewed in leases.held):
+        return []
+    # Labels of tenants say nothing.
+    system = [pod for pod in pods if pod.namespace in SYSTEM_NAMESPACES and pod.live]
+    for pod in system:
+        shadow, volcano = SHADOW in pod.labels, pod.labels.get("app") == VOLCANO_SCHEDULER_DEPLOYMENT
+        if shadow or volcano:
+            who = "another scheduler" if shadow else "Volcano's scheduler"
+            what = f"{who} places the pods, and Ringwise does not (pod {pod.key})"
+            cure = "docs/migration.md says how to let Ringwise take over"
+            return [Finding(NOTE, "scheduler-shadow", _WHERE, what, cure)]
+    if leases.unknown:
+        what = f"unknown whether one is running, because its Lease may not be read; {leases.unknown}"
+        return [Finding(WARNING, "scheduler-unknown", _WHERE, what, "ask for that permission")]
+    held = [one for one in leases.held if one[1]]
+    if not held:
+        namespace = leases.held[0][0] if leases.held else VOLCANO_SYSTEM
+        what = f"no scheduler holds the Lease {namespace}/{SCHEDULER_LEASE}: no pod is placed"
+        return [Finding(ERROR, "no-scheduler", _WHERE, what, _LOOK)]
+    namespace, holder, renewed = max(held, key=lambda one: one[2])
+    age = f"{duration_text(now - renewed)} ago" if renewed else "at an unknown time"
+    what = f"{holder} last renewed the Lease {namespace}/{SCHEDULER_LEASE} {age}: no pod is placed"
+    return [Finding(ERROR, "scheduler-not-renewing", _WHERE, what, _LOOK)]
+
+
+def binding_findings(written: WrittenReasons, jobs: Sequence[tuple[str, str]]) -> list[Finding]:
+    """Bindings that the API server refuses, of pending jobs with these keys and names."""
+    reasons = [(name, reason) for key, name in jobs if (reason := written.of(key)) is not None]
+    failed = [(name, reason.message) for name, reason in reasons if reason.reason == SCHEDULER_ERROR]
+    if not failed:
+        return []
+    where = named([name for name, _ in failed], "job")
+    cure = "see which rights (docs/rbac.md), admission policies or webhooks refuse the Binding"
+    return [Finding(ERROR, "bindings-fail", where, failed[0][1], cure)]

@@ -1,0 +1,135 @@
+"""`get jobs`, `describe`, `top` and `why` show one state, one reason and one moment."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ringwise.apps.sources.files import FilesSource
+from ringwise.cli.commands import cli
+from ringwise.framework.job import Job
+from ringwise.manifests.bundle import read_bundle
+from ringwise.scheduler.defaults import default_configuration
+from ringwise.scheduler.explain.why import PresentReasons, reasons_now
+from ringwise.scheduler.view import SchedulerView
+from ringwise.topology.boards import shipped_catalog
+from ringwise.views.documents.cluster import JobFields
+from tests.lab.rig import Terminal, job, nodes, running
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+INPUTS = [
+    *([path] for path in sorted((EXAMPLES / "switches").glob("*.yaml"))),
+    [EXAMPLES / "superpods/sequence-nodes.json", EXAMPLES / "superpods/sequence-jobs.yaml"],
+    [EXAMPLES / "cluster.yaml", EXAMPLES / "jobs"],
+]
+#: What `why` calls the phases of a job that is not over.
+STATES = {"Running": "running", "Starting": "starting", "Pending": "pending", "Inqueue": "pending"}
+
+
+def told(row: JobFields) -> str:
+    """What a list says about a pending job."""
+    return row["reason"]["message"] if row["reason"] is not None else row["reason_text"]
+
+
+@pytest.mark.parametrize("paths", INPUTS, ids=lambda paths: str(paths[-1].stem))
+def test_lists_and_why_agree_about_every_example(paths: list[Path]) -> None:
+    bundle = read_bundle([str(path) for path in paths])
+    source = FilesSource(bundle, default_configuration(), shipped_catalog())
+    rows = source.jobs()["jobs"]
+    assert rows
+    for row in rows:
+        key = f"{row['namespace']}/{row['name']}"
+        why, described = source.why(key), source.job(key)
+        state = "refused" if row["outcome"] == "refused" else STATES[row["phase"]]
+        assert why["outcome"] == state, key
+        assert (described["phase"], told(described)) == (row["phase"], told(row)), key
+        if state in ("pending", "refused"):
+            assert told(row) == why["sentence"], key
+    waiting = {row["name"]: told(row) for row in source.top()["waiting"]}
+    assert waiting == {row["name"]: told(row) for row in rows if row["outcome"] in ("pending", "refused")}
+
+
+def test_the_reason_in_a_list_is_as_new_as_that_of_why(tmp_path: Path) -> None:
+    """A job that is not tried again keeps the reason of its last attempt; lists ask anew, as `why` does."""
+    with running(tmp_path, nodes(3)):
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("first", 1, 4))
+        terminal.submit(job("large", 3, 8))
+        before = told(terminal.json("get jobs")["jobs"][1])
+        # It takes the node that was free: fewer pods of the gang fit now, and nothing became free.
+        terminal.submit(job("second", 1, 8))
+        rows = {row["name"]: row for row in terminal.json("get jobs")["jobs"]}
+        assert told(rows["large"]) == terminal.json("why large")["sentence"] != before
+        assert told(terminal.json("describe job large")) == told(rows["large"])
+
+
+FILES = """
+apiVersion: v1
+kind: Node
+metadata: {name: node-0}
+status:
+  allocatable: {cpu: "8", huawei.com/Ascend910: "8"}
+  capacity: {cpu: "8", huawei.com/Ascend910: "8"}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, creationTimestamp: "2026-01-02T03:04:05Z"}
+spec:
+  schedulerName: volcano
+  containers: [{name: main, resources: {limits: {huawei.com/Ascend910: "8"}}}]
+"""
+NOTE = "note: shows the files as of 2026-01-02T03:04:05Z, before any decision; 1 pod has no node"
+
+
+def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(FILES)
+
+    def ask(question: str) -> Any:
+        ran = CliRunner().invoke(cli, shlex.split(f"{question} -f {file} -o json"))
+        assert ran.exit_code == 0, ran.output
+        assert NOTE in ran.stderr, question
+        return json.loads(ran.stdout)
+
+    (node,) = ask("get nodes")["nodes"]
+    assert (node["pods"], node["chips"][0]["used"]) == (0, [])
+    assert {chip["state"] for chip in ask("get chips")["chips"]} == {"free"}
+    (pod,) = ask("get pods")["pods"]
+    assert (pod["node"], pod["would_be_placed_on"]) == (None, "node-0")
+    (row,) = ask("get jobs")["jobs"]
+    assert (row["phase"], row["placed"], row["would_be_placed_on"]) == ("Pending", 0, ["node-0"])
+    assert ask("describe job one")["phase"] == "Pending"
+    assert ask("describe node node-0")["on_it"] == []
+    assert ask("why one")["sentence"] == "would be placed on node-0 now"
+    (board,) = ask("capacity")["boards"]
+    assert (board["chips"]["used"], board["chips"]["free"]) == (0, 8)
+    assert ask("top --once")["status"]["placed"] == 0
+
+
+def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs after them have the reason of their last attempt."""
+    asked: list[int] = []
+
+    def counted(view: SchedulerView, jobs: Sequence[Job], now: int, *, cures: bool) -> PresentReasons:
+        asked.append(len(jobs))
+        return reasons_now(view, jobs, now, cures=cures)
+
+    monkeypatch.setattr("ringwise.views.cluster.reasons_now", counted)
+    bundle = read_bundle([str(EXAMPLES / "cluster.yaml"), str(EXAMPLES / "jobs")])
+
+    def reasons() -> list[str]:
+        source = FilesSource(bundle, default_configuration(), shipped_catalog())
+        return [row["reason"]["code"] for row in source.jobs()["jobs"] if row["reason"] is not None]
+
+    every = reasons()
+    monkeypatch.setattr("ringwise.views.cluster.MAX_ASKED_PODS", 1)
+    assert reasons() == every
+    assert asked == [len(every), 1]
+    assert len(every) > 1

@@ -1,0 +1,138 @@
+"""`kubectl ringwise` beside a scheduler that is missing, dead or cannot bind, and pods that are refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cluster.cluster import JOBS, Cluster
+from tests.cluster.commands import kubectl_ringwise
+from tests.cluster.objects import NAMESPACE, nodes, pod, vcjob
+from tests.cluster.rights import reading_rights
+
+pytestmark = pytest.mark.cluster
+
+ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/ringwise-scheduler"
+READER = "reader-of-leases"
+
+
+def answer(cluster: Cluster, *arguments: str) -> Any:
+    return json.loads(kubectl_ringwise(cluster.admin_config, *arguments, "-o", "json").stdout)
+
+
+def why(cluster: Cluster, job: str) -> tuple[str, str, list[str]]:
+    found = answer(cluster, "why", f"{NAMESPACE}/{job}")
+    return found["outcome"], found["sentence"], found.get("errors", [])
+
+
+def job_row(cluster: Cluster, name: str) -> Any:
+    (row,) = [one for one in answer(cluster, "get", "jobs")["jobs"] if one["name"] == name]
+    return row
+
+
+def scheduler_errors(cluster: Cluster) -> dict[str, str]:
+    """Codes and texts of what `doctor` says is wrong with the scheduler; with such an error it fails."""
+    ran = kubectl_ringwise(cluster.admin_config, "doctor", "-o", "json")
+    errors = {
+        one["code"]: one["what"] for one in json.loads(ran.stdout)["findings"] if one["severity"] == "error"
+    }
+    codes = ("no-scheduler", "scheduler-not-renewing", "bindings-fail")
+    found = {code: errors[code] for code in codes if code in errors}
+    assert not found or ran.returncode == 1
+    return found
+
+
+def check_pending(cluster: Cluster, name: str) -> None:
+    """No command says that the pod is placed, or has chips."""
+    row = job_row(cluster, name)
+    assert (row["outcome"], row["phase"], row["placed"]) == ("pending", "Pending", 0)
+    assert row["would_be_placed_on"] == ["node-1"]
+    top = answer(cluster, "top", "--once")["status"]
+    assert (top["placed"], top["waiting"]) == (0, 1)
+    assert top["resources"]["huawei.com/Ascend910"]["used"] == 0
+    assert answer(cluster, "describe", "job", f"{NAMESPACE}/{name}")["phase"] == "Pending"
+    (shown,) = answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"]
+    assert (shown["node"], shown["would_be_placed_on"]) == (None, "node-1")
+
+
+def test_without_a_scheduler_nothing_is_placed_and_doctor_fails(cluster: Cluster) -> None:
+    cluster.apply([*nodes(1), pod("one-0", 8)])
+    cluster.wait(lambda: answer(cluster, "get", "nodes")["nodes"][0]["open"], "the node is ready")
+    (missing,) = scheduler_errors(cluster).values()
+    assert missing.startswith("no scheduler holds the Lease")
+    assert why(cluster, "one-0") == ("pending", "would be placed on node-1 now", [missing])
+    check_pending(cluster, "one-0")
+
+    scheduler = cluster.run("scheduler")
+    cluster.wait_running("one", 1)
+    assert scheduler_errors(cluster) == {}
+    assert why(cluster, "one-0")[0] == job_row(cluster, "one-0")["phase"].lower() == "running"
+
+    # It cannot release the Lease, and nothing renews it.
+    scheduler.process.kill()
+    cluster.wait(lambda: scheduler_errors(cluster), "doctor reports that the Lease is old")
+    assert set(scheduler_errors(cluster)) == {"scheduler-not-renewing"}
+
+
+def test_refused_bindings_are_an_error_with_the_message_of_the_api_server(cluster: Cluster) -> None:
+    rules = cluster.api.get(ROLE)["rules"]
+    without = [rule for rule in rules if "pods/binding" not in rule["resources"]]
+    assert without != rules
+    cluster.api.patch(ROLE, {"rules": without})
+    try:
+        cluster.apply(nodes(1))
+        cluster.run("scheduler")
+        cluster.apply([pod("one-0", 8)])
+        (failed,) = cluster.wait(
+            lambda: list(scheduler_errors(cluster).values()), "doctor reports the refused Binding"
+        )
+        assert "the API server refused to bind one-0 to node-1" in failed
+        assert "cannot create resource" in failed
+        assert "pods/binding" in failed
+        cluster.wait(lambda: why(cluster, "one-0")[2], "why reports it, too")
+        check_pending(cluster, "one-0")
+    finally:
+        cluster.api.patch(ROLE, {"rules": rules})
+    cluster.wait_running("one", 1)
+    assert scheduler_errors(cluster) == {}
+
+
+def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster: Cluster) -> None:
+    job = vcjob("train", 1, 8)
+    job["spec"]["tasks"][0]["template"]["spec"]["dnsPolicy"] = "Nonsense"
+    cluster.apply(nodes(1))
+    cluster.run()
+    cluster.apply([job])
+    cluster.wait(
+        lambda: "pods not created" in why(cluster, "train")[1], "why reports that its pods are refused"
+    )
+    outcome, sentence, _ = why(cluster, "train")
+    assert outcome == "pending"
+    assert sentence.startswith("pods not created: pod train-work-0: ")
+    assert 'Unsupported value: "Nonsense"' in sentence
+    row = job_row(cluster, "train")
+    assert (row["phase"], row["placed"], row["reason"]["message"]) == ("Pending", 0, sentence)
+    assert answer(cluster, "describe", "job", f"{NAMESPACE}/train")["all_pods"] == []
+    assert answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"] == []
+    # Corrected, it starts.
+    cluster.api.delete(f"{JOBS}/train")
+    cluster.wait(lambda: not cluster.api.items(JOBS), "the job is gone")
+    cluster.apply([vcjob("train", 1, 8)])
+    cluster.wait_running("train", 1)
+    assert (why(cluster, "train")[0], job_row(cluster, "train")["phase"]) == ("running", "Running")
+
+
+def test_the_role_of_the_reader_shows_whether_a_scheduler_leads(cluster: Cluster) -> None:
+    cluster.apply(nodes(1))
+    cluster.run("scheduler")
+    cluster.kubectl("create", "serviceaccount", READER, "-n", NAMESPACE)
+    try:
+        config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
+        with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{READER}"):
+            ran = kubectl_ringwise(config, "doctor", "-o", "json")
+    finally:
+        cluster.kubectl("delete", "serviceaccount", READER, "-n", NAMESPACE)
+    codes = {one["code"] for one in json.loads(ran.stdout)["findings"]}
+    assert not {code for code in codes if "scheduler" in code}
