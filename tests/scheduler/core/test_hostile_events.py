@@ -1,7 +1,9 @@
-"""The core under hostile objects: forged and edited annotations, odd numbers, nodes that come and go.
+"""The core under hostile objects: forged and edited annotations, odd numbers, nodes that come and go, jobs
+that hop from queue to queue, PodGroups that are deleted under their pods, bursts that are to be kept.
 
-The test keeps its own record of which chips each live container has, and compares every
-binding with it. `RINGWISE_HOSTILE_STEPS` and `RINGWISE_HOSTILE_SEED` ask for more.
+The test keeps its own record of which chips each live container has and of the queue in which it got them,
+and compares every binding with it. `RINGWISE_HOSTILE_STEPS` and `RINGWISE_HOSTILE_SEED` ask for more, and so
+does `HYPOTHESIS_PROFILE=search`: 200,000 steps with a new seed.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from ringwise.wellknown import (
     IS_SHARED_TOR,
     KUBELET_DEVICES,
     PREDICATE_TIME,
+    QUEUE_NAME,
     RANK_TABLE_910,
     SCHEDULE_MIN_AVAILABLE,
     SP_BLOCK,
@@ -38,8 +41,12 @@ from ringwise.wellknown import (
 )
 from tests.scheduler.rig import CHIP, SECOND, configuration
 
-STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "2000"))
-SEED = int(os.environ.get("RINGWISE_HOSTILE_SEED", "13"))
+SEARCHES = os.environ.get("HYPOTHESIS_PROFILE") == "search"
+STEPS = int(os.environ.get("RINGWISE_HOSTILE_STEPS", "200000" if SEARCHES else "2000"))
+SEED = int(os.environ.get("RINGWISE_HOSTILE_SEED", str(random.randrange(10**6)) if SEARCHES else "13"))
+#: Of the queue `limited`.
+LIMIT, BURST = 8, 8
+QUEUES = ("default", "q", "no-such-queue", "limited", "limited")
 NODES = 6
 CLASSES = tuple(
     PodClass(resource=CHIP if chips else None, chips=chips, cpu_milli=cpu)
@@ -47,6 +54,8 @@ CLASSES = tuple(
 )
 #: Fewer than nodes: some of them claim the same one.
 ADDRESSES = ("10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4")
+#: Gangs of more than one pod ask for whole nodes, or for no chips.
+OF_GANGS = (CLASSES[0], CLASSES[4]) * 6
 HUGE = "9" * 4301
 ODD = ("", "-1", HUGE, "1e9", "٣", "NaN", "inf", "18446744073709551615", "x" * 70_000, "\u202e", "0")
 
@@ -66,13 +75,20 @@ class Hostile:
     mounted: dict[str, tuple[str, frozenset[int]]] = field(default_factory=dict)
     #: Bindings whose confirmation is still on its way.
     bindings: list[Bind] = field(default_factory=list)
+    #: The queue in which each pod was bound, by its uid; pods of our scheduler alone.
+    bound: dict[str, str] = field(default_factory=dict)
     binds: int = 0
     gangs: int = 0
+    #: How often a queue was full, and how often something was lent beyond that.
+    full: int = 0
+    lent: int = 0
 
     def __post_init__(self) -> None:
         self.scheduler = new_scheduler(configuration(**self.settings))
         servers = [Server(address, number, number) for number, address in enumerate(ADDRESSES)]
         self.scheduler.handle([ev.TopologySeen(make_topology([("leaf", servers)], len(servers)))], self.now)
+        limits = {"ringwise.io/max-chips": str(LIMIT), "ringwise.io/burst-chips": str(BURST)}
+        self.scheduler.handle([ev.QueueSeen(Queue("limited", annotations=limits))], self.now)
 
     # -- what tenants and operators do ---------------------------------------------------------
 
@@ -104,12 +120,13 @@ class Hostile:
             name,
             "ns",
             name,
-            self.rng.choice(CLASSES),
+            self.rng.choice(CLASSES if group is None else (*CLASSES, *OF_GANGS)),
             created=self.now,
             labels=labels,
-            annotations=self.forged(),
+            annotations={**self.forged(), QUEUE_NAME: self.rng.choice(QUEUES)},
             group=None if group is None else group.partition("/")[2],
             scheduler=self.rng.choice(("volcano", "volcano", "volcano", "other")),
+            preemptable=self.rng.random() < 0.5,
         )
         if self.rng.random() < 0.05:
             # Another scheduler, or a tenant who may set spec.nodeName, places it.
@@ -137,7 +154,13 @@ class Hostile:
                 annotations = {}
             case _:
                 annotations.pop(self.rng.choice([*annotations, ""]), None)
+        if self.rng.random() < 0.3:
+            annotations[QUEUE_NAME] = self.rng.choice(QUEUES)
         edited = replace(pod, annotations=annotations)
+        if self.rng.random() < 0.3:
+            edited = replace(edited, preemptable=not pod.preemptable)
+        if self.groups and pod.uid not in {one.uid for one in self.bindings} and self.rng.random() < 0.1:
+            edited = replace(edited, group=self.rng.choice(list(self.groups)).partition("/")[2])
         if pod.node is not None:
             lie = tuple(self.rng.sample(range(8), min(8, pod.cls.chips)))
             lie = self.rng.choice((lie, ()))
@@ -160,16 +183,23 @@ class Hostile:
 
     def group_event(self) -> list[ev.Event]:
         self.serial += 1
-        if self.groups and self.rng.random() < 0.5:
+        if len(self.groups) > 5 or (self.groups and self.rng.random() < 0.5):
             key = self.rng.choice(list(self.groups))
             if self.rng.random() < 0.3:
                 del self.groups[key]
                 return [ev.PodGroupGone(key)]
-            group = replace(self.groups[key], annotations={SCHEDULE_MIN_AVAILABLE: self.odd()})
+            if self.rng.random() < 0.6:
+                # While it runs, perhaps.
+                group = replace(self.groups[key], queue=self.rng.choice(QUEUES))
+            else:
+                group = replace(self.groups[key], annotations={SCHEDULE_MIN_AVAILABLE: self.odd()})
         else:
-            name = f"g{self.serial}"
+            # Perhaps one that was deleted while pods of it are there.
+            names = sorted({pod.group for pod in self.pods.values() if pod.group})
+            again = bool(names) and self.rng.random() < 0.3
+            name = self.rng.choice(names) if again else f"g{self.serial}"
             group = PodGroup("ns", name, min_member=self.rng.choice((1, 2, 2, 3, 3, 2**31 - 1)))
-            group = replace(group, queue=self.rng.choice(("default", "q", "no-such-queue")))
+            group = replace(group, queue=self.rng.choice(QUEUES), uid=f"uid-{self.serial}")
         self.groups[group.key] = group
         return [ev.PodGroupSeen(group)]
 
@@ -256,7 +286,7 @@ class Hostile:
             (self.confirm, 30),
             (self.end_pod, 22),
             (self.edit_pod, 15),
-            (self.group_event, 5),
+            (self.group_event, 10),
             (self.node_event, 4),
             (self.report_event, 4),
             (self.queue_event, 2),
@@ -293,6 +323,21 @@ class Hostile:
             self.mounted[command.uid] = (command.node, frozenset(command.chips))
             self.bindings.append(command)
             self.binds += 1
+            job = self.scheduler.view.job_of(command.uid)
+            assert job is not None
+            self.bound[command.uid] = job.queue
+        self.check_limit()
+
+    def check_limit(self) -> None:
+        """No queue has more than its limit and what it was lent, wherever its jobs hop; and that is known."""
+        held = [uid for uid in self.mounted if self.bound.get(uid) == "limited"]
+        chips = {uid: len(self.mounted[uid][1]) for uid in held}
+        used = sum(chips.values())
+        assert used <= LIMIT + BURST, f"the queue uses {used} chips: {chips}"
+        self.full += used == LIMIT
+        self.lent += used > LIMIT
+        lent = sum(count for uid, count in chips.items() if uid in self.scheduler.view.lent_pods)
+        assert used - LIMIT <= lent, f"{used} chips are in use and only {lent} are known to be lent"
 
     def placed(self, group: str) -> int:
         return sum(1 for uid in self.mounted if uid in self.pods and self.pods[uid].group == group)
@@ -336,3 +381,5 @@ def test_N6_N8_hostile_objects_neither_stop_the_core_nor_get_a_chip_twice(settin
     # The cluster was busy: the checks above saw something.
     assert cluster.binds > STEPS // 40
     assert cluster.gangs > 0
+    assert cluster.full > 0
+    assert cluster.lent > 0

@@ -355,7 +355,4 @@ class Stream(RuleBasedStateMachine):
 
 
 TestStream = Stream.TestCase
-# With `HYPOTHESIS_PROFILE=search` 200,000 steps.
-TestStream.settings = settings(
-    max_examples=examples(25), stateful_step_count=30 if settings().derandomize else 200, deadline=None
-)
+TestStream.settings = settings(max_examples=examples(25), stateful_step_count=30, deadline=None)

@@ -176,6 +176,7 @@ class JobBook:
             self._replace(job, pod)
             return job
         known = self._state.pods.get(pod.uid)
+        was_placed = known is not None and known.node >= 0
         self._remove_usage(pod.uid)
         self._state.put_pod(self._with_nomination(pod))
         pod = self._state.pods[pod.uid].pod
@@ -191,7 +192,7 @@ class JobBook:
         before = self._job_of_pod.get(pod.uid)
         if before is not None and before != key:
             former = self.jobs.get(before)
-            if former is not None and former.queue_is_known and known is not None and known.node >= 0:
+            if former is not None and former.queue_is_known and was_placed:
                 # It counts where it was bound, whichever job it joins.
                 self.usage.bound_in.setdefault(pod.uid, former.queue)
             self.forget_pod(pod.uid)
