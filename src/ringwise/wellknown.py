@@ -475,6 +475,8 @@ MOVES_KEY = "moves.json"
 #: Its data key with since when jobs run whose queue has a longest run time, when they were warned, and the
 #: queues in which pods were bound whose job is in another one now.
 RUN_TIMES_KEY = "run-times.json"
+#: Data key of the same: pods that were placed on what is reserved for others, and when they were to end.
+OVERRUNS_KEY = "overruns.json"
 #: Data key of the same: jobs that were preempted lately.
 PREEMPTIONS_KEY = "preemptions.json"
 #: Data key of the same: what is reserved for jobs that waited long or evict others.

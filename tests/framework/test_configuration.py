@@ -60,6 +60,7 @@ from tests.framework.settings_by_name import value_of
         ("restart-cost", 600),
         ("owned-annotations", "open"),
         ("run-time-warning", 600),
+        ("expected-duration-grace", 300),
         ("user-annotation", "open"),
         ("user-label", ""),
         ("visible-devices", "refused"),
@@ -81,7 +82,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 36
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 37
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ringwise.framework.reach import Reach
 from ringwise.framework.reasons import QUEUE_OVERUSED
 from ringwise.framework.registry import PREDICATE_ERROR_CACHE, ActionSpec
 from ringwise.framework.session import Session
-from ringwise.framework.shares.backfill_reservations import lending_owners, reserved_free
+from ringwise.framework.shares.backfill_reservations import borrow, lending_owners, reserved_free
 from ringwise.framework.statement import Statement
 from ringwise.reasons import Reason
 from ringwise.state.model import Queue
@@ -134,6 +134,8 @@ def _serve(session: Session, job: Job, complete: bool, further: FurtherPods) -> 
             statement, reason = _attempt(session, job, further, ())
         if reason is not None and (owners := lending_owners(session, job)):
             statement, reason = _attempt(session, job, more_pods, owners)
+            if reason is None:
+                borrow(session, job, statement.allocations)
     except Exception as error:
         session.fail_job(job, error, "allocate")
         note_attempt(session, job)

@@ -20,6 +20,7 @@ from ringwise.views.cluster import ClusterObjects
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
     MOVES_KEY,
+    OVERRUNS_KEY,
     PREEMPTIONS_KEY,
     RESCHEDULING_KEY,
     RESERVATIONS_KEY,
@@ -111,5 +112,6 @@ def _records(written: Mapping[str, str]) -> ev.Event:
         run_times=written.get(RUN_TIMES_KEY, ""),
         preemptions=written.get(PREEMPTIONS_KEY, ""),
         reservations=written.get(RESERVATIONS_KEY, ""),
+        overruns=written.get(OVERRUNS_KEY, ""),
         takes_over=False,
     )

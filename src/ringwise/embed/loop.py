@@ -19,6 +19,7 @@ from ringwise.wellknown import (
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     MOVES_KEY,
+    OVERRUNS_KEY,
     PREEMPTIONS_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
@@ -166,5 +167,6 @@ def _rescheduling(cluster: EmbeddedCluster) -> list[Event]:
     runs = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RUN_TIMES_KEY)
     preemptions = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, PREEMPTIONS_KEY)
     reservations = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY)
-    texts = (document, records, cool_downs, nodes, moves, runs, preemptions, reservations)
+    overruns = cluster.published(VOLCANO_SYSTEM, RESCHEDULING_CONFIG_MAP, OVERRUNS_KEY)
+    texts = (document, records, cool_downs, nodes, moves, runs, preemptions, reservations, overruns)
     return [ReschedulingRead(*texts)] if any(texts) else []

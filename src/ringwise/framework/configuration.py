@@ -233,6 +233,16 @@ class Settings:
             unit="seconds",
         )
     )
+    expected_duration_grace: int = _setting(
+        integer(
+            "expected-duration-grace",
+            300,
+            "how long a job that was started on chips reserved for another one may run on after the time it "
+            "stated, before it may be evicted for that one (action `preempt`)",
+            maximum=7 * _DAY,
+            unit="seconds",
+        )
+    )
     user_annotation: Literal["open", "guarded"] = _setting(
         choice(
             "user-annotation",

@@ -333,6 +333,8 @@ class ReschedulingRead(Event):
     preemptions: str = ""
     #: What is reserved for jobs that waited long or evict others; the next leader reserves by itself.
     reservations: str = ""
+    #: Pods on what is reserved for others, and when they were to end.
+    overruns: str = ""
     #: Whether who reads it takes over from the one who wrote it.
     takes_over: bool = True
 

@@ -200,6 +200,11 @@ class SchedulerView:
         """Uids of pods that a burst let in."""
         return self._usage.lent
 
+    @property
+    def has_borrowed(self) -> bool:
+        """Whether pods run on what is reserved for others."""
+        return bool(self._reservations.borrowed)
+
     def used_by_queue(self, name: str) -> Mapping[str, int]:
         return self._usage.used_by_queue(name)
 

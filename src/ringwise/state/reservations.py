@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from itertools import count
+from typing import NamedTuple
 
 from ringwise.records import dataclass
 from ringwise.state.cluster import ClusterState
@@ -53,6 +54,16 @@ class Reservation:
         return sorted({*self.chips, *self.loads})
 
 
+class Borrowed(NamedTuple):
+    """A pod that was placed on what is reserved for another job, because its job was to end before."""
+
+    #: When it was placed, and when its job was to end by its own word, in nanoseconds.
+    since: int
+    until: int
+    #: When its job was told that it runs longer.
+    warned: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Used:
     """A reservation whose owner was given its nodes; its bindings may still fail."""
@@ -68,6 +79,8 @@ class Reservations:
         self._state = state
         self._by_owner: dict[str, Reservation] = {}
         self._used: dict[str, Used] = {}
+        #: By uid: pods that were placed on what is reserved for others.
+        self.borrowed: dict[str, Borrowed] = {}
         #: Owners to whom what is reserved for them is open at the moment.
         self._open: set[str] = set()
         self._numbers = count(1)

@@ -14,16 +14,17 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.framework import budget
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Command, Publish
+from ringwise.messages.commands import Command, Evict, EvictionCause, Publish, RecordJobEvent
 from ringwise.messages.events import Decide
 from ringwise.scheduler.core import reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.state.reservations import Reservation
 from ringwise.wellknown import RESERVATIONS_KEY
 from tests.examples import examples
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.rig import ACTIONS, CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -532,3 +533,129 @@ def test_records_that_cannot_be_read_reserve_nothing(text: str) -> None:
     rig.machine.handle([ev.ReschedulingRead(reservations=text, takes_over=False)], rig.now)
     assert not list(rig.machine.view.reservations)
     assert not rig.machine.view.incidents
+
+
+# -- jobs that run longer than they said, on what is reserved for another one
+
+
+def lent(*, actions: tuple[str, ...] = ACTIONS, grace: int = 300) -> Rig:
+    """`liar` said 30 min and runs on chips that are reserved for `big`; `old` runs beside it for 2 h."""
+    rig = Rig(2, reservation_after=600, actions=actions, expected_duration_grace=grace)
+    rig.submit("old", chips=8, expected="2h")
+    rig.run()
+    rig.submit("big", pods=2, chips=8)
+    rig.run()
+    rig.step(600)
+    rig.submit("liar", chips=4, expected="30m")
+    rig.run()
+    assert rig.nodes_of("liar") == ["n2"]
+    return rig
+
+
+def warnings(rig: Rig) -> list[str]:
+    return [
+        one.message
+        for one in rig.commands
+        if isinstance(one, RecordJobEvent) and one.reason == "ExpectedDurationExceeded"
+    ]
+
+
+def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_nothing_else() -> None:
+    rig = lent()
+    rig.step(1800)
+    (message,) = warnings(rig)
+    assert "its expected duration of 30 min, and runs longer" in message
+    assert message.endswith("from 1970-01-01T01:01:40Z on it may be evicted for that job")
+    # While `old` runs, nobody would start if it went.
+    rig.step(3600)
+    assert rig.evictions() == []
+    rig.end("old")
+    for _ in range(2):
+        rig.step(60)
+    assert rig.evictions() == ["liar-0"]
+    (command,) = [one for one in rig.commands if isinstance(one, Evict)]
+    assert (command.cause, command.by) == (EvictionCause.PREEMPT, "default/big")
+    rig.gone("liar-0")
+    rig.run()
+    assert sorted(rig.nodes_of("big")) == ["n1", "n2"]
+    assert len(warnings(rig)) == 1
+
+
+def test_nobody_is_evicted_for_it_before_the_grace_period_is_over() -> None:
+    rig = lent(grace=900)
+    rig.end("old")
+    rig.run()
+    rig.step(1800)
+    assert len(warnings(rig)) == 1
+    rig.step(899)
+    assert rig.evictions() == []
+    rig.step(1)
+    assert rig.evictions() == ["liar-0"]
+
+
+@pytest.mark.parametrize("trick", ["annotation", "PodGroup deleted", "next leader"])
+def test_what_a_job_said_is_remembered(trick: str) -> None:
+    rig = lent()
+    if trick == "annotation":
+        rig.groups["default/liar"] = replace(
+            rig.groups["default/liar"], annotations={"ringwise.io/expected-duration": "100h"}
+        )
+        rig.tell(ev.PodGroupSeen(rig.groups["default/liar"]))
+    elif trick == "PodGroup deleted":
+        rig.tell(ev.PodGroupGone("default/liar"))
+    else:
+        later_leader(rig)
+    rig.end("old")
+    rig.run()
+    rig.step(1800)
+    assert len(warnings(rig)) == 1
+    for _ in range(20):
+        rig.step(60)
+    assert rig.evictions() == ["liar-0"]
+
+
+def later_leader(rig: Rig) -> None:
+    written: dict[str, str] = {}
+    for command in rig.commands:
+        if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
+            written |= command.data
+    told = [event for batch, _, _ in rig.history for event in batch if isinstance(event, ev.NodeSeen)]
+    rig.machine = new_scheduler(rig.machine.view.configuration)
+    rig.machine.handle(
+        [
+            *told,
+            *[ev.PodGroupSeen(group) for group in rig.groups.values()],
+            *[ev.PodSeen(pod) for pod in rig.pods.values()],
+        ],
+        rig.now,
+        ev.Decide.NOTHING,
+    )
+    rig.tell(ev.ReschedulingRead(overruns=written["overruns.json"]))
+    rig.run()
+
+
+def test_claims_of_its_namespace_are_not_believed_until_it_has_ended() -> None:
+    rig = lent(actions=("enqueue", "allocate", "backfill"))
+    rig.step(1801)
+    (message,) = warnings(rig)
+    assert "evicted" not in message
+    rig.submit("next", chips=2, expected="1m")
+    rig.run()
+    assert rig.nodes_of("next") == []
+    notes = explain(rig.machine.view, rig.machine.view.jobs["default/next"], rig.now).notes
+    assert any("default/liar runs longer than it said" in note for note in notes)
+    rig.end("liar")
+    rig.run()
+    assert rig.nodes_of("next") == ["n2"]
+    assert rig.evictions() == []
+
+
+def test_only_who_was_started_because_of_its_claim_is_evicted_for_it() -> None:
+    """`old` said 2 h, runs longer, and is in the way of `big`: it was started on free chips."""
+    rig = lent()
+    rig.end("liar")
+    rig.run()
+    for _ in range(100):
+        rig.step(600)
+    assert rig.evictions() == []
+    assert warnings(rig) == []

@@ -46,6 +46,7 @@ from ringwise.wellknown import (
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     MOVES_KEY,
+    OVERRUNS_KEY,
     PREEMPTIONS_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
@@ -201,6 +202,7 @@ class LeaderTerm:
             own.get(RUN_TIMES_KEY, ""),
             own.get(PREEMPTIONS_KEY, ""),
             own.get(RESERVATIONS_KEY, ""),
+            own.get(OVERRUNS_KEY, ""),
         )
         self.core.put([read])
 

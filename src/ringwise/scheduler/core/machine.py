@@ -49,6 +49,7 @@ from ringwise.scheduler.core.job_claims import JobClaims
 from ringwise.scheduler.core.limit_waits import LimitWaits
 from ringwise.scheduler.core.node_events import NodeEvents
 from ringwise.scheduler.core.node_reservations import NodeReservationExpiry
+from ringwise.scheduler.core.overruns import Overruns
 from ringwise.scheduler.core.pod_events import PodEvents
 from ringwise.scheduler.core.queue_discipline import QueueDiscipline
 from ringwise.scheduler.core.queue_events import QueueEvents
@@ -163,8 +164,15 @@ class Scheduler:
             self._assumed,
         )
         self._run_times = RunTimeLimits(state, self._book, self._configuration, self._assumed)
+        overruns = Overruns(state, self._book, self._reservations, self._configuration, self._assumed)
         self._rescheduling = ReschedulingPublisher(
-            self._faults, self._previous, self._shares, fault_nodes, self._moves, self._run_times
+            self._faults,
+            self._previous,
+            self._shares,
+            fault_nodes,
+            self._moves,
+            self._run_times,
+            overruns,
         )
         self._awaited = AwaitedObjects()
         self._starts = starts = ExpectedStarts(RunTimes(state, self._book, usage))
@@ -257,6 +265,7 @@ class Scheduler:
                 fault_times,
                 self._moves,
                 self._run_times,
+                overruns,
                 self._preemptions,
                 inventory,
                 starts.run_times,

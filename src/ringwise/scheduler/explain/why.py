@@ -15,6 +15,7 @@ from ringwise.framework.network_topology import topology_notes
 from ringwise.framework.queue_discipline import job_ahead
 from ringwise.framework.reasons import OTHER_SCHEDULER, PODS_GATED, VOLUMES_AWAITED, WAITS_BEHIND
 from ringwise.framework.session import Session
+from ringwise.framework.shares.backfill_reservations import overrun_namespaces
 from ringwise.grammar import agrees, counted
 from ringwise.messages.expected_start import ExpectedStart, next_cycle, unknown_start
 from ringwise.reasons import Reason
@@ -167,6 +168,7 @@ def explain(
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
         *run_time_left(view, job, now),
+        *disbelieved_claim(view, job, now),
         *preemption_of(view, job, answer.start, now),
         *evicts_nobody(view, job),
         *refused_evictions(view, job, now),
@@ -181,6 +183,17 @@ def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
     used = view.throttled_namespaces.get(job.namespace)
     if used is not None and job.waiting_since is not None:
         yield f"namespace {job.namespace} {throttled_text(used)}"
+
+
+def disbelieved_claim(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
+    """That its expected duration does not let it use what is reserved: another job overran its own."""
+    if job.expected is not None and job.started is None and view.has_borrowed:
+        other = overrun_namespaces(view.what_if.open_session(now)).get(job.namespace)
+        if other is not None:
+            yield (
+                f"its expected duration does not let it use chips that are reserved for others: {other} runs "
+                "longer than it said on such chips"
+            )
 
 
 def not_obeyed(view: SchedulerView, job: Job) -> Iterator[str]:

@@ -24,6 +24,7 @@ from ringwise.wellknown import (
     FAULT_NODES_CONFIG_MAP,
     MINDX_DL,
     MOVES_KEY,
+    OVERRUNS_KEY,
     REMAINING_RETRIES_KEY,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULE_RECORDS_KEY,
@@ -55,6 +56,7 @@ class ReschedulingPublisher(Component):
         nodes: FaultNodes,
         moves: Kept,
         run_times: Kept,
+        overruns: Kept,
     ) -> None:
         self._faults = faults
         self._previous = previous
@@ -62,6 +64,7 @@ class ReschedulingPublisher(Component):
         self._nodes = nodes
         self._moves = moves
         self._run_times = run_times
+        self._overruns = overruns
         #: Entries of the document for which there was no room when it was written last.
         self.left_out = 0
         #: What was written last, by data key. A cluster without faults writes nothing.
@@ -111,6 +114,7 @@ class ReschedulingPublisher(Component):
             self._shares.restore(found.shares, now)
         self._moves.restore(event.moves, now)
         self._run_times.restore(event.run_times, now)
+        self._overruns.restore(event.overruns, now)
         if event.takes_over:
             self._faults.find_lost_pods(now)
 
@@ -135,6 +139,9 @@ class ReschedulingPublisher(Component):
         if self._run_times.changed:
             self._run_times.changed = False
             own[RUN_TIMES_KEY] = self._run_times.document()
+        if self._overruns.changed:
+            self._overruns.changed = False
+            own[OVERRUNS_KEY] = self._overruns.document()
         if faults.records.changed:
             faults.records.changed = False
             records[RESCHEDULE_RECORDS_KEY] = faults.records.document()

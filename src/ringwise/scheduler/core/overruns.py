@@ -1,0 +1,199 @@
+"""Jobs that run longer than they said, on what is reserved for others.
+
+A job that waited long has its chips reserved, and others may use them if they end before it starts
+(`lending_owners`): what they say of themselves is believed, and costs that job when it is wrong. Once such a
+job runs longer than it said, it is warned, and claims of its namespace admit no further job to what is
+reserved until it has ended. If the action preempt is configured, it is evicted after a grace period for the
+job that waits for its chips, as soon as that one waits for nothing else. Nothing else is evicted for this.
+
+Which pods these are is written where tenants cannot write (F1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from ringwise.durations import duration_text, time_text
+from ringwise.framework.evictions.eviction import awaited_pods
+from ringwise.framework.job import Job
+from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
+from ringwise.messages.events import Event, ReschedulingRead
+from ringwise.scheduler import internal_events as ie
+from ringwise.scheduler.cache.assumed_pods import AssumedPods
+from ringwise.scheduler.cache.deadlines import Deadlines
+from ringwise.scheduler.cache.job_book import JobBook
+from ringwise.scheduler.cache.sessions import ActiveConfiguration
+from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.core.reservation import WHY
+from ringwise.state.cluster import ClusterState
+from ringwise.state.reservations import Borrowed, Reservation, Reservations
+
+_SECOND = 1_000_000_000
+#: How often it is checked whether its chips are waited for, and how soon a refused eviction is tried again.
+_AGAIN = 60 * _SECOND
+#: Reason of the event.
+OVERRUN = "ExpectedDurationExceeded"
+PREEMPT = frozenset({"preempt", "gangpreempt"})
+#: Pods of the document.
+MAX_WRITTEN = 300
+VERSION = 1
+
+
+class Overruns(Component):
+    name = "overruns"
+
+    def __init__(
+        self,
+        state: ClusterState,
+        book: JobBook,
+        reservations: Reservations,
+        configuration: ActiveConfiguration,
+        assumed: AssumedPods,
+    ) -> None:
+        self._state = state
+        self._book = book
+        self._reservations = reservations
+        self._configuration = configuration
+        self._assumed = assumed
+        #: By uid of a pod.
+        self._due = Deadlines()
+        self._written: dict[str, Borrowed] = {}
+        #: Whether what is written is out of date.
+        self.changed = False
+
+    def hears(self) -> Handlers:
+        return {
+            ie.PodChanged: lambda event, now: self._forget(event.pod.uid) if event.lost else None,
+            ie.PodRemoved: lambda event, now: self._forget(event.uid),
+            ie.BindingFailed: lambda event, now: self._forget(event.pod.uid),
+        }
+
+    def known(self) -> Iterable[Event]:
+        if self._reservations.borrowed:
+            yield ReschedulingRead(overruns=self.document(), takes_over=False)
+
+    def _forget(self, uid: str) -> None:
+        if self._reservations.borrowed.pop(uid, None) is not None:
+            self._due.drop(uid)
+
+    def deadline(self) -> int | None:
+        return self._due.first()
+
+    # -- acting --------------------------------------------------------------------------------
+
+    @property
+    def _grace(self) -> int:
+        return self._configuration.settings.expected_duration_grace * _SECOND
+
+    @property
+    def _evicts(self) -> bool:
+        return not PREEMPT.isdisjoint(self._configuration.current.actions)
+
+    def act(self, now: int) -> Sequence[Command]:
+        commands: list[Command] = []
+        told: set[str] = set()
+        evicted: set[str] = set()
+        for uid in self._due.take(now):
+            borrowed, job = self._reservations.borrowed.get(uid), self._book.job_of(uid)
+            if borrowed is None or job is None:
+                continue
+            if borrowed.warned is None:
+                self._reservations.borrowed[uid] = borrowed._replace(warned=now)
+                self._due.put(uid, now + self._grace)
+                if job.key not in told:
+                    told.add(job.key)
+                    commands.append(self._warning(job, borrowed, now))
+                continue
+            self._due.put(uid, now + _AGAIN)
+            if self._evicts and job.key not in evicted and (holder := self._holder(job, now)) is not None:
+                evicted.add(job.key)
+                why = "it runs longer than it said, on chips that are reserved for another job"
+                commands += [
+                    self._assumed.evict(job, one, why, EvictionCause.PREEMPT, holder)
+                    for one, pod in list(job.pods.items())
+                    if self._state.pods[one].node >= 0 and pod.live and not pod.deleting
+                    if self._book.is_ours(pod)
+                ]
+        return commands
+
+    def _warning(self, job: Job, borrowed: Borrowed, now: int) -> Command:
+        message = (
+            "it was started on chips that are reserved for another job because of its expected duration of "
+            f"{duration_text(borrowed.until - borrowed.since)}, and runs longer; until it has ended, no job "
+            f"of namespace {job.namespace} is started on reserved chips"
+        )
+        if self._evicts:
+            message = f"{message}; from {time_text(now + self._grace)} on it may be evicted for that job"
+        return RecordJobEvent.about(job, OVERRUN, message, warning=True)
+
+    def _holder(self, job: Job, now: int) -> str | None:
+        """The job that waits for what this one uses, and for nothing else."""
+        for reservation in self._reservations:
+            if reservation.why == WHY and self._uses(job, reservation) and self._is_due(reservation, now):
+                return reservation.owner
+        return None
+
+    def _uses(self, job: Job, reservation: Reservation) -> bool:
+        return any(self._overlaps(uid, reservation) for uid in job.pods)
+
+    def _overlaps(self, uid: str, reservation: Reservation) -> bool:
+        record = self._state.pods[uid]
+        if record.pod.cls.resource == reservation.resource and reservation.chips:
+            return bool(reservation.chips.get(record.node, 0) & record.chips)
+        return not reservation.chips and record.node in reservation.loads
+
+    def _is_due(self, reservation: Reservation, now: int) -> bool:
+        """Whether the owner would start if those that overran their time, and their grace, were gone."""
+        owner = self._book.jobs.get(reservation.owner)
+        if owner is None or owner.waiting_since is None:
+            return False
+        stays = [uid for uid in awaited_pods(self._state, reservation) if not self._overran(uid, now)]
+        holds = (
+            uid
+            for node in reservation.chips
+            for uid in self._state.pods_on[node]
+            if self._overlaps(uid, reservation) and not self._overran(uid, now)
+        )
+        return not stays and next(holds, None) is None
+
+    def _overran(self, uid: str, now: int) -> bool:
+        borrowed = self._reservations.borrowed.get(uid)
+        return borrowed is not None and borrowed.warned is not None and borrowed.warned + self._grace <= now
+
+    # -- the next leader (F1) ------------------------------------------------------------------
+
+    def publish(self, now: int) -> Sequence[Command]:
+        borrowed = self._reservations.borrowed
+        if borrowed != self._written:
+            for uid in [uid for uid in borrowed if uid not in self._written]:
+                self._due.put(uid, borrowed[uid].until)
+            self._written = dict(borrowed)
+            self.changed = True
+        return ()
+
+    def document(self) -> str:
+        """Those that were to end first are written first."""
+        rows = sorted((one.until, uid, one) for uid, one in self._reservations.borrowed.items())
+        pods = [[uid, one.since, one.until, one.warned] for _, uid, one in rows[:MAX_WRITTEN]]
+        return json.dumps({"version": VERSION, "pods": pods}, separators=(",", ":"))
+
+    def restore(self, text: str, now: int) -> None:
+        """What cannot be read is as if it were not there."""
+        try:
+            found = json.loads(text) if text else {}
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            return
+        rows = found.get("pods")
+        for row in rows if isinstance(rows, list) else ():
+            try:
+                uid, since, until, warned = row
+                one = Borrowed(int(since), int(until), None if warned is None else min(int(warned), now))
+            except (TypeError, ValueError, OverflowError):
+                continue
+            record = self._state.pods.get(uid) if isinstance(uid, str) else None
+            if record is not None and record.node >= 0:
+                self._reservations.borrowed[record.pod.uid] = self._written[record.pod.uid] = one
+                self._due.put(record.pod.uid, one.until if one.warned is None else one.warned + self._grace)
