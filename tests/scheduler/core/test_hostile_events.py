@@ -372,6 +372,7 @@ class Hostile:
     "settings", [{}, {"self_maintain_available_card": "false"}], ids=["own-count", "reported"]
 )
 def test_N6_N8_hostile_objects_neither_stop_the_core_nor_get_a_chip_twice(settings: dict[str, Any]) -> None:
+    print(f"RINGWISE_HOSTILE_SEED={SEED}")
     cluster = Hostile(random.Random(SEED), settings)
     for step in range(STEPS // 2):
         cluster.step()

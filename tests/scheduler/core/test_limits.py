@@ -335,6 +335,13 @@ def joins(made: Rig) -> None:
     join(made, "a", "z")
 
 
+def joins_none(made: Rig) -> None:
+    """A PodGroup that does not exist; the queue is that of an annotation."""
+    for queue in ("one", "two"):
+        made.change("a-0", group="none", annotations={"volcano.sh/queue-name": queue})
+        made.run()
+
+
 def held(made: Rig, *queues: str) -> list[int]:
     chips = made.machine.view.holdings.chips
     return [chips.get(Scope(QUEUE, queue), 0) for queue in queues]
@@ -349,8 +356,9 @@ def held(made: Rig, *queues: str) -> list[int]:
         [to_two, deleted],
         [joins],
         [deleted, joins],
+        [joins_none],
     ],
-    ids=["moved", "twice", "PodGroup deleted", "moved and deleted", "joins another", "deleted and joins"],
+    ids=["moved", "twice", "deleted", "moved and deleted", "joins", "deleted and joins", "joins none"],
 )
 def test_what_runs_counts_for_the_queue_it_was_bound_in(tricks: Sequence[Callable[[Rig], None]]) -> None:
     made = rig(6)

@@ -558,7 +558,7 @@ class JobBook:
             if self._state.pods[uid].node < 0:
                 continue
             if uid in bound_in:
-                if bound_in[uid] == job.queue:
+                if bound_in[uid] == job.queue and job.queue_is_known:
                     del bound_in[uid]
             elif job.queue_is_known:
                 bound_in[uid] = before
