@@ -15,6 +15,11 @@ from ringwise.state.model import Pod
 from ringwise.wellknown import USER
 
 
+def unknown_user(namespace: str) -> str:
+    """For limits: the user of jobs of this namespace that nobody vouches for."""
+    return f"unknown (namespace {namespace})"
+
+
 class JobUser(NamedTuple):
     """A verified user and an unverified one of the same name are two users."""
 

@@ -16,9 +16,10 @@ from ringwise.framework.holdings import QUEUE, USER, Scope
 from ringwise.messages import events as ev
 from ringwise.messages.accounting import PodHeld
 from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQueueStatus
+from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import Limits, NamespaceLimits
 from ringwise.state.model import Queue
-from tests.scheduler.rig import CHIP, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
 WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
@@ -133,6 +134,51 @@ def test_who_only_says_who_he_is_counts_for_nobody() -> None:
     made.submit("b", chips=8, annotations=user("ann"))
     made.run()
     assert started(made, "a", "b") == ["a", "b"]
+
+
+def submit_at(made: Rig, name: str, created: int, **job: Any) -> None:
+    made.submit(name, chips=8, **job)
+    made.groups[f"default/{name}"] = replace(made.groups[f"default/{name}"], created=created * SECOND)
+    made.tell(ev.PodGroupSeen(made.groups[f"default/{name}"]))
+
+
+@pytest.mark.parametrize("label", [None, {"owner": "carl"}])
+@pytest.mark.parametrize("first", ["known", "unknown"])
+def test_jobs_without_a_user_share_the_limit_of_one_once_admission_is_there(
+    label: dict[str, str] | None, first: str
+) -> None:
+    made = rig(8, user_label="owner", **GUARDED)
+    limit_queue(made, max_chips_per_user=8)
+
+    def submit_known() -> None:
+        submit_at(made, "known", 100, annotations=user("ann"))
+
+    if first == "known":
+        submit_known()
+        made.run()
+    submit_at(made, "old", 99, labels=label)
+    submit_at(made, "a", 100, labels=label)
+    submit_at(made, "b", 101, labels={"owner": "dora"})
+    # Another user of that name, and a job that waits for nothing.
+    submit_at(made, "c", 102, annotations=user("unknown"))
+    if first == "unknown":
+        submit_known()
+    made.run()
+    assert started(made, "known", "old", "a", "b", "c") == ["known", "old", "a", "c"]
+    assert made.reason("b") == "chip-limit-reached"
+    job = made.machine.view.jobs["default/b"]
+    assert job.reason is not None
+    assert "user unknown (namespace default) in queue default uses 8 of at most 8 chips" in job.reason.message
+    notes = explain(made.machine.view, job, made.now).notes
+    assert any("it counts for the user unknown of namespace default" in note for note in notes)
+    # The next leader knows it, also if no job with a user is left.
+    made.end("known")
+    made.end("c")
+    next_leader(made, ev.ReschedulingRead(run_times=_documents(made)["run-times.json"]))
+    assert not started(made, "b")
+    made.end("a")
+    made.run()
+    assert started(made, "b") == ["b"]
 
 
 def test_a_job_without_chips_is_a_running_job() -> None:

@@ -59,8 +59,10 @@ class JobBook:
         #: What is set, and what counts for it.
         self.limits = LimitTable(self.usage)
         self.limits.is_waiting = self._is_waiting
-        #: Who a job belongs to; empty: nobody vouches for it.
+        #: The verified user of a job; empty: not known.
         self.user_of: Callable[[Job], str] = lambda job: ""
+        #: When the first job with a verified user was created, in nanoseconds: admission was there by then.
+        self.users_since: int | None = None
         self.scheduler_names = scheduler_names
         self.jobs: dict[str, Job] = {}
         self.queues: dict[str, Queue] = {DEFAULT_QUEUE: Queue(DEFAULT_QUEUE)}
@@ -450,6 +452,7 @@ class JobBook:
 
     def read_changed(self) -> list[Job]:
         """Read the jobs whose objects changed, and return them; called once after a batch of events."""
+        since = self.users_since
         jobs = [job for key in self._unread if (job := self.jobs.get(key)) is not None]
         for job in jobs:
             kind = "PodGroup" if job.group is not None else "Pod"
@@ -461,6 +464,8 @@ class JobBook:
                 self.containment.failed(kind, job.key, error, work="read")
                 job.defects = (MALFORMED_JOB(problem=f"it cannot be read ({describe(error)})"),)
         self._unread.clear()
+        if self.users_since != since:
+            self.read_users()
         return jobs
 
     def _read(self, job: Job) -> None:

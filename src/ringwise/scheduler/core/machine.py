@@ -20,7 +20,7 @@ from ringwise.framework.registry import ActionSpec, Registry
 from ringwise.framework.session import Session
 from ringwise.framework.statement import Allocation
 from ringwise.framework.topology_cache import TopologyCache
-from ringwise.framework.users import user_of
+from ringwise.framework.users import unknown_user, user_of
 from ringwise.messages.commands import Bind, Command, EvictionCause
 from ringwise.messages.containment import Containment, describe
 from ringwise.messages.events import Decide, Event
@@ -416,8 +416,15 @@ class Scheduler:
         return moves or self._reservations.of(job.key) is not None
 
     def _verified_user(self, job: Job) -> str:
-        user = user_of(job, self._configuration.settings)
-        return user.name if user.verified else ""
+        """For limits. Once admission names users, a job without one counts for the unknown user."""
+        settings, book = self._configuration.settings, self._book
+        user, since = user_of(job, settings), book.users_since
+        if user.verified:
+            if job.created and (since is None or job.created < since):
+                book.users_since = job.created
+            return user.name
+        guarded = settings.user_annotation == "guarded"
+        return unknown_user(job.namespace) if guarded and since is not None and job.created >= since else ""
 
     def _note_claim(self, job: Job) -> None:
         self._containment.attempt("job", job.key, partial(self._claims.note, job), work="claim")

@@ -7,7 +7,7 @@ write (F1): another leader goes on with it. If a job has been in several queues 
 end applies: a tenant may name another queue at any time.
 
 The same document says for which queue the pods of such jobs count (`ResourceUsage.bound_in`), and which pods
-a burst let in (`ResourceUsage.lent`).
+a burst let in (`ResourceUsage.lent`), and since when admission names the users of jobs.
 
 A vcjob is ended (TerminateJob) or requeued (RestartJob) with a Command, which its controller carries out:
 Volcano's or ours. Pods of others are evicted: their owner, where they have one, creates them again.
@@ -103,8 +103,8 @@ class RunTimeLimits(Component):
             self.longest,
             self.ended_by,
         )
-        #: The queues of pods, and those that were lent a burst, as they were written last.
-        self._written: tuple[dict[str, str], dict[str, None]] = {}, {}
+        #: The queues of pods, those that were lent a burst, and since when users are known, as written last.
+        self._written: tuple[dict[str, str], dict[str, None], int | None] = {}, {}, None
 
     def hears(self) -> Handlers:
         return {
@@ -117,7 +117,8 @@ class RunTimeLimits(Component):
         }
 
     def known(self) -> Iterable[Event]:
-        if self._runs or self._book.usage.bound_in or self._book.usage.lent:
+        usage = self._book.usage
+        if self._runs or usage.bound_in or usage.lent or self._book.users_since is not None:
             yield ReschedulingRead(run_times=self.document(), takes_over=False)
 
     def _job_seen(self, event: ie.JobSeen | ie.JobChanged | ie.PodBound, now: int) -> None:
@@ -307,8 +308,8 @@ class RunTimeLimits(Component):
 
     def publish(self, now: int) -> Sequence[Command]:
         usage = self._book.usage
-        if (usage.bound_in, usage.lent) != self._written:
-            self._written = dict(usage.bound_in), dict(usage.lent)
+        if (usage.bound_in, usage.lent, self._book.users_since) != self._written:
+            self._written = dict(usage.bound_in), dict(usage.lent), self._book.users_since
             self.changed = True
         return ()
 
@@ -327,7 +328,7 @@ class RunTimeLimits(Component):
         room -= sum(len(text) + 1 for text in (*bound, *lent))
         parts = {"runs": _that_fit(texts, room), "bound": bound, "lent": lent}
         lists = ",".join(f'"{name}":[{",".join(there)}]' for name, there in parts.items())
-        return f'{{"version":{VERSION},{lists}}}'
+        return f'{{"version":{VERSION},"users":{_text(self._book.users_since)},{lists}}}'
 
     def _in_order(self, uids: Iterable[str]) -> list[str]:
         """Pods with most chips first."""
@@ -345,6 +346,10 @@ class RunTimeLimits(Component):
         for one in _list(found.get("bound")):
             if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one):
                 self._book.bind_in(*one)
+        since, known = found.get("users"), self._book.users_since
+        if type(since) is int and since <= now and (known is None or since < known):
+            self._book.users_since = since
+            self._book.read_users()
         for uid in _list(found.get("lent")):
             if isinstance(uid, str) and uid in self._state.pods and self._state.pods[uid].node >= 0:
                 self._book.usage.lent[uid] = None

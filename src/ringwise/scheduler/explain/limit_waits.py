@@ -22,12 +22,14 @@ from ringwise.framework.reasons import (
     RUNNING_LIMIT_REACHED,
     WAITING_LIMIT_REACHED,
 )
+from ringwise.framework.users import unknown_user
 from ringwise.grammar import counted
 from ringwise.reasons import Reason
 from ringwise.scheduler.explain.cure_search import Cure, CureSearch, Suppose
 from ringwise.scheduler.view import SchedulerView
 from ringwise.state.limits import CHIPS, RUNNING, WAITING, Limits
 from ringwise.topology.natural import natural_key
+from ringwise.wellknown import USER as USER_ANNOTATION
 
 #: Jobs of its own namespace that are named.
 _NAMED = 5
@@ -88,6 +90,15 @@ def limit_users(view: SchedulerView, job: Job, reason: Reason | None) -> Iterato
 def _of_chips(chips: int) -> str:
     """Jobs that wait, and some that run, have none."""
     return f" ({counted(chips, 'chip')})" if chips else ""
+
+
+def counted_as_unknown(view: SchedulerView, job: Job) -> Iterator[str]:
+    """That its user is not known, where a limit per user holds for it."""
+    if view.limits.of_queue(job.queue).per_user and view.limits.user_of(job) == unknown_user(job.namespace):
+        yield (
+            f"admission did not write its user ({USER_ANNOTATION}): it counts for the user unknown of "
+            f"namespace {job.namespace}, with the limit of one user of queue {job.queue}"
+        )
 
 
 def run_time_left(view: SchedulerView, job: Job, now: int) -> Iterator[str]:

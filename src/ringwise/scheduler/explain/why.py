@@ -55,7 +55,12 @@ from ringwise.scheduler.explain.job_cures import (
     sub_group_cures,
     topology_cures,
 )
-from ringwise.scheduler.explain.limit_waits import limit_cures, limit_users, run_time_left
+from ringwise.scheduler.explain.limit_waits import (
+    counted_as_unknown,
+    limit_cures,
+    limit_users,
+    run_time_left,
+)
 from ringwise.scheduler.explain.near_misses import NearMiss, Refusals, refusals_of
 from ringwise.scheduler.explain.preemption import (
     bundle_cures,
@@ -167,6 +172,7 @@ def explain(
         *not_obeyed(view, job),
         *moves_of(view, job),
         *limit_users(view, job, answer.reason),
+        *counted_as_unknown(view, job),
         *run_time_left(view, job, now),
         *disbelieved_claim(view, job, now),
         *preemption_of(view, job, answer.start, now),
