@@ -222,6 +222,18 @@ class LimitTable:
                 )
         return None
 
+    def exceeded(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
+        """The same once these pods are placed: others may fit than those that `refusal` was asked about."""
+        asked = sum(pod.cls.chips for pod in pods)
+        if not asked or self._returns(job, pods):
+            return None
+        for scope, limit in self.on(job):
+            most = (limit.chips or 0) + (limit.burst if job.key in self.may_burst else 0)
+            chips = self.used(scope, job)[0] if limit.chips is not None else 0
+            if limit.chips is not None and chips > most:
+                return self._too_many_chips(job, scope, limit, chips - asked, asked, actions)
+        return None
+
     def _too_many_chips(
         self, job: Job, scope: Scope, limit: Limits, used: int, asked: int, actions: Sequence[str]
     ) -> Reason:

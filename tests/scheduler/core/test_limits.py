@@ -18,7 +18,7 @@ from ringwise.messages.accounting import PodHeld
 from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQueueStatus
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import Limits, NamespaceLimits
-from ringwise.state.model import Queue
+from ringwise.state.model import PodClass, Queue
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -209,6 +209,23 @@ def test_a_gang_that_is_larger_than_the_limit_starts_with_no_pod() -> None:
     made.run()
     assert made.nodes_of("a") == []
     assert made.reason("a") == "larger-than-limit"
+
+
+def test_a_limit_holds_for_the_pods_that_fit_not_for_the_first_ones() -> None:
+    made = rig(2, WITH_RECLAIM)
+    limit_queue(made, max_chips=8)
+    made.submit("a", chips=8)
+    made.run()
+    # Its first pod asks for no chips and fits nowhere; its second one is enough for the gang.
+    made.submit("b", pods=2, chips=0, cpu_milli=10**9, min_available=1)
+    made.change("b-1", cls=PodClass(CHIP, 8))
+    made.node("n2", cpu_milli=1000)
+    made.node("n1", cpu_milli=1000)
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+    made.end("a")
+    made.run()
+    assert started(made, "b") == ["b"]
 
 
 def test_jobs_that_wait() -> None:

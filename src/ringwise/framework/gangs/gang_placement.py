@@ -182,7 +182,20 @@ def place_gang(
         limited = session.limited(job, pods) if beyond_gang else None
         if limited is not None:
             return limited
-    return _place_together(session, job, statement, pods, missing) or cut_sub_group(session, job, statement)
+    reason = _place_together(session, job, statement, pods, missing) or cut_sub_group(session, job, statement)
+    return reason or _limited_after_all(session, job, statement, pods[: max(1, missing)])
+
+
+def _limited_after_all(
+    session: Session, job: Job, statement: Statement, asked: Sequence[Pod]
+) -> Reason | None:
+    """The limit that does not allow the pods that fitted, where they have more chips than the first ones."""
+    if not session.limits:
+        return None
+    placed = [one.pod for one in statement.allocations if one.job is job]
+    if sum(pod.cls.chips for pod in placed) <= sum(pod.cls.chips for pod in asked):
+        return None
+    return session.limits.exceeded(job, placed, session.configuration.actions)
 
 
 def _is_placed_as_a_whole(job: Job) -> bool:
