@@ -564,7 +564,7 @@ def test_who_runs_longer_than_it_said_is_warned_and_evicted_for_who_waits_for_no
     rig = lent()
     rig.step(1800)
     (message,) = warnings(rig)
-    assert "its expected duration of 30 min, and runs longer" in message
+    assert "its expected duration of 30m, and runs longer" in message
     assert message.endswith("from 1970-01-01T01:01:40Z on it may be evicted for that job")
     # While `old` runs, nobody would start if it went.
     rig.step(3600)
