@@ -82,7 +82,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 37
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 38
 
 
 @pytest.mark.parametrize(
