@@ -65,6 +65,7 @@ from tests.framework.settings_by_name import value_of
         ("user-label", ""),
         ("visible-devices", "refused"),
         ("reservation-after", 600),
+        ("turn-limit", 1),
         ("pod-creation-timeout", 300),
         ("hold-healthy-nodes", 120),
         ("fault-cool-down", 600),
@@ -106,6 +107,7 @@ def test_no_setting_is_left_out_of_the_table_above() -> None:
         ),
         ("restart-cost", ["0", "600", "86400"], ["86401", "10m"]),
         ("reservation-after", ["0", "600"], ["604801", "10m"]),
+        ("turn-limit", ["1", "60"], ["0", "61", "1s"]),
         ("pod-creation-timeout", ["0", "300"], ["604801", "-1", "5m"]),
         (
             "resource-level-config",
