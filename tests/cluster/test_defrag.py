@@ -22,33 +22,10 @@ pytestmark = pytest.mark.cluster
 RECORDS = f"/api/v1/namespaces/{VOLCANO_SYSTEM}/configmaps"
 
 
-def may_follow() -> list[Object]:
-    """What docs/rbac.md names: to read what becomes of a plan."""
-    api, metadata = "rbac.authorization.k8s.io/v1", {"name": "test-operator", "namespace": VOLCANO_SYSTEM}
-    reading = {
-        "apiGroups": [""],
-        "resources": ["configmaps"],
-        "resourceNames": ["ringwise-rescheduling"],
-        "verbs": ["get"],
-    }
-    subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": NAMESPACE}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "test-operator"}
-    return [
-        {"apiVersion": api, "kind": "Role", "metadata": metadata, "rules": [reading]},
-        {
-            "apiVersion": api,
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "subjects": [subject],
-            "roleRef": role,
-        },
-    ]
-
-
 @pytest.fixture
 def operator(cluster: Cluster) -> Iterator[Path]:
     """The kubeconfig of a user who may read, write ConfigMaps of kube-system, and not evict."""
-    made = [*rules_of_operator(), *may_follow()]
+    made = rules_of_operator()
     cluster.apply(made)
     with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{OPERATOR}"):
         token = cluster.plane.account_token(NAMESPACE, OPERATOR)

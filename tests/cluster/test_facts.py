@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.cluster
 
 ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/ringwise-scheduler"
 READER = "reader-of-leases"
+ONE_CHIP = Path(__file__).resolve().parents[2] / "examples" / "jobs" / "01-one-chip.yaml"
 
 
 def answer(cluster: Cluster, *arguments: str) -> Any:
@@ -124,7 +126,7 @@ def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster
     assert (why(cluster, "train")[0], job_row(cluster, "train")["phase"]) == ("running", "Running")
 
 
-def test_the_role_of_the_reader_shows_whether_a_scheduler_leads(cluster: Cluster) -> None:
+def test_the_role_of_the_reader_shows_whether_a_scheduler_leads_and_what_it_holds(cluster: Cluster) -> None:
     cluster.apply(nodes(1))
     cluster.run("scheduler")
     cluster.kubectl("create", "serviceaccount", READER, "-n", NAMESPACE)
@@ -132,7 +134,10 @@ def test_the_role_of_the_reader_shows_whether_a_scheduler_leads(cluster: Cluster
         config = cluster.plane.kubeconfig(READER, cluster.plane.account_token(NAMESPACE, READER))
         with reading_rights(cluster, f"--serviceaccount={NAMESPACE}:{READER}"):
             ran = kubectl_ringwise(config, "doctor", "-o", "json")
+            placed = kubectl_ringwise(config, "place", "-f", str(ONE_CHIP))
     finally:
         cluster.kubectl("delete", "serviceaccount", READER, "-n", NAMESPACE)
     codes = {one["code"] for one in json.loads(ran.stdout)["findings"]}
     assert not {code for code in codes if "scheduler" in code}
+    assert placed.returncode == 0
+    assert "not known" not in placed.stderr

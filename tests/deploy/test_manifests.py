@@ -108,7 +108,7 @@ def test_shadow_brings_one_scheduler_that_may_write_nothing() -> None:
         for rule in one["rules"]
         for verb in rule["verbs"]
     }
-    assert verbs == {"list", "watch"}
+    assert verbs == {"get", "list", "watch"}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,9 @@ import pytest
 from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import SERVER_LIFETIME, CertificateManager
 from ringwise.apps.install.deployment import access_rules
+from ringwise.apps.live import read_cluster
 from ringwise.apps.scheduler_health import read_leases
+from ringwise.apps.sources.cluster import read_records
 from ringwise.kube.run.leader_election import LeaderElection, LeaseSettings
 from ringwise.kube.watch.job_templates import JobTemplates, TemplateStore
 from ringwise.kube.watch.kinds import watched_kinds
@@ -166,6 +168,22 @@ def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
             writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
             accounts_too = ("accounting", "accountingWriter")
             assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes, *accounts_too)
+
+    run(test())
+
+
+def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> None:
+    """`place` and `why` count it; no other ConfigMap is granted to users."""
+
+    async def test() -> None:
+        async with server() as (api, client):
+            live = await read_cluster(client)
+            api.requests.clear()
+            await read_records(client, live)
+            ((_, path),) = api.requests
+            rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+            rules = [one for one in access_rules()["reader"] if "configmaps" in one["resources"]]
+            assert rules == [rule | {"resourceNames": [path.rpartition("/")[2]]}]
 
     run(test())
 
