@@ -365,6 +365,11 @@ def test_18_no_command_that_changes_something_is_suggested(typed: str) -> None:
     assert not [name for name in suggested if cli.entries[name].changes]
 
 
+@pytest.mark.parametrize("typed", ["drian", "sbmit", "uncordn"])
+def test_nothing_is_suggested_for_a_misspelled_command_that_changes_something(typed: str) -> None:
+    assert "did you mean" not in CliRunner().invoke(cli, [typed]).stderr
+
+
 def test_18_the_commands_that_change_something() -> None:
     changing = {name for name, entry in cli.entries.items() if entry.changes}
     assert {"delete", "drain", "submit", "cordon", "install", "uninstall", "run", "fault"} <= changing

@@ -74,12 +74,13 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from ringwise.topology.nearest import did_you_mean
+            from ringwise.topology.nearest import nearest
 
-            # A typing error must not lead to a command that changes something.
-            harmless = [name for name in self.list_commands(ctx) if not self.entries[name].changes]
-            nearest = did_you_mean(args[0], harmless)
-            raise click.UsageError(error.message.rstrip(".") + nearest, ctx) from None
+            # A typing error must not lead to a command that changes something, and the next closest command
+            # is not the one that was meant.
+            name = nearest(args[0], self.list_commands(ctx))
+            suggested = f" (did you mean '{name}'?)" if name and not self.entries[name].changes else ""
+            raise click.UsageError(error.message.rstrip(".") + suggested, ctx) from None
 
     def without_aliases(self, args: list[str]) -> list[str]:
         """The same command by its present name."""

@@ -233,6 +233,18 @@ def test_n7_differences_name_the_chips_and_the_pods() -> None:
     assert any("by the scheduler's state Ascend910-7 is free" in text for text in texts)
 
 
+def test_a_report_need_not_include_pods_that_have_not_started() -> None:
+    seen = pod("a", 2, on="n", holds=[0, 1])
+    differs = (
+        "its report lists Ascend910-0,Ascend910-1 as free; "
+        "by the scheduler's state they are held by default/a"
+    )
+    for phase, texts in (("Pending", []), ("Running", [differs])):
+        bound = replace(seen, pod=replace(seen.pod, phase=phase))
+        diagnosis = examined(node("n", labels=ARM), report("n", range(8)), bound)
+        assert [one.what for one in diagnosis.findings] == texts
+
+
 @pytest.mark.parametrize(
     ("chosen", "mounted", "reported", "named_by"),
     [

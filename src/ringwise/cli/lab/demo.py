@@ -114,7 +114,7 @@ def _main_story(console: Console) -> list[DemoCluster]:
         console, "node-0 is cordoned; chips are faulty on node-4 and node-6, one network port on node-7"
     )
 
-    _title(console, "Jobs of 1, 2, 4 and 8 chips, a gang of two nodes, and one that cannot be")
+    _title(console, "Jobs of 1, 2, 4 and 8 chips, a gang of two nodes, and two that cannot run")
     stage.submit(
         job_of("one-chip", 1, 1),
         job_of("two-chips", 1, 2),

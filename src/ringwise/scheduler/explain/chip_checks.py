@@ -337,15 +337,15 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
     free = usable & ~isolated
     if reported is not None:
         only_free = free & ~reported
-        # The report cannot include bindings that are not confirmed yet.
-        held = reported & fleet.held[number] & ~_just_decided(view, resource, number)
+        # The report need not include pods whose containers have not started yet.
+        held = reported & fleet.held[number] & ~_chips_not_started(view, resource, number)
         if held:
             yield Finding(
                 WARNING,
                 "views-differ",
                 f"node {name}",
                 f"its report lists {chip_names(resource, chips_of(held))} as free; "
-                "by the scheduler's state it is held by "
+                f"by the scheduler's state {agrees(held.bit_count(), 'it is', 'they are')} held by "
                 + ", ".join(_pods_holding(view, resource, number, held)),
                 "the device plugin reports late, or the container is gone: restart it if this stays",
             )
@@ -382,11 +382,13 @@ def _views(view: SchedulerView, resource: str, fleet: ChipTable, number: int) ->
         )
 
 
-def _just_decided(view: SchedulerView, resource: str, number: int) -> int:
+def _chips_not_started(view: SchedulerView, resource: str, number: int) -> int:
+    """Return the chips of pods on the node whose binding is not confirmed or that have not started."""
     chips = 0
     for uid in view.cluster.pods_on[number]:
         placement = view.cluster.pods[uid]
-        if placement.assumed and placement.pod.cls.resource == resource:
+        started = not placement.assumed and placement.pod.phase != "Pending"
+        if not started and placement.pod.cls.resource == resource:
             chips |= placement.chips
     return chips
 
