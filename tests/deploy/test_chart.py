@@ -209,7 +209,7 @@ def test_in_shadow_mode_no_account_may_write(name: str) -> None:
         for rule in one["rules"]
         for verb in rule["verbs"]
     }
-    assert verbs == {"list", "watch"}
+    assert verbs == {"get", "list", "watch"}
     assert _components(objects)["scheduler"]["spec"]["replicas"] == 1
 
 
