@@ -128,7 +128,7 @@ def test_a_run_time_ends_across_leaders(limited: Cluster) -> None:
     cluster.run("scheduler")
     cluster.wait(lambda: told(cluster, "ends", "RunTimeEnds"), "it is warned", LONGEST + 60)
     (message,) = told(cluster, "ends", "RunTimeEnds")
-    assert f"the longest run time of queue short is {LONGEST} s" in message
+    assert f"the longest run time of queue short is {LONGEST}s" in message
     cluster.wait(lambda: phase(cluster, "ends") == "Terminated", "it is ended", LONGEST + 60)
     assert not cluster.pods("ends")
 
@@ -197,6 +197,6 @@ def test_a_vcjob_gets_its_queue_back_and_its_run_time_ends_wherever_it_is_moved(
     scheduler.process.kill()
     cluster.run("scheduler")
     cluster.wait(lambda: told(cluster, "moved", "RunTimeEnds"), "it is warned", LONGEST + 60)
-    assert f"the longest run time of queue short is {LONGEST} s" in told(cluster, "moved", "RunTimeEnds")[0]
+    assert f"the longest run time of queue short is {LONGEST}s" in told(cluster, "moved", "RunTimeEnds")[0]
     cluster.wait(lambda: not cluster.pods("moved"), "it is ended", LONGEST + 60)
     cluster.wait(lambda: phase(cluster, "train") == "Terminated", "so is the vcjob", LONGEST + 60)
