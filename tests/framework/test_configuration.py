@@ -56,6 +56,7 @@ from tests.framework.settings_by_name import value_of
         ("defragment", "plan"),
         ("move-chips-per-hour", 32),
         ("move-again-after", 86_400),
+        ("long-grace-period", 120),
         ("preempt-again-after", 3600),
         ("restart-cost", 600),
         ("owned-annotations", "open"),
@@ -83,7 +84,7 @@ def test_defaults_of_the_settings(name: str, default: object) -> None:
 
 
 def test_no_setting_is_left_out_of_the_table_above() -> None:
-    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 38
+    assert len(SETTINGS) == len(dataclasses.fields(Settings)) == 39
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,17 @@ class Settings:
             unit="seconds",
         )
     )
+    long_grace_period: int = _setting(
+        integer(
+            "long-grace-period",
+            120,
+            "pods with a longer `terminationGracePeriodSeconds` are evicted last; and where pods that are "
+            "evicted for a job are not gone after this time, others are evicted instead, if there are any",
+            minimum=1,
+            maximum=7 * _DAY,
+            unit="seconds",
+        )
+    )
     preempt_again_after: int = _setting(
         integer(
             "preempt-again-after",

@@ -38,6 +38,8 @@ class Reservation:
     why: str = ""
     #: The awaited pods are evicted for the owner.
     evicting: bool = False
+    #: When others are looked for if they are not gone, in nanoseconds; 0: whoever evicts them does not say.
+    again: int = 0
     #: Names of the jobs whose pods they are -> the work that they lose, in words.
     losers: dict[str, str] = field(default_factory=dict)
     #: M1: who made it ends it, and not the owner's use of a part of it: its other pods may come later.

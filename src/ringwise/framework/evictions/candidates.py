@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
-from ringwise.framework.evictions.lost_work import SECOND, LostWork
+from ringwise.framework.evictions.lost_work import SECOND, LostWork, VictimRanks
 from ringwise.framework.evictions.spare_pods import SparePods
 from ringwise.framework.job import Job, pod_order
 from ringwise.framework.session import Session
@@ -54,10 +54,11 @@ class QueuePods:
     def in_order(self) -> list[JobPod]:
         """The reverse of the order in which they are served: jobs, then pods.
 
-        The job of the lowest priority comes first, among equal ones that which was not evicted lately, then
-        that which loses least work.
+        Jobs that take long to end come last. Of the others the job of the lowest priority comes first, among
+        equal ones that which was not evicted lately, then that which loses least work.
         """
         work, keys = self._session.shared(LostWork), self._session.shared(_OrderKeys)
+        ranks = self._session.shared(VictimRanks)
         keys.refresh()
         pods: dict[str, list[JobPod]] = {}
         for job, pod in self._members:
@@ -65,7 +66,7 @@ class QueuePods:
         last_first = sorted(self.jobs.values(), key=keys.of_job, reverse=True)
         last_first.sort(
             key=lambda job: (
-                job.priority,
+                ranks.of(job),
                 work.was_preempted_lately(job),
                 sum([work.of(job, pod) for _, pod in pods[job.key]]),
             )
@@ -229,7 +230,8 @@ class LeavingPods:
     def __init__(self, session: Session) -> None:
         self._session = session
         placements = session.state.pods
-        began = session.now - session.settings.grace_over_time * SECOND
+        settings = session.settings
+        began = session.now - min(settings.grace_over_time, settings.long_grace_period) * SECOND
         self._deleting: list[JobPod] = [
             (job, pod)
             for job in session.jobs.values()

@@ -68,10 +68,12 @@ def _waits_for_release(session: Session, job: Job) -> bool:
         # A job that waited long has its nodes reserved, and evicts all the same those that it waited for.
         is_due = job.victims_from is not None and session.now >= job.victims_from
         return reservation.expires is not None or reservation.lasting or not is_due
-    if not awaited_pods(session.state, reservation):
+    if not awaited_pods(session.state, reservation) or 0 < reservation.again <= session.now:
         return False
     # Not what this cycle found out while the pods are still there.
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
+    if reservation.again:
+        session.retry_at(job, reservation.again)
     return True
 
 
@@ -88,10 +90,14 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
     No pod is evicted where pods that are being deleted already leave enough.
     """
     reservation = session.reservations.of(job.key)
+    slow: Reservation | None = None
     if reservation is not None and reservation.evicting:
         # What was reserved for it did not suffice: it is free for the new search.
-        session.reservations.lift(job.key)
         session.shared(NominatedShares).remove(job.key)
+        if awaited_pods(session.state, reservation):
+            slow = reservation
+        else:
+            session.reservations.lift(job.key)
     try:
         with session.reservations.open_to(job.key):
             plan = plan_for(session, job, choice)
@@ -100,6 +106,10 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
             session.budget.pass_over(job.namespace, job.key)
         session.fail_job(job, error, action)
         return False
+    if plan is None and slow is not None:
+        # Nobody else can go: it waits for those that take long.
+        _wait_again(session, job, slow)
+        return True
     if plan is None:
         end = session.protected.get(job.key)
         if end is not None:
@@ -146,6 +156,7 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
         # It fits at once where no pod has to go: then nothing was freed that others could take.
         loads=loads_by_node(plan.allocations) if awaited else {},
         awaited=awaited,
+        again=session.now + session.settings.long_grace_period * SECOND,
         nominated={allocation.pod.uid: allocation.node for allocation in plan.allocations},
         expires=session.now + seconds * SECOND,
         why=why,
@@ -155,6 +166,16 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
     session.reservations.make(reservation)
     session.shared(NominatedShares).add(job, [allocation.pod for allocation in plan.allocations])
     job.reason = waiting_for_evictions(session.state, reservation, session.now)
+    session.retry_at(job, reservation.again)
+
+
+def _wait_again(session: Session, job: Job, reservation: Reservation) -> None:
+    """The pods that are evicted for it are not gone yet, and there are no others."""
+    reservation.again = session.now + session.settings.long_grace_period * SECOND
+    pods = [job.pods[uid] for uid in reservation.nominated if uid in job.pods]
+    session.shared(NominatedShares).add(job, pods)
+    job.reason = waiting_for_evictions(session.state, reservation, session.now)
+    session.retry_at(job, reservation.again)
 
 
 def losers(session: Session, plan: EvictionPlan) -> dict[str, str]:
@@ -189,6 +210,6 @@ def waiting_for_evictions(state: ClusterState, reservation: Reservation, now: in
         why=reservation.why,
         chips=reservation.chip_count,
         nodes=[state.names[node] for node in nodes[:20]],
-        seconds=max(0, (reservation.expires or now) - now) // 1_000_000_000,
+        seconds=max(0, (reservation.again or reservation.expires or now) - now) // 1_000_000_000,
         losers=list(reservation.losers)[:MAX_NAMED],
     ).with_hints(losers_text(reservation.losers))

@@ -147,6 +147,24 @@ def chip_hours(seconds: int) -> str:
     return f"{round(seconds / 3600, 1 if seconds >= 3600 else 2):.15g} chip-hours"
 
 
+class VictimRanks:
+    """For `Session.shared`: the priority of jobs as victims. Those that take long to end come last."""
+
+    #: Above every priority.
+    LATE = 1 << 40
+
+    def __init__(self, session: Session) -> None:
+        self._longest = session.settings.long_grace_period
+        self._ranks: dict[str, int] = {}
+
+    def of(self, job: Job) -> int:
+        found = self._ranks.get(job.key)
+        if found is None:
+            late = any(pod.grace > self._longest for pod in job.pods.values())
+            found = self._ranks[job.key] = job.priority + late * self.LATE
+        return found
+
+
 class LostWork:
     """The same for a cycle, of each pod computed once: a search for victims asks for thousands."""
 

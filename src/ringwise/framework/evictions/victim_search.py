@@ -16,7 +16,7 @@ from typing import Any
 
 from ringwise.framework.evictions.bundles import Bundles
 from ringwise.framework.evictions.candidates import LeavingPods, QueuePods
-from ringwise.framework.evictions.lost_work import LostWork
+from ringwise.framework.evictions.lost_work import LostWork, VictimRanks
 from ringwise.framework.evictions.spare_pods import SparePods, VictimGroup
 from ringwise.framework.extension_points import DomainRequest
 from ringwise.framework.gangs.domain_placement import domains_for, placed_nodes
@@ -111,6 +111,7 @@ class VictimSearch:
         self._job = job
         self._choice = choice
         self._work = session.shared(LostWork)
+        self._ranks = session.shared(VictimRanks)
         self._spare = session.shared(SparePods)
         self._spare.refresh()
         missing = missing_pods(session, job)
@@ -370,7 +371,7 @@ class VictimSearch:
         lost = sum(self._work.of(owner, pod) for owner, pod in group)
         again = self._work.was_preempted_lately(job)
         place = self._place_of_queue(group[0])
-        return place, job.priority, again, lost, self._position[group[0][1].uid]
+        return place, self._ranks.of(job), again, lost, self._position[group[0][1].uid]
 
     def _place_of_queue(self, member: JobPod) -> int:
         """Of the queue for which the pod counts: a job that was moved may have pods of several."""
@@ -463,7 +464,8 @@ class VictimSearch:
         again = self._work.was_preempted_lately(job)
         first = min(self._position[pod.uid] for pod in pods)
         place = min(self._place_of_queue((job, pod)) for pod in pods)
-        return job.priority, place, ((job.priority, again, lost),), 1, first
+        rank = self._ranks.of(job)
+        return rank, place, ((rank, again, lost),), 1, first
 
     def _cheapest_node(self, kind: _Groups, candidates: Sequence[JobPod]) -> tuple[Any, EvictionPlan] | None:
         best: tuple[Any, EvictionPlan] | None = None
@@ -558,7 +560,7 @@ class VictimSearch:
         """
         if len(groups) == 1 and len(groups[0]) == 1:
             job, pod = groups[0][0]
-            priority = job.priority
+            priority = self._ranks.of(job)
             again, seconds = self._work.was_preempted_lately(job), self._work.of(job, pod)
             return (
                 priority,
@@ -570,9 +572,10 @@ class VictimSearch:
         members = _members(groups)
         lost: dict[int, tuple[bool, int]] = {}
         for job, pod in members:
-            again, seconds = lost.get(job.priority, (False, 0))
+            rank = self._ranks.of(job)
+            again, seconds = lost.get(rank, (False, 0))
             again = again or self._work.was_preempted_lately(job)
-            lost[job.priority] = again, seconds + self._work.of(job, pod)
+            lost[rank] = again, seconds + self._work.of(job, pod)
         return (
             max(lost),
             max(map(self._place_of_queue, members)),
