@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -166,9 +167,59 @@ def test_a_job_that_takes_longer_than_the_limit_is_next_tried_alone(tmp_path: Pa
     slow.check_replay(tmp_path / "journal")
 
 
+def test_a_gang_that_takes_longer_than_the_limit_is_tried_though_many_jobs_of_another_namespace_do(
+    tmp_path: Path,
+) -> None:
+    slow = Burning(lambda job: 2 * SECOND)
+    slow.submit("flood", *(f"never{number}" for number in range(30)), fits=False)
+    slow.submit("team", "gang", fits=False)
+    for number in range(24):
+        slow.rig.node(f"joins{number}", chips=0)
+        slow.turn(1)
+    tried = [number for number, jobs in enumerate(slow.turns) if "team/gang" in jobs]
+    assert tried[0] <= 3
+    assert max(later - earlier for earlier, later in pairwise(tried)) <= 4
+    assert len(tried) < len(slow.turns) / 2
+    slow.check_replay(tmp_path / "journal")
+
+
+@pytest.mark.parametrize(
+    "actions", [("allocate",), ("enqueue", "allocate"), ("enqueue", "allocate", "backfill")]
+)
+def test_jobs_that_are_tried_again_in_every_turn_do_not_keep_the_last_from_its_first_attempt(
+    tmp_path: Path, actions: tuple[str, ...]
+) -> None:
+    slow = Burning(lambda job: 50 * MILLISECOND, actions)
+    slow.submit("team", *(f"never{number}" for number in range(60)), fits=False)
+    slow.submit("team", "z-last")
+    for number in range(12):
+        slow.rig.node(f"joins{number}", chips=0)
+        if slow.turn(1):
+            break
+    assert slow.rig.pods["team-z-last-0"].node
+    slow.check_replay(tmp_path / "journal")
+
+
+def test_a_job_is_admitted_though_another_lost_its_admission_and_every_turn_is_cut(tmp_path: Path) -> None:
+    slow = Burning(slow_flood)
+    slow.submit("team", "runs")
+    slow.turn()
+    slow.submit("flood", *(f"never{number}" for number in range(100)), fits=False)
+    slow.turn(1)
+    slow.turn(1)
+    slow.rig.gone("team-runs-0")
+    slow.rig.tell(ev.PodGroupSeen(PodGroup("quiet", "job", phase="Pending", min_member=1)))
+    for number in range(4):
+        slow.rig.node(f"joins{number}", chips=0)
+        slow.turn(1)
+        assert slow.rig.machine.next_deadline() == slow.rig.now + 1
+    assert slow.rig.machine.view.jobs["quiet/job"].inqueue
+    slow.check_replay(tmp_path / "journal")
+
+
 def test_the_limit_grows_with_the_pods_of_the_job_in_hand() -> None:
-    # Two thirds of the limit are for the action, the second of three.
-    gang = Burning(lambda job: 800 * MILLISECOND if job.name == "gang" else 0)
+    # Half of the limit is for the action, the second of three.
+    gang = Burning(lambda job: 600 * MILLISECOND if job.name == "gang" else 0)
     gang.submit("team", "gang", pods=60, chips=0)
     gang.submit("team", "next")
     assert "team/team-next-0" in gang.turn()
@@ -200,7 +251,7 @@ def test_throttled_namespaces_are_shown() -> None:
     assert rows.totals()["throttled"] == {"flood": round(used / SECOND, 1)}
     (finding,) = [one for one in diagnose(view).findings if one.code == "namespace-throttled"]
     assert finding.where == "namespace flood"
-    said = f"its jobs took {used / SECOND:.1f} s of processor time"
+    said = f"its jobs took {used / SECOND:.1f}s of processor time"
     assert said in finding.what
     notes = {
         key: [note for note in explain(view, view.jobs[key], burning.rig.now).notes if said in note]

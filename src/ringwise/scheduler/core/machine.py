@@ -379,6 +379,8 @@ class Scheduler:
             self._wake()
             if self._turns.is_over():
                 break
+        # Jobs to vote on must not wait until no admitted job is left.
+        self._limits.has_votes()
         self._turns.end(bool(self._pending.active))
         # Not for who gave way to others in a later action or cycle.
         commands += self._volumes.commands()
@@ -470,11 +472,13 @@ class Scheduler:
         session.budget.on_progress = self._progress
         session.announce = lambda allocations: self._bind_all(session, allocations, binds, wait=reserve)
         actions = self._configuration.current.actions
+        # The last part of the limit is for the jobs that are left: other cycles, in which they come first.
+        parts = len(actions) + 1
         for position, name in enumerate(actions, 1):
             action = self._registry.actions.get(name)
             if action is not None:
-                self._turns.begin_phase((position - 0.5) / len(actions))
-                session.next_phase = partial(self._turns.begin_phase, position / len(actions))
+                self._turns.begin_phase((position - 0.5) / parts)
+                session.next_phase = partial(self._turns.begin_phase, position / parts)
                 self._run(action, session)
         self._turns.begin_phase(1.0)
         lifted = reserve and self._guard.reserve(session)

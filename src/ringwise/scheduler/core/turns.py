@@ -63,6 +63,11 @@ class FairTurns(Component):
         #: Jobs whose last attempt took longer than the limit, and whether one of them is tried next.
         self._alone: dict[str, None] = {}
         self._owes = False
+        #: When a job of these namespaces was tried alone.
+        self._tried_alone: dict[str, int] = {}
+        #: Throttled namespaces with an attempt in the present cycle, and whether it cost others theirs.
+        self._served: set[str] = set()
+        self._yields = False
 
     def hears(self) -> Handlers:
         return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
@@ -75,7 +80,10 @@ class FairTurns(Component):
         if now // _SECOND // WINDOW != self._now // _SECOND // WINDOW:
             for namespace in list(self._used):
                 self._used_by(namespace)
+            after = now - WINDOW * _SECOND
+            self._tried_alone = {name: when for name, when in self._tried_alone.items() if when > after}
         self._now = now
+        self.untried = {}
         self._recorded = deque(recorded)
         self._contended, self._left = self._left, False
         self.marks = []
@@ -120,7 +128,9 @@ class FairTurns(Component):
         if alone:
             if self._owes or len(alone) == len(jobs):
                 self._owes = False
-                first = alone[0]
+                # Those of one namespace do not come before one of another that waits longer.
+                first = min(alone, key=lambda job: self._tried_alone.get(job.namespace, 0))
+                self._tried_alone[first.namespace] = self._now
                 del self._alone[first.key]
                 return [first], [job for job in jobs if job is not first]
             self._owes = True
@@ -139,10 +149,16 @@ class FairTurns(Component):
             return (), jobs
         untried, self.untried = self.untried, {}
         left = [job for job in jobs if job.key in untried]
+        self._yields = bool(self._served) and any(job.namespace not in self._served for job in left)
         return left, [job for job in jobs if job.key not in untried]
 
     def _unthrottled(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Without those of namespaces that used more than their share, but for the first of each."""
+        """Without those of namespaces that used more than their share, but for the first of each.
+
+        Without these too if they were tried in the cycle before, and that left jobs of others.
+        """
+        yields, self._yields = self._yields, False
+        self._served = set()
         namespaces: dict[str, list[Job]] = {}
         for job in jobs:
             namespaces.setdefault(job.namespace, []).append(job)
@@ -154,7 +170,9 @@ class FairTurns(Component):
         for namespace, theirs in namespaces.items():
             if self._is("throttled", namespace, used.get(namespace, 0) > fair):
                 self._throttled[namespace] = self._now
-                theirs = [min(theirs, key=_order)]
+                theirs = [] if yields else [min(theirs, key=_order)]
+                if theirs:
+                    self._served.add(namespace)
             found += theirs
         return found
 
