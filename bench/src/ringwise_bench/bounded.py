@@ -18,7 +18,7 @@ from functools import partial
 import msgspec
 
 from ringwise.apps.aside import copied
-from ringwise.apps.extensions import installed_registry
+from ringwise.apps.extensions import new_scheduler
 from ringwise.durations import time_text
 from ringwise.framework.configuration import Tier
 from ringwise.framework.extension_points import JOB_VALID
@@ -30,7 +30,6 @@ from ringwise.messages.commands import Bind, Command, DeletePod, Evict
 from ringwise.messages.events import Event
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
-from ringwise.scheduler.core.machine import Scheduler
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.wellknown import ASCEND910, GROUP_NAME, HOSTNAME, PREEMPTABLE, VOLCANO_SCHEDULER
 from ringwise_bench.differing_gangs import WHOLE_JOBS
@@ -270,7 +269,7 @@ def crowd(hostile: HostileObject, copies: int, nodes: int) -> int:
 
 
 class Burner:
-    """A plugin that burns the processor for each job of one namespace: work that nobody counts."""
+    """A plugin that burns the processor for each job of one namespace: work that no step counts."""
 
     def open(self, session: Session) -> None:
         session.register(JOB_VALID, self._burn)
@@ -284,7 +283,7 @@ class Burner:
 
 
 class Flood:
-    """A cluster with a flood of one namespace, decided in turns as the live scheduler does."""
+    """A cluster with many jobs of one namespace, scheduled in turns as the live scheduler does."""
 
     def __init__(self, nodes: int, feed: ObjectFeed) -> None:
         self.feed = feed
@@ -319,34 +318,34 @@ class Flood:
         return [*self.feed.put("PodGroup", group), *self.feed.put_pod({"metadata": pod, "spec": body})]
 
     def turn(self, events: Sequence[Event] = ()) -> None:
-        """One turn; what it binds is told in the next."""
+        """Run one turn; its bindings are delivered as events in the next one."""
         feed = self.feed
         feed.now += SECOND
-        batch = [*self._told, *events]
+        batch = [*self._events, *events]
         began = time.thread_time()
         commands = feed.scheduler.handle(batch, feed.now)
         self.longest = max(self.longest, time.thread_time() - began)
-        self._told = [event for one in commands if isinstance(one, Bind) for event in feed.bind(one)]
+        self._events = [event for one in commands if isinstance(one, Bind) for event in feed.bind(one)]
 
-    _told: Sequence[Event] = ()
+    _events: Sequence[Event] = ()
 
     def settle(self) -> None:
-        """Turns until no job is left that was not tried."""
+        """Run turns until every job was tried."""
         for _ in range(_MAX_TURNS):
             deadline = self.feed.scheduler.next_deadline()
-            if not self._told and (deadline is None or deadline > self.feed.now + 1):
+            if not self._events and (deadline is None or deadline > self.feed.now + 1):
                 return
             self.turn()
 
     def turns_until_bound(self, name: str, events: Sequence[Event]) -> int:
-        """Turns until a new job of another namespace is bound, which arrives with these events."""
+        """Return in which turn a new job of another namespace is bound that arrives with these events."""
         self.longest = 0.0
         self.turn([*events, *self.job("team", name)])
         turns = 1
         while "nodeName" not in self.feed.bodies[f"team/{name}"]["spec"] and turns < _MAX_TURNS:
             self.turn()
             turns += 1
-        # And until the flood was tried: no turn of it may be long.
+        # The turns in which the jobs of the flood are tried must not be long, either.
         for _ in range(3):
             self.turn()
         return turns
@@ -388,7 +387,7 @@ def burning_flood(jobs: int) -> Flood:
     spec = PluginSpec("burner", "burns the processor", lambda option: Burner())
     plain = default_configuration()
     burning = replace(plain, tiers=(*plain.tiers, Tier((spec.option(),))))
-    feed = ObjectFeed(burning, Scheduler(burning, registry=installed_registry().with_specs([spec])))
+    feed = ObjectFeed(burning, new_scheduler(burning, specs=[spec]))
     flood = Flood(100, feed)
     events = [
         event for one in range(jobs) for event in flood.job(_FLOOD, f"f-{one}", nodeSelector={"no": "such"})
@@ -398,7 +397,7 @@ def burning_flood(jobs: int) -> Flood:
 
 
 def floods(full: bool) -> list[Measured]:
-    """What a flood of one namespace delays a job of another by, and how long the turns are."""
+    """Measure how long a flood of one namespace delays a job of another, and how long the turns are."""
     times = 10 if full else 1
     results: list[Measured] = []
     made: dict[str, Callable[[int], Flood]] = {

@@ -20,6 +20,7 @@ from ringwise.scheduler.explain.findings import ERROR, NOTE, WARNING, Finding, n
 from ringwise.state.model import Pod
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
+    APP,
     SCHEDULER_LEASE,
     SHADOW,
     SYSTEM_NAMESPACES,
@@ -84,7 +85,7 @@ def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> li
     # Labels of tenants say nothing.
     system = [pod for pod in pods if pod.namespace in SYSTEM_NAMESPACES and pod.live]
     for pod in system:
-        shadow, volcano = SHADOW in pod.labels, pod.labels.get("app") == VOLCANO_SCHEDULER_DEPLOYMENT
+        shadow, volcano = SHADOW in pod.labels, pod.labels.get(APP) == VOLCANO_SCHEDULER_DEPLOYMENT
         if shadow or volcano:
             who = "another scheduler" if shadow else "Volcano's scheduler"
             what = f"{who} places the pods, and Ringwise does not (pod {pod.key})"
