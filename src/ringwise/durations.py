@@ -1,4 +1,4 @@
-"""Durations as Go programs write them ("90s", "1h30m", "250ms"), and times and durations for people."""
+"""Durations as Go programs write them ("90s", "1h30m", "250ms"), and human-readable times and durations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNITS = {
     "m": 60 * _SECOND,
     "h": 3600 * _SECOND,
 }
-#: Units that people read, in seconds.
+#: Units of human-readable durations, in seconds.
 _SHOWN = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
 
@@ -90,8 +90,8 @@ def time_text(nanoseconds: int) -> str:
 def duration_text(nanoseconds: int, *, units: int = 2, up: bool = False) -> str:
     """`45s`, `5m`, `2h10m`, `3d4h`: the largest unit and the next smaller one, as kubectl shows ages.
 
-    Every duration and age that people read is written here; the page of the dashboard has the same in
-    JavaScript. `units=4` leaves nothing out. `up` rounds up, so that what is said of a latest time holds.
+    Every human-readable duration and age uses this format; the dashboard implements the same in JavaScript.
+    `units=4` omits nothing. `up` rounds up, which is required for a latest time.
     """
     seconds = max(0, -(-nanoseconds // _SECOND) if up else nanoseconds // _SECOND)
     largest = next((place for place, (size, _) in enumerate(_SHOWN) if seconds >= size), len(_SHOWN) - 1)

@@ -160,7 +160,7 @@ class ObjectFeed:
         return timed(lambda: self.deliver(events), time.thread_time)
 
     def bind(self, command: Bind) -> list[Event]:
-        """The pod has its node, and runs."""
+        """Record that the pod is bound and runs."""
         self.bound += 1
         body = self.bodies[self.key_of_uid[command.uid]]
         body["spec"]["nodeName"] = command.node

@@ -1,7 +1,7 @@
 """Tokens of the device plugin that do not name the node of their pod.
 
-The admission policy of the device plugin goes by the node in the token. Without one it cannot tell whose
-objects are written.
+The admission policy of the device plugin compares objects with the node in the token. If a token does not
+contain its node, the policy has no effect.
 """
 
 from __future__ import annotations

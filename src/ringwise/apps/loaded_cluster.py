@@ -104,7 +104,7 @@ def input_events(
 
 
 def _records(written: Mapping[str, str]) -> ev.Event:
-    """What the scheduler holds, keeps and reserves for jobs: none of it is free for others."""
+    """Return what the scheduler holds or reserves for jobs, which is not free for others."""
     return ev.ReschedulingRead(
         written.get(RESCHEDULING_KEY, ""),
         cool_downs=written.get(COOL_DOWNS_KEY, ""),

@@ -177,7 +177,7 @@ class Controller:
                 self._groups[event.group.key] = event.group
                 key = self._touch_group(event.group.key)
                 if key is not None and self._records[key].started_in not in (None, event.group.queue):
-                    # It is restored.
+                    # The queue is restored.
                     self._records[key].group_requested = None
             case ev.PodGroupGone():
                 self._groups.pop(event.key, None)
@@ -473,8 +473,8 @@ class Controller:
                 # A webhook may give another one to groups that name none.
                 wanted = replace(wanted, queue=group.queue)
             if record.started_in not in (None, wanted.queue):
-                # Chips that it holds count for the queue that gave them, until no pod has a node. Whoever
-                # names another in the PodGroup does not move the job; the vcjob does, and then it follows.
+                # Its chips count for the queue in which they were allocated until no pod has a node. A
+                # change of the PodGroup does not move the job; a change of the vcjob does.
                 wanted = replace(wanted, queue=record.started_in)
                 record.group_requested = None
             if group is None or _group_spec(wanted) != _group_spec(group):

@@ -56,11 +56,11 @@ class NamespaceSteps:
         return left
 
     def resumes(self, namespace: str, now: int) -> int | None:
-        """When it has steps again, in nanoseconds; None where some are left."""
+        """Return when it has steps again, in nanoseconds; None if steps are left."""
         missing = -self.left(namespace, now)
         if missing < 0:
             return None
-        # With a tenth of them the next jobs can be tried in earnest.
+        # A tenth of the steps is enough to try the next jobs.
         seconds = 1 + (missing + NAMESPACE_STEPS // 10) // NAMESPACE_STEPS_A_SECOND
         return now + seconds * _SECOND
 
@@ -132,13 +132,14 @@ class StepBudget:
         self._spent = self._besides = self._reported = 0
 
     def pass_over(self, namespace: str, key: str) -> None:
-        """The job was not tried because its namespace has no steps left."""
+        """Record that the job was not tried because its namespace has no steps left."""
         if self._namespaces is not None:
             self._namespaces.passed_over.setdefault(namespace, {}).setdefault(key)
 
     def in_turn(self, jobs: Sequence[Job]) -> Iterator[Job]:
-        """The jobs in this order. Of a namespace that had too few steps for all of its jobs, and among equal
-        priorities, those come first that were passed over: each is tried before another is tried again.
+        """Yield the jobs in this order, but in each namespace and priority first those that were passed over.
+
+        So each job of a namespace with too few steps is tried once before any is tried again.
         """
         passed = {} if self._namespaces is None else self._namespaces.passed_over
         waiting = {
@@ -153,9 +154,9 @@ class StepBudget:
             yield following
 
     def spend(self, steps: int, besides: int = 0) -> None:
-        """`besides`: steps that count for the namespace, and not for the limit of the job.
+        """Count steps; those of `besides` count for the namespace, but not for the limit of the job.
 
-        They grow with the cluster alone: of a job they say nothing, of many such jobs they do.
+        They depend only on the size of the cluster, so they must not limit a single job, only many of them.
         """
         self._spent += steps
         self._besides += besides

@@ -150,9 +150,9 @@ class NodeFilter(Protocol):
 
 
 class SetFilter:
-    """A filter that has all nodes which it accepts now as a set, in the few steps that any change takes.
+    """A filter that maintains the set of all nodes it accepts, with a few steps for each change.
 
-    A pod that is placed may close nodes, as for every filter, and also open others again.
+    Placing a pod may remove nodes from the set, as for every filter, and may also add nodes.
     """
 
     def __call__(self, node: int, /) -> Reason | None:

@@ -109,7 +109,7 @@ class Job:
     prospective_of: VcJob | None = None
     group: PodGroup | None = None
     queue: str = "default"
-    #: Whether an object said so: what runs counts for it from then on, whatever it is changed to.
+    #: Whether an object names the queue: running pods count for it from then on, also if it is changed.
     queue_is_known: bool = False
     priority: int = 0
     #: Priority classes that it names and may not use, each with the sentence that says why.

@@ -38,7 +38,7 @@ class KeptShare:
     pods_owner: str = ""
     #: Ranks that it had then. Who creates pods may give each of them another rank.
     most: int = 0
-    #: Whether a burst had let a pod of it in: so it does its replacement.
+    #: Whether a pod of it was placed with a burst: its replacement is, too.
     lent: bool = False
 
 

@@ -188,7 +188,7 @@ class LimitTable:
         return self._kept[1]
 
     def note_lent(self, job: Job, pod: Pod) -> None:
-        """The pod got a node: perhaps by a burst, or by one that a pod had which it replaces."""
+        """Record whether the pod got its node by a burst, its own or that of the pod which it replaces."""
         share = self._usage.kept.share_of(job.key)
         if job.key not in self.may_burst and (share is None or not share.lent):
             return

@@ -149,8 +149,8 @@ class Session:
         self.announce: Callable[[Sequence[Allocation]], None] = _announce_to_nobody
         #: Called with every job that is validated and every attempt to place one.
         self.on_progress: Callable[[], None] = lambda: None
-        #: Whether a job is tried now, or in the next turn: called before each attempt; and whether a search
-        #: goes on with a job that was tried already.
+        #: Return whether a job is tried now or in the next turn, before each attempt; and whether a search
+        #: continues with a job that was already tried.
         self.may_try: Callable[[Job], bool] = lambda job: True
         self.may_go_on: Callable[[Job], bool] = lambda job: True
         #: Called by an action that goes over its jobs a second time.

@@ -34,9 +34,9 @@ class ResourceUsage:
         self.by_queue: dict[str, Amounts] = {}
         self.pods_by_queue: dict[str, int] = {}
         #: By uid, of pods whose job was moved to another queue: the queue in which they were bound. They
-        #: count for it until they are gone, whatever queue their owner names meanwhile.
+        #: count for it until they are gone, even if the queue of the job changes.
         self.bound_in: dict[str, str] = {}
-        #: Uids of pods that a burst let in: they give it back, whatever their owner says of them later.
+        #: Uids of pods that were placed with a burst: they stay reclaimable if their annotations change.
         self.lent: dict[str, None] = {}
         #: The allocatable resources of the cluster.
         self.capacity: Amounts = {}
@@ -53,7 +53,7 @@ class ResourceUsage:
         return self.bound_in.get(uid, queue)
 
     def end_placement(self, uid: str) -> None:
-        """The pod has no node any more."""
+        """Forget the queue and the burst of a pod that no longer has a node."""
         self.bound_in.pop(uid, None)
         self.lent.pop(uid, None)
 

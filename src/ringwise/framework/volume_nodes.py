@@ -37,7 +37,7 @@ _Wanted = tuple[str, tuple[str, ...], tuple[Requirement, ...] | None, bool]
 
 
 class FittingVolumes(NamedTuple):
-    """The volumes that claims of any size which ask for the same otherwise could take, smallest first."""
+    """The volumes for claims that are equal except for their size, smallest first."""
 
     #: The sizes that volumes have, and all nodes that can use one of that size or larger.
     sizes: list[int]
@@ -88,7 +88,7 @@ class VolumeNodes:
     def fitting(
         self, state: ClusterState, claim: PersistentVolumeClaim, budget: StepBudget
     ) -> FittingVolumes:
-        """The free volumes that the claim could take but for its size, whichever others get in this cycle."""
+        """The volumes that match the claim except for its size and that were free before this cycle."""
         self._refresh(state)
         wanted = claim.storage_class, claim.access_modes, claim.selector, claim.block
         found = self._fitting.get(wanted)
@@ -127,7 +127,7 @@ class VolumeNodes:
         wide.sort()
         sizes, nodes, larger = sorted(by_size), list[int](), 0
         for size in reversed(sizes):
-            # Where no node is new, the set is the same: each is as long as there are nodes.
+            # If no node is new, the set is shared: each set has one bit per node.
             larger = larger | by_size[size] if by_size[size] & ~larger else larger
             nodes.append(larger)
         return FittingVolumes(sizes, nodes[::-1], local, wide)
@@ -151,7 +151,7 @@ def smallest(
     excluded: Collection[str],
     budget: StepBudget,
 ) -> str | None:
-    """The smallest of them that the claim and the node can use and that is given to no other claim."""
+    """Return the smallest volume that the claim and the node can use and that no other claim has."""
     taken, least = state.volumes.taken, claim.requested
 
     def is_free(name: str) -> bool:

@@ -6,7 +6,7 @@ from ringwise.kubeclient.clock import Clock
 
 
 class RateLimit:
-    """A token bucket. Callers of `wait` get their turn in the order in which they came; none is rejected.
+    """A token bucket. Callers of `wait` get tokens in the order of their calls; none is rejected.
 
     With a `pause` of so many seconds those who have to wait wait at least that long, so that several come
     together.
@@ -31,7 +31,7 @@ class RateLimit:
             await self._clock.sleep(max(pause, self._pause))
 
     def take(self) -> bool:
-        """Take a turn if there is one now, and return whether there was."""
+        """Take a token if one is available, and return whether it was."""
         now = self._clock.monotonic()
         due = max(self._next, now)
         if due - self._burst_seconds > now:

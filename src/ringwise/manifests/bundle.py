@@ -85,7 +85,7 @@ class Bundle:
     #: What users ask for with Command objects; only clusters and labs carry it out.
     commands: list[JobCommand | QueueCommand] = field(default_factory=list)
     errors: list[ManifestError] = field(default_factory=list)
-    #: What evictions have to keep; a lab has none.
+    #: Budgets that evictions must respect; a lab has none.
     disruption_budgets: list[BudgetWire] = field(default_factory=list)
     #: Objects that are not read, by kind ("DaemonSet": 3).
     ignored: Counter[str] = field(default_factory=Counter)
@@ -163,7 +163,7 @@ class Bundle:
 
     @property
     def misspelled(self) -> list[str]:
-        """Of the notes those about kinds that are probably misspelled."""
+        """Return the notes about kinds that are probably misspelled."""
         unread = (_warning(kind, count) for kind, count in sorted(self.ignored.items()))
         return [note for note in unread if "did you mean" in note]
 

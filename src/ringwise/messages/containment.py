@@ -26,7 +26,7 @@ class Containment:
         self.count = 0
 
     def failed(self, kind: str, key: str, error: Exception, uid: str = "", work: str = "") -> None:
-        """`work`: what raised, where several things are done with the object."""
+        """Record an error; `work` is the operation that raised it if there are several for the object."""
         self.count += 1
         problem = describe(error)
         place = kind, key, work
@@ -53,7 +53,7 @@ class Containment:
             self._aside.pop((kind, key, work), None)
 
     def forget(self, key: str) -> None:
-        """An object is gone, whose key or uid this is."""
+        """Forget a deleted object, given its key or uid."""
         for place, (_, uid) in list(self._aside.items()):
             if key in (place[1], uid):
                 del self._aside[place]

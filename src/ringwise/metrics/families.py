@@ -42,7 +42,7 @@ class MetricFamily:
         self._values = {} if self.labels else {(): 0.0}
 
     def keep(self, names: Container[str]) -> None:
-        """Forget values whose first label is none of these."""
+        """Remove values whose first label is not one of these."""
         self._values = {labels: value for labels, value in self._values.items() if labels[0] in names}
 
     def hide(self) -> None:

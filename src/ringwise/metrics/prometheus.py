@@ -36,7 +36,7 @@ class Metrics(MetricSet):
         self._malformed = gauge("ringwise_malformed_objects", "API objects that cannot be read")
         self._internal_errors = counter(
             "ringwise_internal_errors",
-            "Errors of this program while it handled an object; the log has each",
+            "Internal errors while handling an object; each is logged",
         )
         self._dropped = counter(
             "ringwise_status_dropped", "Status updates, conditions and events that were not written", "kind"
@@ -77,7 +77,7 @@ class Metrics(MetricSet):
             "resource",
             "state",
         )
-        self._capacity = gauge("ringwise_chip_capacity", "Chips by resource, in whatever state", "resource")
+        self._capacity = gauge("ringwise_chip_capacity", "Chips by resource, in any state", "resource")
         self._before_drain = gauge(
             "ringwise_chips_before_drain",
             "Of the free chips: on nodes that are drained or reserved later, only for jobs that end before",
@@ -170,7 +170,7 @@ class Metrics(MetricSet):
         self._set_aside.inc(reason, by=times)
 
     def resources(self, names: Container[str]) -> None:
-        """Forget the chips of all other resources: no node offers them."""
+        """Remove the chips of all other resources, which no node offers."""
         for family in (self._before_drain, self._capacity, self._chips, self._unusable):
             family.keep(names)
 

@@ -1,7 +1,7 @@
 """Internal addresses of nodes, and nodes that claim the same one.
 
-A node's position under its leaf switch goes by its address, which its kubelet reports itself. Of several
-nodes with one address the oldest keeps it, so a node that joins cannot take the position of another.
+A node's position under its leaf switch depends on its address, which its kubelet reports. If several nodes
+have the same address, the oldest keeps it, so a node that joins cannot take the position of another.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class NodeAddresses:
         return claims is None or claims[0] == node.name
 
     def change(self, old: Node | None, new: Node | None) -> None:
-        """A node appeared, changed or is gone."""
+        """Update the addresses after a node was added, changed or deleted."""
         if old is not None and new is not None and _claim(old) == _claim(new):
             return
         for node in (old, new):

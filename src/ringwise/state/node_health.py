@@ -32,7 +32,7 @@ SWITCH = "switch"
 
 
 def unhealthy_because(reports: Iterable[NodeReport]) -> str:
-    """What to add to the sentence that a node is unhealthy: it may be its switches alone."""
+    """Return the cause to append to the message that a node is unhealthy, if only its switches are."""
     sources = {one.source for one in reports if STATUSES.get(one.status) is NodeStatus.UNHEALTHY}
     return ", because of its switches" if sources == {SWITCH} else ""
 

@@ -81,7 +81,7 @@ SHARES_WITHOUT_SOFT_LABEL = ReasonKind(
     Stage.PREDICATE,
     "{node} offers {capacity} of {resource} and has {chips}: these are shares of chips, which nothing "
     "limits, so {node} takes no NPU pod",
-    ("let the device plugin of {node} report each chip once (shareDevCount=1)",),
+    ("configure the device plugin of {node} to report each chip once (shareDevCount=1)",),
     frozenset({Trigger.NODE_CHANGED}),
 )
 UNSTABLE_NODE = ReasonKind(

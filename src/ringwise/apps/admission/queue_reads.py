@@ -1,8 +1,8 @@
-"""Reads all queues from the API server before a review is refused because of one.
+"""Reads all queues from the API server before a review is rejected because of one.
 
-What the watch has reported is some milliseconds old. Of the objects of one `kubectl apply` a job may arrive
-before its queue was reported, and of two queues that are deleted one after the other the child may still seem
-to exist.
+The watch cache is some milliseconds old. If a job and its queue are created with one `kubectl apply`, the job
+may be reviewed before the queue is in the cache; if a queue is deleted right after its child, the child may
+still be in it.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from ringwise.state.model import Queue
 
 _LOG = Logger()
 
-#: Reads that reviews of one namespace may cause per second, and at once. Those of queues, which have none,
-#: count together.
+#: Reads that reviews of one namespace may cause per second, and the burst. Queues, which are cluster-scoped,
+#: share one limit.
 READS_PER_SECOND = 4.0
 READS_AT_ONCE = 100
-#: Seconds for one read. A review that is refused without it can be sent again.
+#: Seconds for one read. A client can retry a review that was rejected without it.
 READ_TIMEOUT = 1.0
-#: Namespaces whose reads are counted. Above it counting starts again.
+#: Namespaces whose reads are counted. Above this number, counting starts again.
 _MAX_NAMESPACES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Queues:
-    #: None: it cannot be read, and what was known of it before counts.
+    #: None if the queue is invalid: its last valid version is used.
     by_name: dict[str, Queue | None]
     observed: dict[str, ObservedQueue]
 
 
 class QueueLister:
-    """Lists the queues. One list is under way at a time, however many reviews wait for it."""
+    """Lists the queues. At most one list request is in flight, regardless of how many reviews wait for it."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
@@ -53,7 +53,7 @@ class QueueLister:
         self._waiting: asyncio.Task[_Queues | None] | None = None
 
     async def updated(self, cluster: KnownCluster, namespace: str) -> KnownCluster | None:
-        """Return the cluster with the queues of this moment.
+        """Return the cluster with the current queues.
 
         None if they cannot be read, or if reviews of the namespace have caused too many reads already.
         """
@@ -61,7 +61,7 @@ class QueueLister:
             return None
         if self._waiting is None:
             self._waiting = asyncio.create_task(self._list_after(self._running))
-        # A list that is under way began before the review came. Other reviews wait for the next one, too.
+        # A list request in flight began before this review arrived, so all reviews wait for the next one.
         found = await asyncio.shield(self._waiting)
         if found is None:
             return None

@@ -346,7 +346,7 @@ def judge_pod_group(raw: msgspec.Raw | bytes, cluster: KnownCluster) -> Verdict:
 
 
 def note_queue_change(raw: msgspec.Raw, old: msgspec.Raw) -> Verdict:
-    """A warning for whoever changes the queue of a PodGroup with pods that have a node."""
+    """Return a warning if the queue of a PodGroup changes while its pods have nodes."""
     found = Findings("podgroup")
     (_, before), (_, after) = _pod_group(old, found), _pod_group(raw, found)
     if before.queue == after.queue or before.phase in _NOT_STARTED:

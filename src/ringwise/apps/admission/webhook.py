@@ -347,7 +347,7 @@ class Reviews:
     def __init__(
         self, cluster: KnownCluster, queues: QueueLister | None = None, max_wait: float = _MAX_WAIT
     ) -> None:
-        """`queues` reads what a review would be refused for."""
+        """`queues` reads the queues again before a review is rejected because of one."""
         self._cluster = cluster
         self._queues = queues
         self._max_wait = max_wait
@@ -365,7 +365,7 @@ class Reviews:
         except TimeoutError:
             return _unchecked(request, f"other reviews took more than {self._max_wait:g}s")
         if self._queues is not None and verdict.queues_matter:
-            # If it takes too long, what the watch has reported decides.
+            # If it takes too long, the watch cache decides.
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     current = await self._queues.updated(self._cluster, request.namespace)

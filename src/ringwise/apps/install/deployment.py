@@ -88,7 +88,7 @@ _BOARDS_FOLDER = "/etc/ringwise/boards"
 
 IMAGE = f"ringwise/ringwise:{__version__}"
 SCHEDULER, CONTROLLER = SCHEDULER_LEASE, CONTROLLER_LEASE
-#: The policy that lets the device plugin of a node write only what belongs to that node.
+#: The policy that limits the device plugin of a node to objects of that node.
 DEVICE_PLUGIN_POLICY = "ringwise-device-plugin-node"
 #: Account of our device plugin in the namespace of Ringwise.
 DEVICE_PLUGIN = "ringwise-device-plugin"
@@ -317,7 +317,7 @@ def device_plugin_policy(choices: Choices) -> Iterator[Object]:
 
 
 def controller_policy(choices: Choices) -> Iterator[Object]:
-    """The controller writes what belongs to vcjobs, and nothing in the namespaces of the system."""
+    """Yield the policy that limits the controller to objects of vcjobs outside of system namespaces."""
     account = f"system:serviceaccount:{choices.namespace}:{CONTROLLER}"
     text = _text("controller-policy.yaml").replace("ACCOUNT", account)
     policy = yaml.safe_load(text.replace("NAMESPACE", choices.namespace))

@@ -73,7 +73,7 @@ class _Line(msgspec.Struct):
     #: Journals from before this field decided everything in every batch.
     decide: str = Decide.ALL.value
     snapshot: bool = False
-    #: Choices that processor time decided: what, about whom, after how many calls of the progress hook.
+    #: Choices that depended on processor time: choice, job or namespace, and calls of the progress hook.
     marks: list[tuple[str, str, int]] = []
 
 

@@ -333,7 +333,7 @@ class LabServer:
         return self._document(submission, answer, views)
 
     def _explained(self, objects: ClusterObjects, views: list[JobView]) -> list[JobView]:
-        """The first jobs that are not placed with fixes that were tried: all would take minutes."""
+        """Add verified fixes to the first jobs that are not placed; for all jobs it would take minutes."""
         waiting = not_placed(views)
         with_reasons(objects, waiting[:EXPLAINED], cures=True)
         with_reasons(objects, waiting[EXPLAINED:])

@@ -131,7 +131,7 @@ def _key(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _lasting(value: Any) -> Any:
-    """A row without what changes as time passes: expected starts, fixes, and durations in sentences."""
+    """Return a row without what changes with time alone: expected starts, fixes, and durations in texts."""
     if isinstance(value, Mapping):
         return {name: _lasting(item) for name, item in value.items() if name not in _PASSING}
     if isinstance(value, list):

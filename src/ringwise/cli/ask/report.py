@@ -144,7 +144,7 @@ class _Question(NamedTuple):
     namespace: str | None
 
     def answer(self, documents: Callable[[], Iterable[tuple[str, str]]]) -> ReportDocument:
-        """Of documents that are read once the question is known to be valid."""
+        """Return the report; the documents are read only if the query is valid."""
         from ringwise.views.report import period_asked, report_document
 
         try:

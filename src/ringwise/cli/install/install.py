@@ -87,8 +87,8 @@ def _part(names: str, help: str, default: bool = True) -> Callable[[Command], Co
 )
 @_part(
     "--with-controller-policy/--no-controller-policy",
-    "Let the controller write ConfigMaps, Secrets, Services and NetworkPolicies only if they belong to a "
-    "vcjob, and none in the namespaces of the system.",
+    "Limit the controller to ConfigMaps, Secrets, Services and NetworkPolicies that belong to a vcjob, "
+    "outside of system namespaces.",
 )
 @_part(
     "--with-queue-command-policy/--no-queue-command-policy",

@@ -73,7 +73,7 @@ def demo() -> None:
 
 
 def command_of_this_program() -> str:
-    """What to type to run it again: its path if it is not on PATH, as after `make demo`."""
+    """Return the command to type for this program: its path if it is not on PATH, as after `make demo`."""
     called = Path(sys.argv[0])
     if called.name != "ringwise" or shutil.which("ringwise") is not None:
         return "ringwise"

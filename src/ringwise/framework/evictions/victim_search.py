@@ -38,9 +38,9 @@ MAX_NODES_TRIED = 64
 MAX_SPARED_SINGLY = 32
 #: So many of the cheapest candidates are looked at first, then so many times as many.
 FIRST_LOOKED_AT, TIMES_AS_MANY = 64, 8
-#: To try what is free without a pod, and to put it back, counts as so many steps of the job; to read a
-#: candidate counts as a part of one. That is less than it costs: a job that searches once among all pods of a
-#: large cluster may go on. To its namespace all of it counts, so that many such jobs take their time.
+#: Steps of the job for a trial eviction and its rollback; to read a candidate is a fraction of a step. This
+#: is less than the real cost, so that one job can search all pods of a large cluster. The rest counts only
+#: for the namespace, so that many such jobs are spread over several turns.
 STEPS_TO_EVICT, STEPS_BESIDES_EVICT = 10, 50
 READ_IN_A_STEP, STEPS_BESIDES_READ = 10, 20
 

@@ -304,7 +304,7 @@ def _place_pods(
 
 
 def _selects_no_node(session: Session, job: Job, statement: Statement, pods: Sequence[Pod]) -> Reason | None:
-    """Why no node can take any of the pods, wherever it is: then it does not matter how they lie together."""
+    """Return why no node can take any of the pods; the topology of the nodes does not matter then."""
     selections = {session.node_selection(job, pod): pod for pod in reversed(pods) if pod.cls.chips}
     if not selections or not all(selection.selects_none() for selection in selections):
         return None
@@ -445,7 +445,7 @@ def _place_one_by_one(
                     continue
                 refused = session.claim_refusal(pod) if pod.claims else None
                 if refused is not None:
-                    # A pod of the same gang has got the claim that only one may use.
+                    # Another pod of the gang uses the claim, which only one pod may use.
                     failed = failed or refused
                     continue
                 denied = session.allocatable(queue, pod) if queue is not None else None
@@ -462,7 +462,7 @@ def _place_one_by_one(
                         before = placed
                     continue
                 if denied is not None:
-                    # A node fits, so it really is the queue that keeps the pod waiting.
+                    # A node fits, so the queue is the reason why the pod is pending.
                     failed = denied
                     continue
                 volumes = _volumes(session, pod, selected.node) if pod.claims else ()

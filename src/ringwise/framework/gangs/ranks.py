@@ -19,7 +19,7 @@ def ranks_of(job: Job) -> dict[str, int]:
 
 
 def ranks_of_existing(job: Job) -> dict[str, int]:
-    """The same for pods that exist: while there is none, `ranks_of` has those that will be created."""
+    """Return the ranks of pods that exist; `ranks_of` also returns those of pods that will be created."""
     return ranks_of(job) if job.pods else {}
 
 

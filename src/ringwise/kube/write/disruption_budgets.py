@@ -73,7 +73,7 @@ async def read_budgets(client: Client, namespace: str | None = None) -> list[Dis
         DISRUPTION_BUDGETS.path(namespace), {}, PAGE_SIZE, page_reader(BudgetWire)
     ):
         for wire in page.items or ():
-            # A budget that no controller has looked at yet allows nothing, as for the API server.
+            # A budget without a status allows no eviction, as in the API server.
             wire.status = wire.status or BudgetStatusWire(0)
             budget = budget_from_wire(wire, Findings("PodDisruptionBudget"))
             found += [] if budget is None else [budget]

@@ -78,7 +78,7 @@ class OpenWait(msgspec.Struct, omit_defaults=True):
 
 
 class OpenTotal(msgspec.Struct, omit_defaults=True):
-    """What is open of jobs whose pods are not named, in one queue and on one board.
+    """The running totals of jobs whose pods are not listed, in one queue and on one board.
 
     So many seconds after the start of the day they have held that many times `chips`, less
     `chip_seconds_before`, and have waited that many times `waiting`, less `seconds_before`.
@@ -99,7 +99,7 @@ class OpenTotal(msgspec.Struct, omit_defaults=True):
         self.seconds_before += other.seconds_before
 
     def lines(self, seconds: int) -> Iterator[AccountLine]:
-        """Yield what it comes to so many seconds after the start of the day."""
+        """Yield the totals so many seconds after the start of the day."""
         if self.chips:
             held = max(self.chips * seconds - self.chip_seconds_before, 0)
             yield AccountLine(self.queue, self.board, held=held)
@@ -126,7 +126,7 @@ class JobAccount(msgspec.Struct, omit_defaults=True):
     ran: bool = False
     #: Chip-seconds of pods that failed by themselves since the job started last: hardware may be why.
     failed: list[AccountLine] = msgspec.field(default_factory=list)
-    #: What else is open: for want of room its pods are not named.
+    #: Other running totals: their pods are not listed because the document is full.
     open: list[OpenTotal] = msgspec.field(default_factory=list)
 
 
@@ -179,7 +179,7 @@ def read_document(text: str) -> AccountDocument:
 
 
 def size_of(text: str) -> int:
-    """Return its bytes: a ConfigMap is not limited by characters."""
+    """Return the size in bytes; the size of a ConfigMap is not limited in characters."""
     return len(text) if text.isascii() else len(text.encode())
 
 

@@ -1,8 +1,8 @@
-"""Makes an accounting document fit its size, whatever a namespace fills it with.
+"""Limits the size of an accounting document, with a fair share for each namespace.
 
-Each namespace has its share of a document: what namespaces that need less leave is for those that need more.
-Only what is above its share is merged, so the jobs of others keep their names. Only the text is changed: the
-scheduler that writes it knows everything, and the next one reads what exists from the objects.
+The part that small namespaces do not use is available to large ones. Only namespaces above their share are
+merged, so the jobs of others are still listed by name. Only the text is changed: the scheduler that writes it
+keeps all jobs in memory, and the next leader reads existing jobs from their objects.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Owner = tuple[str, str, bool]
 
 
 def share_of(sizes: Iterable[int], room: int) -> int:
-    """Return the most that one may have so that all of them fit: small ones leave the rest to large ones."""
+    """Return the maximum size of an item with which all fit; small items leave their rest to large ones."""
     level = room
     ordered = sorted(sizes)
     for position, size in enumerate(ordered):
@@ -93,9 +93,9 @@ class _Fitting:
     ) -> None:
         self._document = document
         self._start = start
-        #: The rest is for what is in no job.
+        #: The rest is for the part of the document that does not belong to a job.
         self._room = most * 9 // 10
-        #: Those with a name, and their texts.
+        #: Jobs that are listed by name, and their texts.
         self._jobs: list[tuple[JobAccount, str]] = []
         self._merged: dict[Owner, _Merged] = {}
         for one, text in accounts:
@@ -111,7 +111,7 @@ class _Fitting:
     # -- steps ---------------------------------------------------------------------------------------
 
     def merge_waiting(self) -> None:
-        """Those that started before come last: the next scheduler would not know since when they wait."""
+        """Merge pending jobs, last those that ran before: objects do not show since when they are pending."""
         self._merge_where(lambda one: not (one.holds or one.ran))
         self._merge_where(lambda one: not one.holds)
 
@@ -119,7 +119,7 @@ class _Fitting:
         self._merge_where(lambda one: True)
 
     def leave_out_pods(self) -> None:
-        """Of the largest jobs first."""
+        """Leave out the names of pods, those of the largest jobs first."""
         above = self._above_share()
         order = sorted(range(len(self._jobs)), key=lambda position: -size_of(self._jobs[position][1]))
         for position in order:
@@ -209,7 +209,7 @@ class _Fitting:
         )
 
     def _totals(self, one: JobAccount) -> list[OpenTotal]:
-        """What is open of a job: how much, and how much of it the day did not have since it began."""
+        """Return the running totals of a job, less the part of the day before they began."""
         totals = list(one.open)
         for held in one.holds:
             chips = held.chips * len(held.pods)

@@ -223,8 +223,8 @@ class AccountLedger:
             for one in document.jobs:
                 lines = {(line.queue, line.board): line for line in one.lines}
                 if not is_last:
-                    # The last document of the day was not written. Of the last day the scheduler tells again
-                    # what exists.
+                    # The last document of the day was not written. For the last day, the scheduler reports
+                    # existing pods again.
                     part.changed |= bool(one.open)
                     _settle_open(lines, one, max(document.written - day.start, 0))
                 if not one.uid:
@@ -601,7 +601,7 @@ def _guessed_bytes(who: AccountedJob) -> int:
 
 
 def _settle_open(lines: _Lines, one: JobAccount, written: int) -> None:
-    """What was open on a day that is over, until its end. Nothing is known of it since it was written."""
+    """Add the running totals of a past day until its end; the time after the last write is uncertain."""
     for total in one.open:
         add_lines(lines, total.lines(_DAY))
         if total.chips and written < _DAY:

@@ -38,7 +38,7 @@ def budget_from_wire(wire: BudgetWire, found: Findings, pods: Iterable[Pod] = ()
     """
     spec, about = wire.spec or BudgetSpecWire(), wire.metadata or MetaWire()
     if spec.selector is None:
-        # Of policy/v1: no selector is no pod, an empty one is every pod.
+        # In policy/v1, no selector matches no pod, and an empty selector matches every pod.
         return None
     for name, given in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
         if isinstance(given, str) and not _PERCENTAGE.fullmatch(given):
@@ -60,7 +60,7 @@ def _allowed(spec: BudgetSpecWire, pods: list[Pod]) -> int:
 
 
 def _amount(given: int | str, pods: int) -> int:
-    """A number, or a percentage of the pods, rounded up. What cannot be read was reported with its field."""
+    """Return a number, or a percentage of the pods, rounded up. Invalid values were already reported."""
     if isinstance(given, int):
         return given
     return -(-pods * int(given[:-1]) // 100) if _PERCENTAGE.fullmatch(given) else 0

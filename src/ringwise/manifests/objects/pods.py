@@ -356,7 +356,7 @@ def _named(
 ) -> tuple[int, ...]:
     """N8: the chips that one list of a bound pod names, up to the pod's limit. No limit: none.
 
-    A shorter list is no error: the state closes the node of a pod that names fewer chips than it uses (N7).
+    A shorter list is valid: the state closes the node of a pod that names fewer chips than it uses (N7).
     """
     if phase in ENDED:
         # It holds no chips any more, so errors in the list do not matter.

@@ -179,7 +179,7 @@ class NodeFilters:
 
 
 class Evenly(SetFilter):
-    """Not where there would be too many more pods than in the domain with the fewest."""
+    """Rejects nodes in domains that would exceed the domain with the fewest pods by more than maxSkew."""
 
     def __init__(self, session: Session, index: PodAffinityIndex, job: Job, pod: Pod) -> None:
         self._state = session.state

@@ -195,7 +195,7 @@ class JobBook:
         if before is not None and before != key:
             former = self.jobs.get(before)
             if former is not None and former.queue_is_known and was_placed:
-                # It counts where it was bound, whichever job it joins.
+                # It counts for the queue in which it was bound, even if it joins another job.
                 self.usage.bound_in.setdefault(pod.uid, former.queue)
             self.forget_pod(pod.uid)
             # Its chips are held by another job now.
@@ -277,13 +277,13 @@ class JobBook:
             self._forget_usage(queue)
 
     def undo_binding(self, job: Job, uid: str) -> None:
-        """The pod has no node any more; what it had is free."""
+        """Release what the pod used; it no longer has a node."""
         self.usage.remove_pod(*self.counts_for(uid, job), self._state.pods[uid].pod.cls)
         self.usage.end_placement(uid)
         self._state.release(uid)
 
     def bind_in(self, uid: str, queue: str) -> None:
-        """A pod that runs was bound in this queue, by what the leader before wrote."""
+        """Record the queue in which a running pod was bound, as written by the previous leader."""
         placement, job = self._state.pods.get(uid), self.job_of(uid)
         if placement is not None and placement.node >= 0 and job is not None:
             self._remove_usage(uid)
@@ -554,9 +554,9 @@ class JobBook:
             self.usage.holdings.set_user(job.key, queues, user)
 
     def _change_queue(self, job: Job, before: str) -> None:
-        """Pods that run go on counting for the queue in which they were bound.
+        """Keep counting running pods for the queue in which they were bound.
 
-        Before a PodGroup was seen nobody knew that queue: then they count for the one it names.
+        If the PodGroup was not known before, that queue was not known, either: they count for its queue.
         """
         usage, bound_in = self.usage, self.usage.bound_in
         for uid, pod in job.pods.items():

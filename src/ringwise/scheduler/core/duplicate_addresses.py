@@ -1,4 +1,4 @@
-"""Events about nodes that claim the address of a server under a leaf switch that another node has, too."""
+"""Events about nodes that report the same InternalIP as another node under a leaf switch."""
 
 from __future__ import annotations
 

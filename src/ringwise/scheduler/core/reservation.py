@@ -211,7 +211,7 @@ class StarvationGuard(Component):
         search = _Search(session, self._count)
         queues = self._candidates(session)
         for name in sorted(queues, key=lambda name: session.queue_key(session.queues[name])):
-            # Thousands may have waited long, and one of the first is taken: the others need no order.
+            # Thousands of jobs may qualify, and one of the first is taken: a heap avoids sorting them all.
             waiting = [(session.job_key(job), job) for job in queues[name]]
             heapify(waiting)
             while (job := self._next_that_fits(session, waiting, search)) is not None:
@@ -250,7 +250,7 @@ class StarvationGuard(Component):
         return found
 
     def _put_off(self, job: Job, until: int) -> None:
-        """The job is tried again then, or when resources change."""
+        """Try the job again at that time, or when resources change."""
         self._too_large.put(job.key, until)
         del self._due[job.key]
 
@@ -349,10 +349,10 @@ class StarvationGuard(Component):
         return False
 
     def _may_fit(self, session: Session, job: Job, search: _Search) -> bool:
-        """Whether the job would start, or its pods be created, where no other job runs."""
+        """Return whether the job would start, or its pods be created, if no other job ran."""
         placements = session.state.pods
         if any(placements[uid].node >= 0 for uid in job.pods):
-            # Its own pods run on.
+            # Its own pods keep running.
             return True
         if session.job_valid(job) is not None:
             return False
@@ -414,10 +414,10 @@ class StarvationGuard(Component):
 
 
 class _Search:
-    """Searches what a job would get once running jobs have ended, in one cycle.
+    """Searches for the allocation of a job after running jobs have ended, in one cycle.
 
-    What has ended is supposed in layers, one upon the other: no running job is ended and restored more often
-    than the search needs, however many there are.
+    Ends of jobs are simulated in nested layers, so that no running job is ended and restored more often than
+    the search requires.
     """
 
     def __init__(self, session: Session, count: Callable[[int], None]) -> None:

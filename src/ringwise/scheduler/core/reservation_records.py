@@ -1,8 +1,8 @@
-"""Reservations as a document, for who answers questions without being the scheduler that made them.
+"""Reservations as a document, for commands and what-ifs that run outside of the scheduler.
 
-Only the scheduler knows what is reserved for a job that waited long, or for which others are evicted. A
-what-if, and a command that has the objects of a cluster, read it here and promise it to no other job.
-The next leader does not read it: it makes its own reservations.
+Only the scheduler knows what is reserved for a long-pending job or for a preemptor. What-ifs, and commands
+that read the objects of a cluster, get it from this document and do not use it for other jobs. The next
+leader does not read it: it makes its own reservations.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ReservationRecords(Component):
         return [one for one in self._reservations if one.why not in _ELSEWHERE]
 
     def document(self) -> str:
-        """The first ones that fit."""
+        """Return the document, with as many reservations as fit."""
         frame = f'{{"version":{VERSION},"reservations":[]}}'
         room, lines = MAX_DOCUMENT - len(frame), list[str]()
         for one in self._recorded():
@@ -95,10 +95,10 @@ class ReservationRecords(Component):
         ]
 
     def _read(self, event: ReschedulingRead, now: int) -> None:
-        """What cannot be read is as if it were not there."""
+        """Restore the reservations; those that cannot be read are ignored."""
         if event.takes_over:
             if event.reservations:
-                # Of the leader before: it is replaced by what this one reserves.
+                # Written by the previous leader; replaced by the reservations of this one.
                 self._written, self._numbers = event.reservations, (0,)
             return
         try:

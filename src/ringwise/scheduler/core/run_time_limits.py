@@ -175,7 +175,7 @@ class RunTimeLimits(Component):
                 self._withdraw(run, job)
             run.uid, run.queue, run.limit, run.queues = uid, queue, limit, queues
             if is_moved and sooner and run.warned is not None and run.asked is None:
-                # It gets no second warning for having been moved, but the first one said a later time.
+                # A move alone causes no second warning, but the first warning announced a later time.
                 self._warn(job, run, now)
             self.changed = True
         elif run.warned is not None and run.asked is None:
@@ -314,9 +314,9 @@ class RunTimeLimits(Component):
         return ()
 
     def document(self) -> str:
-        """Of runs those that were warned come first: of the others the objects say nearly the same.
+        """Return the document: first the runs that were warned, because the others can be read from objects.
 
-        Of pods those with most chips. What accounting has written about them is read, too.
+        Pods with most chips come first. The records of accounting cover the others.
         """
         runs = sorted(self._runs.items(), key=lambda item: (item[1].warned is None, item[0]))
         texts = (_text([key, run.uid, run.started, run.limit, run.warned, *run.queues]) for key, run in runs)
@@ -388,7 +388,7 @@ def _text(value: object) -> str:
 
 
 def _that_fit(texts: Iterable[str], room: int) -> list[str]:
-    """The first of them, as many as have room with a comma each."""
+    """Return the first texts that fit, with a comma each."""
     found = []
     for text in texts:
         room -= len(text) + 1

@@ -1,12 +1,12 @@
 """Fair turns: no namespace uses up the deciding thread while jobs of others wait.
 
-Steps are counted for work that is known to grow (`framework/budget.py`). This is for work that is not: the
-processor time of each attempt is added up by namespace. A turn ends between two jobs after a limit, and the
-next one continues with the jobs that are left, after the events that came in between. Then a namespace that
-used more than its share during the last minute gets one attempt before all jobs of others were tried.
+Steps are counted for work that is known to grow (`framework/budget.py`). All other work is limited here: the
+processor time of each attempt is added up by namespace. A turn ends between two jobs after a limit, new
+events are handled, and the next turn continues with the remaining jobs. A namespace that used more than its
+share in the last minute then gets one attempt per turn until the jobs of all other namespaces were tried.
 
-Only the live scheduler measures: it sets `processor_time`. Every choice that a time decided is a mark in the
-journal, and a turn that is decided again gets these marks instead of times.
+Only the live scheduler measures time: it sets `processor_time`. Every choice that depends on a time is a mark
+in the journal, and a replayed turn uses these marks instead of times.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FairTurns(Component):
         self._configuration = configuration
         #: Returns the processor time of the deciding thread in nanoseconds; None: nothing is measured.
         self.processor_time: Callable[[], int] | None = None
-        #: What times decided in this turn.
+        #: The choices of this turn that depended on a time.
         self.marks: list[TurnMark] = []
         #: Calls of the progress hook in this turn: they say where a choice was made.
         self.progress = 0
@@ -73,7 +73,7 @@ class FairTurns(Component):
         return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
 
     def deadline(self) -> int | None:
-        """The next turn follows at once where jobs are left."""
+        """Return the next turn, which follows immediately if jobs are left."""
         return self._now + 1 if self._left else None
 
     def begin(self, now: int, recorded: Iterable[TurnMark]) -> None:
@@ -97,14 +97,14 @@ class FairTurns(Component):
         self.begin_phase(1.0)
 
     def begin_phase(self, share: float) -> None:
-        """In each phase of a cycle at least one job is tried, and others until this part of the limit."""
+        """Begin a phase: at least one job is tried, and others until this part of the limit is used."""
         self.end_attempt()
         self._share = share
         self._over = False
         self._attempts = 0
 
     def end_attempt(self) -> None:
-        """What follows is not spent on a job."""
+        """End the attempt: the time from now on does not count for a job."""
         if self._decides:
             self._measure()
         self._job = None
@@ -144,7 +144,7 @@ class FairTurns(Component):
         return chosen, [*(job for job in jobs if job.key not in keys), *alone]
 
     def take_untried(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Sequence[Job]]:
-        """Of the jobs of a cycle those that were left, and those that were tried."""
+        """Return the jobs of a cycle that were left, and those that were tried."""
         if not self.untried:
             return (), jobs
         untried, self.untried = self.untried, {}
@@ -153,9 +153,9 @@ class FairTurns(Component):
         return left, [job for job in jobs if job.key not in untried]
 
     def _unthrottled(self, jobs: Sequence[Job]) -> Sequence[Job]:
-        """Without those of namespaces that used more than their share, but for the first of each.
+        """Return the jobs; of namespaces that used more than their share, only the first job.
 
-        Without these too if they were tried in the cycle before, and that left jobs of others.
+        If that job was tried in the previous cycle, which left jobs of others, it is left out, too.
         """
         yields, self._yields = self._yields, False
         self._served = set()
@@ -227,7 +227,7 @@ class FairTurns(Component):
         return self._configuration.settings.turn_limit * _SECOND + pods * POD_TIME
 
     def _measure(self) -> None:
-        """What passed since the last call was spent on the job that is tried."""
+        """Count the time since the last call for the job that is being tried."""
         job = self._job
         if self.processor_time is not None:
             time = self.processor_time()
@@ -243,7 +243,7 @@ class FairTurns(Component):
             self._alone[job.key] = None
 
     def _is(self, choice: str, name: str, measured: bool) -> bool:
-        """Whether a time decides so; if this turn was decided before, whether one did."""
+        """Return the choice that the measured time gives, or in a replay the recorded one."""
         if self.processor_time is None:
             measured = bool(self._recorded) and self._recorded[0] == TurnMark(choice, name, self.progress)
             if measured:

@@ -39,7 +39,7 @@ def named(names: Sequence[str], word: str) -> str:
 
 
 def folded(findings: Iterable[Finding]) -> list[Finding]:
-    """Make one finding of those that say the same of several objects, with examples.
+    """Merge equal findings about several objects into one, with examples.
 
     Many that differ only in their details become one, with the first as an example.
     """
@@ -92,8 +92,8 @@ def _with_example(found: list[Finding]) -> Finding:
 
 
 def throttled_text(used: int) -> str:
-    """What is said of a namespace that used so many nanoseconds of the scheduler in the last minute."""
+    """Return the note on a namespace that used so many nanoseconds of the scheduler in the last minute."""
     return (
         f"is above its fair share of the scheduler: its jobs took {used / 1e9:.1f}s of processor time in "
-        "the last minute; while jobs of other namespaces wait, one of them is tried in a turn"
+        "the last minute; while other namespaces have pending jobs, one of its jobs is tried per turn"
     )

@@ -472,7 +472,7 @@ class StoryBook:
 
 
 def _tell_reports(story: JobStory, reported: Mapping[tuple[str, str], set[str]], now: int) -> None:
-    """Faults of the nodes that its pods have, unless the handling of faults has told them."""
+    """Add faults of the nodes of its pods, unless fault handling has already added them."""
     of_turn = takewhile(lambda entry: entry.at == now, reversed(story.entries))
     if any(entry.code == _FAULT_FOUND for entry in of_turn):
         return

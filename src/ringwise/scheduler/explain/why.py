@@ -185,7 +185,7 @@ def explain(
 
 
 def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
-    """Its namespace has to let others go first."""
+    """Yield a note if the namespace of the job is throttled."""
     used = view.throttled_namespaces.get(job.namespace)
     if used is not None and job.waiting_since is not None:
         yield f"namespace {job.namespace} {throttled_text(used)}"

@@ -57,7 +57,7 @@ class WaitingRestart:
     def text(self, now: int) -> str:
         others = len(self.pods) - 1
         names = self.pods[0] + (f" and {counted(others, 'more pod')}" if others else "")
-        # Rounded up: in 0s nothing waits.
+        # Rounded up, because a wait of 0s would be wrong.
         left = duration_text(self.until - now, up=True)
         return (
             f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "

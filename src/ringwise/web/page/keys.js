@@ -7,13 +7,13 @@ const KEYS = /** @type {[string, [string, string][]][]} */ ([
   ["On every page", [["/", "search in this view; from a view without a search, in the jobs"], ["?", "show this list"]]],
   ["On the map", [
     ["arrows", "move the cursor to the next group, node or chip"],
-    ["Enter", "go in: from the group to its nodes, to the chips of a node, to the page of the node"],
-    ["Escape, Backspace", "go out"],
+    ["Enter", "zoom in: from a group to its nodes, to the chips of a node, to the page of the node"],
+    ["Escape, Backspace", "zoom out one level"],
     ["+ and -", "zoom"],
     ["0, Home", "show the whole cluster"],
     ["o", "open the page of the node"],
   ]],
-  ["In the what-if", [["Ctrl+Enter", "ask where the jobs of the manifest would go"]]],
+  ["In the what-if", [["Ctrl+Enter", "show where the jobs of the manifest would be placed"]]],
 ]);
 
 const LIST = "keys-list";
@@ -23,7 +23,7 @@ function searchField() {
   return /** @type {HTMLInputElement | null} */ (document.querySelector("main input[type=search]"));
 }
 
-/** Whether a key is a part of what is being written or chosen. @param {EventTarget | null} target */
+/** Whether a key is input for a form field. @param {EventTarget | null} target */
 function isWriting(target) {
   return target instanceof Element && target.closest("input:not([type=radio]), textarea, select, dialog") !== null;
 }

@@ -118,7 +118,7 @@ export function startText({ earliest, latest, guess }, now) {
 }
 
 /**
- * The times that it stands for, and what they rest on; empty where there is nothing to add.
+ * The times of an expected start and what they depend on; empty if there is nothing to add.
  * @param {import("./types.js").ExpectedStart} start
  */
 export function startDetail({ earliest, latest, guess, after, why }) {

@@ -20,7 +20,7 @@ const AGAIN = 60;
 /** @param {number} index */
 const nth = (index) => (index < SHOWN ? `var(--plot-${index + 1})` : "var(--muted)");
 
-/** Chip-hours as they are shown: whole ones where there are many, two digits where there are few. @param {number} value */
+/** Chip-hours as they are shown: large numbers rounded to whole ones, small ones with two digits. @param {number} value */
 function rounded(value) {
   if (value >= 100) return Math.round(value);
   return value >= 1 ? Math.round(value * 10) / 10 : Number(value.toPrecision(2));

@@ -15,7 +15,7 @@ import uPlot from "../vendor/uplot.js";
 const WHOLE = [1, 2, 5].flatMap((first) => [0, 1, 2, 3, 4, 5, 6].map((power) => first * 10 ** power)).sort((a, b) => a - b);
 const COLOURS = ["--plot-1", "--plot-2", "--plot-3", "--plot-4"];
 
-/** Few decisions have digits enough to be told apart. @param {number} value */
+/** Small rates are shown with more digits. @param {number} value */
 const rate = (value) => Number(value.toPrecision(2)).toString();
 
 /** @param {number} value */
