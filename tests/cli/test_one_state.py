@@ -113,6 +113,16 @@ def test_files_show_one_moment_and_say_which(tmp_path: Path) -> None:
     assert ask("top --once")["status"]["placed"] == 0
 
 
+def test_a_fault_of_a_node_on_which_a_job_would_be_placed_does_not_affect_it() -> None:
+    bundle = read_bundle([str(EXAMPLES / "cluster.yaml"), str(EXAMPLES / "jobs")])
+    source = FilesSource(bundle, default_configuration(), shipped_catalog())
+    (row,) = [row for row in source.jobs()["jobs"] if row["name"] == "whole-node"]
+    # The network of a chip of it is faulty, which matters to gangs only.
+    assert row["would_be_placed_on"] == ["node-12"]
+    assert row["hurt"] == []
+    assert source.why("default/whole-node")["faults"] == []
+
+
 def test_a_list_tries_a_bounded_number_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs after them have the reason of their last attempt."""
     asked: list[int] = []

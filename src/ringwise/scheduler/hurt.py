@@ -1,7 +1,8 @@
 """Which faults hurt which job now: every table, document and view asks here.
 
 A job is hurt by the faults of the chips that its pods hold, and of the nodes and their switches that its pods
-with chips are on. A node that is not ready, or gone, hurts all jobs on it.
+with chips are on. A node that is not ready, or gone, hurts all jobs on it. Faults of a
+node to which a pod is not bound yet hurt no job.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class HurtJobs:
         placements, found = self._view.cluster.pods, dict[NodeFault, None]()
         for uid in uids:
             placement = placements.get(uid)
-            if placement is None or placement.node < 0 or not placement.pod.live:
+            if placement is None or placement.node < 0:
                 continue
             for fault in self.of_node(placement.node):
                 if _hurts(fault, placement):
@@ -65,7 +66,7 @@ class HurtJobs:
         cluster, found = self._view.cluster, set[str]()
         for uid in cluster.pods_on[number]:
             placement = cluster.pods[uid]
-            if placement.pod.live and _hurts(fault, placement):
+            if _hurts(fault, placement):
                 job = self._view.job_of(uid)
                 found.add(placement.pod.key if job is None else f"{job.namespace}/{job.name}")
         return sorted(found, key=natural_key)
@@ -73,6 +74,8 @@ class HurtJobs:
 
 def _hurts(fault: NodeFault, placement: PodPlacement) -> bool:
     cls = placement.pod.cls
+    if placement.pod.node is None or not placement.pod.live:
+        return False
     if fault.chip:
         resource = cls.resource or ""
         return any(fault.chip == chip_names(resource, (chip,)) for chip in chips_of(placement.chips))
