@@ -87,6 +87,13 @@ CASES: dict[str, tuple[list[tuple[str, Object]], str | None, str, list[str]]] = 
         "error",
         ["last renewed the Lease volcano-system/ringwise-scheduler"],
     ),
+    "an old Lease beside one of a tenant": (
+        [(LEASES, {"hours": 1}), (LEASES, {"namespace": "team"})],
+        "scheduler-not-renewing",
+        "error",
+        ["last renewed the Lease volcano-system/ringwise-scheduler"],
+    ),
+    "a leader in a namespace of its own": ([(LEASES, {"namespace": "ringwise"})], None, "", []),
     "a leader": ([(LEASES, {})], None, "", []),
     "shadow mode": ([(PODS, labeled("volcano-system", **SHADOW))], "scheduler-shadow", "note", []),
     "before the migration": (
@@ -125,7 +132,8 @@ def test_doctor_and_why_say_what_keeps_the_scheduler_from_placing(case: str, tmp
         for path, one in objects:
             if path == LEASES:
                 renewed = time.time_ns() - one.get("hours", 0) * HOUR
-                one = lease(one.get("holder", "ringwise-scheduler-0"), renewed=renewed)
+                holder, namespace = one.get("holder", "ringwise-0"), one.get("namespace", "volcano-system")
+                one = lease(holder, namespace=namespace, renewed=renewed)
             api.put(path, one)
 
     doctor, why = ask(tmp_path, prepare, "doctor -o json", "why default/one -o json")

@@ -182,10 +182,12 @@ def pod(
     return made
 
 
-def lease(holder: str = "ringwise-scheduler-0", *, renewed: int | None = None) -> Object:
+def lease(
+    holder: str = "ringwise-scheduler-0", *, namespace: str = "volcano-system", renewed: int | None = None
+) -> Object:
     """That of the scheduler; without a time, renewed just now."""
     at = micro_time(time.time_ns() if renewed is None else renewed)
-    meta = {"name": "ringwise-scheduler", "namespace": "volcano-system"}
+    meta = {"name": "ringwise-scheduler", "namespace": namespace}
     return {"metadata": meta, "spec": {"holderIdentity": holder, "renewTime": at}}
 
 

@@ -80,7 +80,9 @@ async def read_leases(client: Client) -> SchedulerLeases:
 
 def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> list[Finding]:
     """What is wrong with the leadership; nothing while one renews its Lease."""
-    if any(holder and now - renewed <= _OLD for _, holder, renewed in leases.held):
+    # Tenants create Leases of any name in their namespaces, which must not make a dead scheduler look alive.
+    trusted = [one for one in leases.held if one[0] in SYSTEM_NAMESPACES] or leases.held
+    if any(holder and now - renewed <= _OLD for _, holder, renewed in trusted):
         return []
     # Labels of tenants say nothing.
     system = [pod for pod in pods if pod.namespace in SYSTEM_NAMESPACES and pod.live]
@@ -94,9 +96,9 @@ def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> li
     if leases.unknown:
         what = f"unknown whether one is running, because its Lease may not be read; {leases.unknown}"
         return [Finding(WARNING, "scheduler-unknown", _WHERE, what, "ask for that permission")]
-    held = [one for one in leases.held if one[1]]
+    held = [one for one in trusted if one[1]]
     if not held:
-        namespace = leases.held[0][0] if leases.held else VOLCANO_SYSTEM
+        namespace = trusted[0][0] if trusted else VOLCANO_SYSTEM
         what = f"no scheduler holds the Lease {namespace}/{SCHEDULER_LEASE}: no pod is placed"
         return [Finding(ERROR, "no-scheduler", _WHERE, what, _LOOK)]
     namespace, holder, renewed = max(held, key=lambda one: one[2])
