@@ -151,9 +151,9 @@ async def _running(estimator: StartEstimator | None) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _tries_placements(live: LiveLab, parameters: Parameters) -> bool:
-    """Whether jobs are listed that wait, and something has happened since it was found when they start."""
-    if parameters.get("kind") != "jobs" or live.view.expected_starts is not None:
+def _tries_placements(live: LiveLab, question: str, parameters: Parameters) -> bool:
+    """Whether the answer has reasons of pending jobs, for which placements are tried."""
+    if question != "top" and (question != "get" or parameters.get("kind") not in ("jobs", "pods")):
         return False
     return any(job.reason is not None for job in live.view.jobs.values())
 
@@ -291,7 +291,7 @@ class LabServer:
         progress = told.progress if PROGRESS in request.headers else None
         if name in LONG_QUERIES:
             return self._copied(lambda: query(answers, parameters), progress)
-        if name == "get" and _tries_placements(self.live, parameters):
+        if _tries_placements(self.live, name, parameters):
             return self._list_of_jobs(query, parameters, progress)
         return query(answers, parameters)
 
@@ -311,21 +311,25 @@ class LabServer:
             raise _Refused(found.status, found.error)
         return found.document
 
-    def _submit(self, _request: web.Request, body: bytes, _told: _Told) -> Any:
+    def _submit(self, request: web.Request, body: bytes, told: _Told) -> Any:
         submission = msgspec.json.decode(body, type=Submission)
         if submission.dry_run:
             return self._copied(lambda: self._answer_to(submission, *self.live.dry_run(submission)))
         answer = self._guarded(lambda: self.live.submit(submission))
         self._wake.set()
-        return self._submitted(submission, answer)
+        progress = told.progress if PROGRESS in request.headers else None
+        return self._submitted(submission, answer, progress)
 
-    async def _submitted(self, submission: Submission, answer: Submitted) -> Any:
+    async def _submitted(self, submission: Submission, answer: Submitted, progress: Progress | None) -> Any:
         """What was submitted is stored, whether or not cures can be looked for now."""
+        if progress is not None:
+            # The acknowledgment: to explain jobs may take longer than a client waits.
+            await progress(0)
         objects = self.live.objects
         views = _jobs_of(objects, answer.jobs)
         if not_placed(views):
             with suppress(TooManyQuestionsError, QuestionFailedError, _Refused):
-                return await self._copied(lambda: self._answer_to(submission, answer, objects))
+                return await self._copied(lambda: self._answer_to(submission, answer, objects), progress)
         return self._document(submission, answer, with_reasons(objects, views))
 
     def _answer_to(self, submission: Submission, answer: Submitted, objects: ClusterObjects) -> Any:

@@ -31,6 +31,8 @@ from ringwise.grammar import counted
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ringwise.apps.lab.client import LabClient
+    from ringwise.apps.lab.submission import Submission
     from ringwise.views.documents.changes import NodeChangeDocument
 
 #: Seconds between two questions whether jobs have started.
@@ -96,9 +98,13 @@ def submit_command(
     if bundle.disruption_budgets:
         count = counted(len(bundle.disruption_budgets), "object")
         complain(f"note: PodDisruptionBudget: {count} not stored; a lab keeps no disruption budgets")
-    objects = f"{len(list(submission.objects())):,}"
-    with lab_client(lab, f"submitting {counted(objects, 'object')}") as client:
-        answer = client.submit(submission)
+    objects = counted(f"{len(list(submission.objects())):,}", "object")
+    with lab_client(lab, f"submitting {objects}") as client:
+        answer = _acknowledged(client, submission)
+    if answer is None:
+        complain(f"note: {objects} stored; the lab did not explain the jobs in time: see ringwise get jobs")
+        code = ExitCode.PENDING if wait else ExitCode.FAILED if bundle.misspelled else ExitCode.OK
+        raise SystemExit(ExitCode.BAD_INPUT if bundle.errors else code)
     complain(*(f"note: {note}" for note in answer.pop("notes")))
     jobs = answer["jobs"]
     code = ExitCode.OK
@@ -124,6 +130,28 @@ def submit_command(
         draw_submitted(console, answer)
 
     show(answer, output, draw, ExitCode.BAD_INPUT if bundle.errors else code)
+
+
+def _acknowledged(client: LabClient, submission: Submission) -> Any:
+    """The answer of the lab; None if it acknowledged that all is stored, and then did not answer in time."""
+    from ringwise.apps.lab.client import NoLabError
+
+    stored = False
+    show_progress = client.on_progress
+
+    def progress(tried: int) -> None:
+        nonlocal stored
+        stored = True
+        if show_progress is not None:
+            show_progress(tried)
+
+    client.on_progress = progress
+    try:
+        return client.submit(submission)
+    except NoLabError:
+        if not stored:
+            raise
+        return None
 
 
 def _wait_for(lab: Path | None, jobs: list[Any], timeout: int) -> tuple[list[Any], bool]:
