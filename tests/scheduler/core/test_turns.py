@@ -124,6 +124,23 @@ def test_a_job_of_another_namespace_starts_in_the_next_turn(tmp_path: Path, acti
     burning.check_replay(tmp_path / "journal")
 
 
+def test_a_flood_from_a_second_namespace_has_no_credit_from_that_of_the_first(tmp_path: Path) -> None:
+    slow = Burning(lambda job: 0 if job.namespace == "quiet" else 50 * MILLISECOND)
+    slow.submit("first", *(f"never{number}" for number in range(40)), fits=False)
+    for number in range(30):
+        slow.rig.node(f"joins{number}", chips=0)
+        slow.turn(1)
+    slow.submit("another", *(f"never{number}" for number in range(300)), fits=False)
+    slow.turn(1)
+    slow.submit("quiet", "job")
+    started: list[str] = []
+    for number in range(3):
+        slow.rig.node(f"changes{number}", chips=0)
+        started += slow.turn(1)
+    assert started == ["quiet/quiet-job-0"]
+    slow.check_replay(tmp_path / "journal")
+
+
 def test_after_a_minute_the_namespace_is_not_throttled_any_longer() -> None:
     burning = Burning(slow_flood)
     burning.submit("flood", *(f"j{number}" for number in range(40)))

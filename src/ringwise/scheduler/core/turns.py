@@ -165,7 +165,10 @@ class FairTurns(Component):
         if len(namespaces) < 2:
             return jobs
         used = {namespace: self._used_by(namespace) for namespace in list(self._used)}
-        fair = sum(used.values()) / len(namespaces)
+        # What others used before is not a credit against a namespace that has used nothing.
+        least = min(used.get(namespace, 0) for namespace in namespaces)
+        turn = self._configuration.settings.turn_limit * _SECOND
+        fair = min(sum(used.values()) / len(namespaces), least + turn)
         found: list[Job] = []
         for namespace, theirs in namespaces.items():
             if self._is("throttled", namespace, used.get(namespace, 0) > fair):
