@@ -479,7 +479,7 @@ RUN_TIMES_KEY = "run-times.json"
 OVERRUNS_KEY = "overruns.json"
 #: Data key of the same: jobs that were preempted lately.
 PREEMPTIONS_KEY = "preemptions.json"
-#: Data key of the same: what is reserved for jobs that waited long or evict others.
+#: Data key of the same: what is reserved for jobs that waited long or evict others, and throttled namespaces.
 RESERVATIONS_KEY = "reservations.json"
 
 #: Configuration of the scheduler (in volcano-system), and its data keys. Administrator.

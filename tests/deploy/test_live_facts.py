@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from ringwise.kubeclient.resources import CONFIG_MAPS
+from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY, VOLCANO_SYSTEM
 from tests.cli.test_one_command_line import on_cluster
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import GROUPS, JOBS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod
@@ -151,6 +153,24 @@ def test_doctor_and_why_say_what_keeps_the_scheduler_from_placing(case: str, tmp
     found = json.loads(why.stdout).get("errors", [])
     assert len(found) == len(errors)
     assert all(part in text for part, text in zip(errors, found, strict=True))
+
+
+@pytest.mark.parametrize("throttled", [["default", "other"], ["other"], []])
+def test_doctor_and_why_name_a_namespace_that_the_scheduler_throttles(
+    throttled: list[str], tmp_path: Path
+) -> None:
+    def prepare(api: FakeApiServer) -> None:
+        one_pod(api)
+        text = json.dumps({"version": 1, "throttled": throttled, "reservations": []})
+        metadata = {"namespace": VOLCANO_SYSTEM, "name": RESCHEDULING_CONFIG_MAP}
+        api.put(CONFIG_MAPS.path(), {"metadata": metadata, "data": {RESERVATIONS_KEY: text}})
+
+    doctor, why = ask(tmp_path, prepare, "doctor -o json", "why one -o json")
+    findings = json.loads(doctor.stdout)["findings"]
+    found = [one["where"] for one in findings if one["code"] == "namespace-throttled"]
+    assert found == [f"namespace {name}" for name in throttled]
+    notes = [note for note in json.loads(why.stdout).get("notes", []) if "fair share" in note]
+    assert [note.split(" is above")[0] for note in notes] == ["namespace default"] * ("default" in throttled)
 
 
 def test_who_may_not_read_the_lease_gets_unknown_and_the_right_to_ask_for(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,8 +16,9 @@ from ringwise.apps.replay import replay
 from ringwise.framework.job import Job
 from ringwise.framework.session import Session
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Bind, Command
-from ringwise.scheduler.core import turns
+from ringwise.messages.commands import Bind, Command, Publish
+from ringwise.scheduler.core import reservation_records, turns
+from ringwise.scheduler.core.reservation_records import THROTTLED_PAUSE
 from ringwise.scheduler.core.turns import WINDOW
 from ringwise.scheduler.explain.doctor import diagnose
 from ringwise.scheduler.explain.why import explain
@@ -24,6 +27,7 @@ from ringwise.state.changes import Changes
 from ringwise.state.model import Pod, PodClass, PodGroup
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.dashboard import DashboardRows
+from ringwise.wellknown import RESERVATIONS_KEY
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
 PLAIN = ("enqueue", "allocate", "backfill")
@@ -40,6 +44,8 @@ class Burning:
         self.turns: list[list[str]] = []
         self._cost = cost
         self.longest = 0
+        #: The throttled namespaces of each document that was written.
+        self.published: list[list[str]] = []
         self.file = io.BytesIO()
         machine = self.rig.machine
         names, settings = machine.view.scheduler_names, machine.view.configuration
@@ -74,6 +80,9 @@ class Burning:
         before = self.time
         commands: list[Command] = self.rig.step(seconds)
         self.longest = max(self.longest, self.time - before)
+        for command in commands:
+            if isinstance(command, Publish) and RESERVATIONS_KEY in command.data:
+                self.published.append(json.loads(command.data[RESERVATIONS_KEY]).get("throttled", []))
         return [f"{command.namespace}/{command.pod}" for command in commands if isinstance(command, Bind)]
 
     def decided(self) -> list[str]:
@@ -276,3 +285,70 @@ def test_throttled_namespaces_are_shown() -> None:
     }
     assert len(notes["flood/never1"]) == 1
     assert notes["quiet/job"] == []
+
+
+def flooded(*namespaces: str) -> Burning:
+    """Jobs of these namespaces that never fit take long, while `quiet` has a job, too."""
+    burning = Burning(lambda job: 0 if job.namespace == "quiet" else 50 * MILLISECOND)
+    for namespace in namespaces:
+        burning.submit(namespace, *(f"never{number}" for number in range(200)), fits=False)
+        burning.turn()
+    burning.submit("quiet", "job")
+    burning.turn(1)
+    return burning
+
+
+def test_throttled_namespaces_are_written_when_they_change(tmp_path: Path) -> None:
+    burning = flooded("flood")
+    assert burning.published == [["flood"]]
+    # As long as it is throttled nothing more is written, and by time alone that it is not.
+    deadline, turns = burning.rig.machine.next_deadline(), 0
+    while deadline is not None:
+        burning.turn(max(0.1, (deadline - burning.rig.now) / SECOND))
+        deadline, turns = burning.rig.machine.next_deadline(), turns + 1
+        assert turns < 100
+    assert burning.rig.machine.view.throttled_namespaces == {}
+    assert burning.published == [["flood"], []]
+    burning.check_replay(tmp_path / "journal")
+
+
+def test_changing_namespaces_are_written_after_a_pause(tmp_path: Path) -> None:
+    burning = flooded("flood")
+    for number in range(9):
+        text = json.dumps({"version": 1, "throttled": [f"other{number}"]})
+        burning.rig.tell(ev.ReschedulingRead(reservations=text, takes_over=False))
+        burning.turn(0.5)
+    assert burning.published == [["flood"]]
+    burning.turn(THROTTLED_PAUSE / SECOND)
+    assert burning.published[1:] == [["flood", *(f"other{number}" for number in range(9))]]
+    burning.check_replay(tmp_path / "journal")
+
+
+def test_the_number_of_namespaces_that_are_written_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reservation_records, "MAX_THROTTLED", 2)
+    burning = Burning(lambda job: 0)
+    for names in ([1, "d", "x"], ["c", "a", "x"], {"x": 1}):
+        text = json.dumps({"version": 1, "throttled": names})
+        burning.rig.tell(ev.ReschedulingRead(reservations=text, takes_over=False))
+    burning.turn()
+    assert list(burning.rig.machine.view.throttled_namespaces) == ["a", "c", "d"]
+    assert burning.published == [["a", "c"]]
+
+
+def test_a_next_leader_ignores_what_was_written_and_another_reader_knows_it() -> None:
+    burning = flooded("flood")
+    (event,) = [
+        one for one in burning.rig.machine.view.known_events() if isinstance(one, ev.ReschedulingRead)
+    ]
+    reader, leader = Rig(1), Rig(1)
+    reader.tell(event)
+    reader.step()
+    assert reader.machine.view.throttled_namespaces == {"flood": 0}
+    assert reader.machine.next_deadline() == reader.now + WINDOW * SECOND
+    (finding,) = [one for one in diagnose(reader.machine.view).findings if one.code == "namespace-throttled"]
+    assert "took" not in finding.what
+    leader.tell(replace(event, takes_over=True))
+    commands = leader.step()
+    assert leader.machine.view.throttled_namespaces == {}
+    (written,) = [one for one in commands if isinstance(one, Publish) and RESERVATIONS_KEY in one.data]
+    assert json.loads(written.data[RESERVATIONS_KEY]) == {"version": 1, "reservations": []}

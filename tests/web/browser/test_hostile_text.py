@@ -166,6 +166,21 @@ def test_what_an_annotation_says_is_shown_as_it_is(lab: DashboardLab, open_page:
         assert "<img src=x onerror=window.hit=1>[U+202E]gnp.exe" in view.text()
 
 
+def test_the_header_names_throttled_namespaces_as_text(quiet_lab: DashboardLab, open_page: Opener) -> None:
+    view = open_page(quiet_lab.url).open("jobs").complete()
+    script = """async (throttled) => {
+      const { store } = await import("/page/main.js");
+      const totals = { ...store.totals, throttled };
+      // What the lab sends next does not take it back.
+      Object.defineProperty(store, "totals", { get: () => totals, set: () => {} });
+      store.apply({ sequence: store.sequence, time: store.time });
+    }"""
+    assert "throttled" not in view.text("body")
+    view.page.evaluate(script, {"a": 0, PIECES[1]: 12.5, "\u202eb": 3, "c": 0, "d": 0})
+    view.see_total("throttled namespaces", f"{PIECES[1]} 12.5s, [U+202E]b 3s, a and 2 more")
+    assert_harmless(view)
+
+
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_hostile_name_can_be_read(quiet_lab: DashboardLab, open_page: Opener, piece: str) -> None:
     if "\ud800" in piece or not piece.strip():

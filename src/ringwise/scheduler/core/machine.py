@@ -242,7 +242,7 @@ class Scheduler:
             (
                 self._turns,
                 ReservationExpiry(self._reservations, self._triggers),
-                ReservationRecords(state, self._book, self._reservations),
+                ReservationRecords(state, self._book, self._reservations, self._turns),
                 NodeReservationExpiry(state, topology, self._triggers, notify),
                 # Before those that look for pods on faulty hardware: what is not bound yet is given back.
                 self._volumes,
@@ -418,7 +418,7 @@ class Scheduler:
         return moves or self._reservations.of(job.key) is not None
 
     def _verified_user(self, job: Job) -> str:
-        """Return the user for limits; once admission is installed, the unknown user for jobs without one."""
+        """For limits. Once admission names users, a job without one counts for the unknown user."""
         settings, book = self._configuration.settings, self._book
         user, since = user_of(job, settings), book.users_since
         if user.verified:

@@ -1,8 +1,10 @@
-"""Reservations as a document, for commands and what-ifs that run outside of the scheduler.
+"""Reservations and throttled namespaces as a document, for commands and what-ifs outside of the scheduler.
 
 Only the scheduler knows what is reserved for a long-pending job or for a preemptor. What-ifs, and commands
 that read the objects of a cluster, get it from this document and do not use it for other jobs. The next
 leader does not read it: it makes its own reservations.
+
+Throttled namespaces are named without their processor time: equal events must give equal documents.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from ringwise.messages.commands import Command, Publish
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler.cache.job_book import JobBook
 from ringwise.scheduler.component import Component, Handlers
+from ringwise.scheduler.core.turns import FairTurns
 from ringwise.scheduler.defragment import moves
 from ringwise.scheduler.faults import previous_placements
 from ringwise.state.cluster import ClusterState
@@ -25,6 +28,10 @@ from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY, VOLCAN
 VERSION = 1
 #: Characters: a gang of 400 nodes. The ConfigMap has other documents, too.
 MAX_DOCUMENT = 32 * 1024
+#: The maximum number of throttled namespaces in the document, and the minimum time between two changes of
+#: them in nanoseconds.
+MAX_THROTTLED = 20
+THROTTLED_PAUSE = 10_000_000_000
 #: Reservations that follow from documents of their own (S9, M1).
 _ELSEWHERE = frozenset({previous_placements.WHY, moves.WHY})
 
@@ -32,27 +39,39 @@ _ELSEWHERE = frozenset({previous_placements.WHY, moves.WHY})
 class ReservationRecords(Component):
     name = "reservation records"
 
-    def __init__(self, state: ClusterState, book: JobBook, reservations: Reservations) -> None:
+    def __init__(
+        self, state: ClusterState, book: JobBook, reservations: Reservations, turns: FairTurns
+    ) -> None:
         self._state = state
         self._book = book
         self._reservations = reservations
+        self._turns = turns
         #: The numbers of the reservations in what was written last, and that text.
         self._numbers: tuple[int, ...] = ()
         self._written = ""
+        #: The throttled namespaces in it, and the time before which they are not written again.
+        self._throttled: tuple[str, ...] = ()
+        self._pause_ends = 0
 
     def hears(self) -> Handlers:
         return {ReschedulingRead: self._read}
 
     def known(self) -> Iterable[Event]:
-        if not self._recorded():
+        if not self._recorded() and not self._throttled:
             return ()
         return (ReschedulingRead(reservations=self.document(), takes_over=False),)
 
+    def deadline(self) -> int | None:
+        return self._pause_ends if self._to_name() != self._throttled else None
+
     def publish(self, now: int) -> Sequence[Command]:
         numbers = tuple(one.number for one in self._recorded()) if len(self._reservations) else ()
-        if numbers == self._numbers:
+        throttled = self._to_name() if now >= self._pause_ends else self._throttled
+        if numbers == self._numbers and throttled == self._throttled:
             return ()
         self._numbers = numbers
+        if throttled != self._throttled:
+            self._throttled, self._pause_ends = throttled, now + THROTTLED_PAUSE
         text = self.document()
         if text == self._written:
             return ()
@@ -62,9 +81,14 @@ class ReservationRecords(Component):
     def _recorded(self) -> list[Reservation]:
         return [one for one in self._reservations if one.why not in _ELSEWHERE]
 
+    def _to_name(self) -> tuple[str, ...]:
+        return tuple(self._turns.throttled)[:MAX_THROTTLED]
+
     def document(self) -> str:
         """Return the document, with as many reservations as fit."""
-        frame = f'{{"version":{VERSION},"reservations":[]}}'
+        throttled = json.dumps(self._throttled, separators=(",", ":"))
+        named = f'"throttled":{throttled},' if self._throttled else ""
+        frame = f'{{"version":{VERSION},{named}"reservations":[]}}'
         room, lines = MAX_DOCUMENT - len(frame), list[str]()
         for one in self._recorded():
             line = json.dumps(self._plain(one), separators=(",", ":"))
@@ -107,6 +131,9 @@ class ReservationRecords(Component):
             return
         if not isinstance(found, dict) or found.get("version") != VERSION:
             return
+        throttled = found.get("throttled")
+        names = throttled[:MAX_THROTTLED] if isinstance(throttled, list) else []
+        self._turns.restore((name for name in names if isinstance(name, str)), now)
         for given in found.get("reservations") or () if isinstance(found.get("reservations"), list) else ():
             try:
                 self._restore(given, now)

@@ -42,7 +42,8 @@ class FairTurns(Component):
         self.progress = 0
         #: The jobs that were left for the next turn by the present cycle.
         self.untried: dict[str, None] = {}
-        #: Namespaces that were throttled during the last minute, with the nanoseconds they used; and when.
+        #: Namespaces that were throttled during the last minute, with the nanoseconds they used (0: not
+        #: known); and when.
         self.throttled: dict[str, int] = {}
         self._throttled: dict[str, int] = {}
         self._recorded: deque[TurnMark] = deque()
@@ -73,8 +74,16 @@ class FairTurns(Component):
         return {ie.JobGone: lambda event, now: self._alone.pop(event.job.key, None)}
 
     def deadline(self) -> int | None:
-        """Return the next turn, which follows immediately if jobs are left."""
-        return self._now + 1 if self._left else None
+        """Return the next turn: immediately if jobs are left, or when a throttled namespace expires."""
+        if self._left:
+            return self._now + 1
+        return min(self._throttled.values()) + WINDOW * _SECOND if self._throttled else None
+
+    def restore(self, throttled: Iterable[str], now: int) -> None:
+        """Show namespaces that another scheduler throttles. Their processor time is unknown."""
+        for namespace in throttled:
+            self._throttled[namespace] = now
+            self.throttled[namespace] = 0
 
     def begin(self, now: int, recorded: Iterable[TurnMark]) -> None:
         if now // _SECOND // WINDOW != self._now // _SECOND // WINDOW:

@@ -92,8 +92,9 @@ def _with_example(found: list[Finding]) -> Finding:
 
 
 def throttled_text(used: int) -> str:
-    """Return the note on a namespace that used so many nanoseconds of the scheduler in the last minute."""
+    """Return the note on a namespace that used so many nanoseconds in the last minute; 0 means unknown."""
+    took = f"its jobs took {used / 1e9:.1f}s of processor time in the last minute; " if used else ""
     return (
-        f"is above its fair share of the scheduler: its jobs took {used / 1e9:.1f}s of processor time in "
-        "the last minute; while other namespaces have pending jobs, one of its jobs is tried per turn"
+        f"is above its fair share of the scheduler: {took}while other namespaces have pending jobs, "
+        "one of its jobs is tried per turn"
     )

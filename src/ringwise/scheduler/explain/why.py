@@ -187,18 +187,20 @@ def explain(
 def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
     """Yield a note if the namespace of the job is throttled."""
     used = view.throttled_namespaces.get(job.namespace)
-    if used is not None and job.waiting_since is not None:
+    if used is None:
+        return
+    if job.waiting_since is not None or would_be_nodes(view, job.pods.values()):
         yield f"namespace {job.namespace} {throttled_text(used)}"
 
 
 def disbelieved_claim(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
-    """Yield a note if it cannot use reserved chips because a job of its namespace exceeded its duration."""
+    """That its expected duration does not let it use what is reserved: another job overran its own."""
     if job.expected is not None and job.started is None and view.has_borrowed:
         other = overrun_namespaces(view.what_if.open_session(now)).get(job.namespace)
         if other is not None:
             yield (
-                f"it cannot use chips that are reserved for others: {other} exceeded its expected duration "
-                "on such chips"
+                f"its expected duration does not let it use chips that are reserved for others: {other} runs "
+                "longer than it said on such chips"
             )
 
 

@@ -99,7 +99,7 @@ class DashboardTotals(TypedDict):
             dict[str, float],
             Meta(
                 description="By namespace that is above its fair share of the scheduler: seconds of "
-                "processor time in the last minute. Absent where none is."
+                "processor time in the last minute, 0 if not known. Absent where none is."
             ),
         ]
     ]

@@ -4,7 +4,7 @@ import { connection, store, useConnection, useStore } from "./context.js";
 import { html, render, useEffect, useErrorBoundary, useLayoutEffect, useRef, useState } from "./html.js";
 import { focusSearch, hideKeys, KeyList, showKeys, useKeys } from "./keys.js";
 import { link, useRoute } from "./routes.js";
-import { clock, count, number, percent, resourceText } from "./text.js";
+import { clock, count, number, percent, resourceText, throttledText } from "./text.js";
 import { currentTheme, setTheme, THEMES } from "./theme.js";
 import { AccountingView } from "./views/accounting.js";
 import { JobView } from "./views/job.js";
@@ -148,6 +148,7 @@ function Totals() {
     { name: "jobs running", value: number(totals.running), href: link(["jobs"], { state: "running" }) },
     { name: "jobs waiting", value: number(totals.waiting), href: link(["jobs"], { state: "waiting" }), kind: totals.waiting ? "warn" : "" },
     { name: "jobs refused", value: number(totals.refused), href: link(["jobs"], { state: "refused" }), kind: totals.refused ? "warn" : "", left: !totals.refused },
+    { name: "throttled namespaces", value: throttledText(totals.throttled ?? {}), href: link(["jobs"], { state: "waiting" }), kind: "warn", left: !totals.throttled },
   ];
   const resources = Object.entries(totals.resources);
   if (!isMixed) return html`<${TotalsLine} label="Totals of the cluster" items=${[...chipItems(resources[0]?.[1] ?? NO_CHIPS), ...jobs]} />`;

@@ -50,6 +50,16 @@ export function resourceText(resource) {
   return resource.slice(resource.lastIndexOf("/") + 1) || "of no known board";
 }
 
+/**
+ * The first namespaces, with the processor time of the scheduler that they used: "flood 12.5s, b and 2 more".
+ * @param {Record<string, number>} throttled seconds by name; 0: not known
+ */
+export function throttledText(throttled) {
+  const all = Object.entries(throttled).sort(([, one], [, other]) => other - one);
+  const shown = all.slice(0, 3).map(([name, seconds]) => (seconds ? `${name} ${number(seconds)}s` : name)).join(", ");
+  return all.length > 3 ? `${shown} and ${number(all.length - 3)} more` : shown;
+}
+
 /** @param {number} share from 0 to 1 */
 export function percent(share) {
   return `${Math.round(share * 100)} %`;
