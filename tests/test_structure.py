@@ -488,8 +488,10 @@ def test_every_rule_is_found_on_a_page() -> None:
 
 
 def test_durations_are_written_in_one_place() -> None:
-    """`{seconds} s` and the like would be a second format beside `durations.duration_text`."""
-    own = re.compile(r"\}\s(?:s|min|h|d)\b|\btimedelta\b.*\bstr\b")
+    """`{seconds} s`, `counted(n, "minute")` and the like would be another format than `duration_text`."""
+    own = re.compile(
+        r"\}\s(?:s|min|h|d)\b|\btimedelta\b.*\bstr\b|counted\(.*['\"](?:second|minute|hour|day)['\"]"
+    )
     lines = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for path in SOURCES

@@ -27,7 +27,6 @@ from ringwise.wellknown import ASCEND910, EXPECTED_DURATION
 
 #: 2026-01-10T08:00:00Z: the same in every run.
 START = 1_768_032_000 * SECOND
-MINUTE = 60 * SECOND
 
 
 def job_of(
@@ -123,8 +122,9 @@ class DemoCluster:
         return explain_job(self.scheduler.view, self.cluster.now, f"demo/{name}")
 
     @property
-    def minutes(self) -> int:
-        return (self.cluster.now - START) // MINUTE
+    def elapsed(self) -> int:
+        """Nanoseconds since the start."""
+        return self.cluster.now - START
 
     def break_chips(self, node: str, *chips: int, network: bool = False) -> None:
         self.cluster.nodes.set_health(node, chips, healthy=False, network=network, now=self.cluster.now)

@@ -1,6 +1,6 @@
-"""Whether a scheduler serves a cluster, as far as its objects show it.
+"""Checks whether a scheduler is active, from the objects of a cluster.
 
-The Lease says whether one leads, the conditions of pending pods whether the API server refuses its Bindings.
+The Lease shows whether there is a leader, the conditions of pending pods whether Bindings are rejected.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ class SchedulerLeases:
     """The Leases of schedulers: where each is, its holder and its last renewal."""
 
     held: tuple[tuple[str, str, int], ...] = ()
-    #: The missing permission, where they may not be read.
+    #: The missing permission if they cannot be read.
     unknown: str = ""
 
 
 async def read_leases(client: Client) -> SchedulerLeases:
-    """Raises ApiError and UnreachableError."""
+    """Return the Leases of schedulers. Raises ApiError and UnreachableError."""
     held: list[tuple[str, str, int]] = []
     try:
         async for page in client.pages(_TARGET.path, _TARGET.params, 100, _PAGE):
@@ -79,23 +79,23 @@ async def read_leases(client: Client) -> SchedulerLeases:
 
 
 def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> list[Finding]:
-    """What is wrong with the leadership; nothing while one renews its Lease."""
+    """Return the problems with the leader; none while it renews its Lease."""
     # Tenants create Leases of any name in their namespaces, which must not make a dead scheduler look alive.
     trusted = [one for one in leases.held if one[0] in SYSTEM_NAMESPACES] or leases.held
     if any(holder and now - renewed <= _OLD for _, holder, renewed in trusted):
         return []
-    # Labels of tenants say nothing.
+    # Labels of tenants are not trusted.
     system = [pod for pod in pods if pod.namespace in SYSTEM_NAMESPACES and pod.live]
     for pod in system:
         shadow, volcano = SHADOW in pod.labels, pod.labels.get(APP) == VOLCANO_SCHEDULER_DEPLOYMENT
         if shadow or volcano:
             who = "another scheduler" if shadow else "Volcano's scheduler"
             what = f"{who} places the pods, and Ringwise does not (pod {pod.key})"
-            cure = "docs/migration.md says how to let Ringwise take over"
+            cure = "see docs/migration.md to switch to Ringwise"
             return [Finding(NOTE, "scheduler-shadow", _WHERE, what, cure)]
     if leases.unknown:
-        what = f"unknown whether one is running, because its Lease may not be read; {leases.unknown}"
-        return [Finding(WARNING, "scheduler-unknown", _WHERE, what, "ask for that permission")]
+        what = f"cannot tell whether a scheduler is running: its Lease cannot be read; {leases.unknown}"
+        return [Finding(WARNING, "scheduler-unknown", _WHERE, what, "request that permission")]
     held = [one for one in trusted if one[1]]
     if not held:
         namespace = trusted[0][0] if trusted else VOLCANO_SYSTEM
@@ -108,7 +108,7 @@ def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> li
 
 
 def binding_findings(written: WrittenReasons, jobs: Sequence[tuple[str, str]]) -> list[Finding]:
-    """Bindings that the API server refuses, of pending jobs with these keys and names."""
+    """Return a finding if the API server rejects Bindings of these pending jobs (keys and names)."""
     reasons = [(name, reason) for key, name in jobs if (reason := written.of(key)) is not None]
     failed = [(name, reason.message) for name, reason in reasons if reason.reason == SCHEDULER_ERROR]
     if not failed:

@@ -199,8 +199,8 @@ class Settings:
         integer(
             "long-grace-period",
             120,
-            "pods with a longer `terminationGracePeriodSeconds` are evicted last; and where pods that are "
-            "evicted for a job are not gone after this time, others are evicted instead, if there are any",
+            "pods with a longer `terminationGracePeriodSeconds` are evicted last; if pods that are evicted "
+            "for a job are not gone after this time, other candidates are evicted instead",
             minimum=1,
             maximum=7 * _DAY,
             unit="seconds",
@@ -248,8 +248,8 @@ class Settings:
         integer(
             "expected-duration-grace",
             300,
-            "how long a job that was started on chips reserved for another one may run on after the time it "
-            "stated, before it may be evicted for that one (action `preempt`)",
+            "how long a job on chips that are reserved for another job may exceed its expected duration "
+            "before it can be evicted for that job (action `preempt`)",
             maximum=7 * _DAY,
             unit="seconds",
         )

@@ -223,7 +223,7 @@ class LimitTable:
         return None
 
     def exceeded(self, job: Job, pods: Sequence[Pod], actions: Sequence[str]) -> Reason | None:
-        """The same once these pods are placed: others may fit than those that `refusal` was asked about."""
+        """Check the limits after placement: the placed pods may differ from those given to `refusal`."""
         asked = sum(pod.cls.chips for pod in pods)
         if not asked or self._returns(job, pods):
             return None

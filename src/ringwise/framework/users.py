@@ -16,7 +16,7 @@ from ringwise.wellknown import USER
 
 
 def unknown_user(namespace: str) -> str:
-    """For limits: the user of jobs of this namespace that nobody vouches for."""
+    """Return the user for limits of jobs of this namespace whose user is not verified."""
     return f"unknown (namespace {namespace})"
 
 

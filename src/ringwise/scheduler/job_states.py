@@ -1,7 +1,7 @@
-"""The state of a job: the one function that every command, document and page shows.
+"""The state of a job, as every command, document and page shows it.
 
-Only facts count: a pod has a node when its object names one. What a decision would give, or a Binding that is
-not confirmed yet, is shown beside the state and never as one.
+Only facts count: a pod has a node when its object names one. The result of a decision, or a Binding that is
+not confirmed yet, is shown in addition to the state.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def is_suspended(group: PodGroup, pods: Iterable[Pod]) -> bool:
 
 
 def pods_not_created(vcjob: VcJob, pods: Collection[Pod], *, has_group: bool = True) -> Reason | None:
-    """Why pods of a vcjob do not exist: what its controller reports; None while nothing is wrong."""
+    """Return why pods of a vcjob do not exist, as its controller reports it; None if nothing is wrong."""
     if vcjob.over or vcjob.suspended or len(pods) >= vcjob.replicas:
         return None
     if vcjob.reason == NOT_CREATED and vcjob.message:

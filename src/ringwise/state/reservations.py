@@ -38,7 +38,7 @@ class Reservation:
     why: str = ""
     #: The awaited pods are evicted for the owner.
     evicting: bool = False
-    #: When others are looked for if they are not gone, in nanoseconds; 0: whoever evicts them does not say.
+    #: When other candidates are searched if they are not gone, in nanoseconds; 0: not set.
     again: int = 0
     #: Names of the jobs whose pods they are -> the work that they lose, in words.
     losers: dict[str, str] = field(default_factory=dict)
@@ -59,10 +59,10 @@ class Reservation:
 class Borrowed(NamedTuple):
     """A pod that was placed on what is reserved for another job, because its job was to end before."""
 
-    #: When it was placed, and when its job was to end by its own word, in nanoseconds.
+    #: When it was placed, and the expected end of its job, in nanoseconds.
     since: int
     until: int
-    #: When its job was told that it runs longer.
+    #: When the warning event of its job was recorded.
     warned: int | None = None
 
 

@@ -643,7 +643,7 @@ def test_claims_of_its_namespace_are_not_believed_until_it_has_ended() -> None:
     rig.run()
     assert rig.nodes_of("next") == []
     notes = explain(rig.machine.view, rig.machine.view.jobs["default/next"], rig.now).notes
-    assert any("default/liar runs longer than it said" in note for note in notes)
+    assert any("default/liar exceeded its expected duration" in note for note in notes)
     rig.end("liar")
     rig.run()
     assert rig.nodes_of("next") == ["n2"]

@@ -344,7 +344,7 @@ class ClusterAnswers(ABC):
         return document
 
     def _scheduler_findings(self, _job: str, _name: str) -> list[Finding]:
-        """What keeps the scheduler of a cluster from placing a pending job; a lab or files have none."""
+        """Return what prevents the scheduler of a cluster from placing a job; empty for labs and files."""
         return []
 
     def capacity(self, queue: str | None = None) -> CapacityDocument:

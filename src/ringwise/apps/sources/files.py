@@ -70,7 +70,7 @@ class FilesSource(ObjectAnswers):
         return [budget for budget in found if budget is not None], ()
 
     def tell_moment(self) -> None:
-        """All answers show the files before a decision. Where one would change something, that is said."""
+        """Print a note that the files are shown before any decision, if a decision would change something."""
         decided: LoadedCluster | None = vars(self).get("_after_a_cycle")
         objects = (decided or self._as_read).objects
         unbound = [pod for pod in objects.pods if pod.node is None and pod.live and objects.view.is_ours(pod)]

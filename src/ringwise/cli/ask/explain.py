@@ -97,7 +97,7 @@ def _show_story(document: StoryDocument, output: str) -> None:
 def capacity_command(queue: str | None, output: str, **options: Any) -> None:
     """Count how many more jobs of each shape would start now, and what fragmentation costs.
 
-    The jobs are placed on the state of the cluster, and undone. Pods without a node are not counted.
+    The jobs are placed in a transaction that is rolled back. Pods without a node are not counted.
     """
     document = ask(options, lambda source: source.capacity(queue))
 

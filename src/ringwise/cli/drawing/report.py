@@ -132,7 +132,7 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
             name = f"{row['namespace']}/{row['name']}"
             table.add(name, who or _NONE, row["queue"], str(row["chips"]), str(row["idle_chips"]), use)
         table.print(console)
-    below, minutes = f"{document['below_percent']:g} %", document["measured_for"] // 60
+    below, measured = f"{document['below_percent']:g} %", document["measured_for"] * 1_000_000_000
     held = counted(document["chips"], "chip")
     print_lines(
         console, f"of {held} that jobs hold, {document['idle_chips']} idle: used less than {below} on average"
@@ -142,5 +142,5 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
         print_lines(
             console,
             f"unknown: {unknown}; no driver tells how much they are used, or not for "
-            f"{counted(minutes, 'minute')} yet",
+            f"{duration_text(measured)} yet",
         )

@@ -22,6 +22,7 @@ from ringwise.cli.drawing.tables import Column, Table
 from ringwise.cli.drawing.topology import print_superpods, print_switches
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import has_grpc, stdout_console, stop
+from ringwise.durations import duration_text
 from ringwise.embed.fleets import make_fleet
 from ringwise.grammar import counted
 from ringwise.placement.switches.classes import LARGE_MODEL_SCHEMA
@@ -287,6 +288,6 @@ def _wait_for(console: Console, stage: DemoCluster, *names: str) -> None:
         for name in [name for name in waiting if stage.placements(name)]:
             waiting.remove(name)
             nodes = ", ".join(placement.pod.node or "" for placement in stage.placements(name))
-            print_line(console, f"after {counted(stage.minutes, 'minute')} {escape(name)} starts on {nodes}")
+            print_line(console, f"after {duration_text(stage.elapsed)} {escape(name)} starts on {nodes}")
     if waiting:
         raise stop(f"{', '.join(waiting)} never started", code=ExitCode.FAILED)

@@ -54,8 +54,8 @@ class QueuePods:
     def in_order(self) -> list[JobPod]:
         """The reverse of the order in which they are served: jobs, then pods.
 
-        Jobs that take long to end come last. Of the others the job of the lowest priority comes first, among
-        equal ones that which was not evicted lately, then that which loses least work.
+        Jobs with a long grace period come last. The others are sorted by priority, then by whether they were
+        evicted recently, then by the work that would be lost.
         """
         work, keys = self._session.shared(LostWork), self._session.shared(_OrderKeys)
         ranks = self._session.shared(VictimRanks)

@@ -107,7 +107,7 @@ def evict_for(session: Session, job: Job, choice: VictimChoice, action: str) -> 
         session.fail_job(job, error, action)
         return False
     if plan is None and slow is not None:
-        # Nobody else can go: it waits for those that take long.
+        # There are no other candidates: it waits for the pods with a long grace period.
         _wait_again(session, job, slow)
         return True
     if plan is None:
@@ -170,7 +170,7 @@ def _nominate(session: Session, job: Job, plan: EvictionPlan, why: str) -> None:
 
 
 def _wait_again(session: Session, job: Job, reservation: Reservation) -> None:
-    """The pods that are evicted for it are not gone yet, and there are no others."""
+    """Return the reason while evicted pods are not gone and there are no other candidates."""
     reservation.again = session.now + session.settings.long_grace_period * SECOND
     pods = [job.pods[uid] for uid in reservation.nominated if uid in job.pods]
     session.shared(NominatedShares).add(job, pods)

@@ -148,7 +148,7 @@ def chip_hours(seconds: int) -> str:
 
 
 class VictimRanks:
-    """For `Session.shared`: the priority of jobs as victims. Those that take long to end come last."""
+    """For `Session.shared`: the priority of jobs as victims. Jobs with a long grace period come last."""
 
     #: Above every priority.
     LATE = 1 << 40

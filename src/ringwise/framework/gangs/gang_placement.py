@@ -189,7 +189,7 @@ def place_gang(
 def _limited_after_all(
     session: Session, job: Job, statement: Statement, asked: Sequence[Pod]
 ) -> Reason | None:
-    """The limit that does not allow the pods that fitted, where they have more chips than the first ones."""
+    """Return the limit that the pods that fit exceed, if they have more chips than the first ones."""
     if not session.limits:
         return None
     placed = [one.pod for one in statement.allocations if one.job is job]

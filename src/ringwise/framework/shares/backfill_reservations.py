@@ -14,7 +14,7 @@ from ringwise.state.reservations import Borrowed
 def lending_owners(session: Session, job: Job) -> list[str]:
     """Owners of reservations that start only after this job has ended, by its own estimate.
 
-    None while another job of its namespace runs longer than it said on what it was lent so.
+    Empty while another job of its namespace exceeds its expected duration on reserved chips.
     """
     if job.expected is None or job.started is not None:
         return []
@@ -42,7 +42,7 @@ def overrun_namespaces(session: Session) -> dict[str, str]:
 
 
 def borrow(session: Session, job: Job, allocations: Iterable[Allocation]) -> None:
-    """The pods were placed on what is reserved for others."""
+    """Record that the pods were placed on what is reserved for others."""
     if job.expected is not None:
         end = session.now + job.expected
         for one in allocations:

@@ -418,7 +418,7 @@ class Scheduler:
         return moves or self._reservations.of(job.key) is not None
 
     def _verified_user(self, job: Job) -> str:
-        """For limits. Once admission names users, a job without one counts for the unknown user."""
+        """Return the user for limits; once admission is installed, the unknown user for jobs without one."""
         settings, book = self._configuration.settings, self._book
         user, since = user_of(job, settings), book.users_since
         if user.verified:

@@ -1,12 +1,12 @@
-"""Jobs that run longer than they said, on what is reserved for others.
+"""Jobs that exceed their expected duration on chips that are reserved for others.
 
-A job that waited long has its chips reserved, and others may use them if they end before it starts
-(`lending_owners`): what they say of themselves is believed, and costs that job when it is wrong. Once such a
-job runs longer than it said, it is warned, and claims of its namespace admit no further job to what is
-reserved until it has ended. If the action preempt is configured, it is evicted after a grace period for the
-job that waits for its chips, as soon as that one waits for nothing else. Nothing else is evicted for this.
+The chips of a long-pending job are reserved, and other jobs may use them if their expected duration ends
+before it starts (`lending_owners`). A wrong expected duration delays the pending job. Once a job exceeds it,
+the job gets a warning event, and no other job of its namespace gets reserved chips until it ends. If the
+action preempt is configured, it is evicted after a grace period for the job that needs its chips, if that job
+is pending for no other reason. No other job is evicted for this.
 
-Which pods these are is written where tenants cannot write (F1).
+The pods are recorded where tenants cannot write (F1).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Borrowed, Reservation, Reservations
 
 _SECOND = 1_000_000_000
-#: How often it is checked whether its chips are waited for, and how soon a refused eviction is tried again.
+#: Interval of the check whether a pending job needs its chips, and of retries of rejected evictions.
 _AGAIN = 60 * _SECOND
 #: Reason of the event.
 OVERRUN = "ExpectedDurationExceeded"
@@ -108,7 +108,7 @@ class Overruns(Component):
             self._due.put(uid, now + _AGAIN)
             if self._evicts and job.key not in evicted and (holder := self._holder(job, now)) is not None:
                 evicted.add(job.key)
-                why = "it runs longer than it said, on chips that are reserved for another job"
+                why = "it exceeded its expected duration on chips that are reserved for another job"
                 commands += [
                     self._assumed.evict(job, one, why, EvictionCause.PREEMPT, holder)
                     for one, pod in list(job.pods.items())
@@ -128,7 +128,7 @@ class Overruns(Component):
         return RecordJobEvent.about(job, OVERRUN, message, warning=True)
 
     def _holder(self, job: Job, now: int) -> str | None:
-        """The job that waits for what this one uses, and for nothing else."""
+        """Return the pending job that needs only what this job uses."""
         for reservation in self._reservations:
             if reservation.why == WHY and self._uses(job, reservation) and self._is_due(reservation, now):
                 return reservation.owner
@@ -144,7 +144,7 @@ class Overruns(Component):
         return not reservation.chips and record.node in reservation.loads
 
     def _is_due(self, reservation: Reservation, now: int) -> bool:
-        """Whether the owner would start if those that overran their time, and their grace, were gone."""
+        """Return whether the owner would start without pods that exceeded their duration and grace period."""
         owner = self._book.jobs.get(reservation.owner)
         if owner is None or owner.waiting_since is None:
             return False
@@ -173,13 +173,13 @@ class Overruns(Component):
         return ()
 
     def document(self) -> str:
-        """Those that were to end first are written first."""
+        """Return the document; pods with the earliest expected end come first."""
         rows = sorted((one.until, uid, one) for uid, one in self._reservations.borrowed.items())
         pods = [[uid, one.since, one.until, one.warned] for _, uid, one in rows[:MAX_WRITTEN]]
         return json.dumps({"version": VERSION, "pods": pods}, separators=(",", ":"))
 
     def restore(self, text: str, now: int) -> None:
-        """What cannot be read is as if it were not there."""
+        """Restore the records; those that cannot be read are ignored."""
         try:
             found = json.loads(text) if text else {}
         except (ValueError, RecursionError):

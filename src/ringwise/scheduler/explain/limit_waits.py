@@ -93,7 +93,7 @@ def _of_chips(chips: int) -> str:
 
 
 def counted_as_unknown(view: SchedulerView, job: Job) -> Iterator[str]:
-    """That its user is not known, where a limit per user holds for it."""
+    """Yield a note if its user is not known and a limit per user applies."""
     if view.limits.of_queue(job.queue).per_user and view.limits.user_of(job) == unknown_user(job.namespace):
         yield (
             f"admission did not write its user ({USER_ANNOTATION}): it counts for the user unknown of "

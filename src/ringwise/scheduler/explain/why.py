@@ -194,13 +194,13 @@ def throttled(view: SchedulerView, job: Job) -> Iterator[str]:
 
 
 def disbelieved_claim(view: SchedulerView, job: Job, now: int) -> Iterator[str]:
-    """That its expected duration does not let it use what is reserved: another job overran its own."""
+    """Yield a note if it cannot use reserved chips because a job of its namespace exceeded its duration."""
     if job.expected is not None and job.started is None and view.has_borrowed:
         other = overrun_namespaces(view.what_if.open_session(now)).get(job.namespace)
         if other is not None:
             yield (
-                f"its expected duration does not let it use chips that are reserved for others: {other} runs "
-                "longer than it said on such chips"
+                f"it cannot use chips that are reserved for others: {other} exceeded its expected duration "
+                "on such chips"
             )
 
 
