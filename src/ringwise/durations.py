@@ -102,3 +102,8 @@ def duration_text(nanoseconds: int, *, units: int = 2, up: bool = False) -> str:
         count, seconds = divmod(seconds, size)
         text += f"{count}{unit}" if count else ""
     return text or "0s"
+
+
+def seconds_text(seconds: float, *, up: bool = False) -> str:
+    """Return a number of seconds in the format of `duration_text`."""
+    return duration_text(round(seconds * _SECOND), up=up)

@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sized
 
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 
-_SECOND = 1_000_000_000
 _NUMBER = re.compile(r"[0-9]{1,12}(\.[0-9]{1,9})?", re.ASCII)
 
 
@@ -65,7 +64,7 @@ class Quantity(str):
             return str(self)
         if specification == "~":
             seconds = _NUMBER.fullmatch(self)
-            return duration_text(round(float(self) * _SECOND)) if seconds else str(self)
+            return seconds_text(float(self)) if seconds else str(self)
         if specification.startswith("?"):
             # From the end: names in the first text may hold any sign.
             some, _, none = specification[1:].rpartition("|")

@@ -18,7 +18,7 @@ from ringwise.apps.lab.maintenance import (
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.loaded_cluster import from_bundle
 from ringwise.apps.targets import Target, find_target
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.embed.kubelet import PodTimeline
 from ringwise.embed.objects import ObjectTable
 from ringwise.embed.records import TIMELINE, key_of
@@ -200,7 +200,7 @@ class _Eviction:
             await self._clock.sleep(min(POLL_SECONDS, rest))
         if left:
             why = f": {problem}" if problem else ""
-            after = duration_text(int(self._timeout * _SECOND))
+            after = seconds_text(self._timeout)
             self._done.problems.append(
                 f"{key}: {counted(left, 'pod')} still there after {after} "
                 f"({', '.join([pod.name for pod in left.values()][:3])}){why}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ringwise.cli.exit_codes import ExitCode
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -236,7 +236,7 @@ class WaitingText:
         seconds = int(self._clock() - self._since)
         if seconds < _SILENT_SECONDS:
             return self.text
-        return f"{self.text} ({duration_text(seconds * 1_000_000_000)})"
+        return f"{self.text} ({seconds_text(seconds)})"
 
 
 @contextmanager

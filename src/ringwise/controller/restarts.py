@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from ringwise.controller.job_record import FAILED, JobRecord
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.framework.job import pod_order
 from ringwise.messages.commands import RecordVcJobEvent
 from ringwise.records import dataclass
@@ -72,7 +72,7 @@ def restart_answer(
         record.restart_awaited = now
     due = record.restart_awaited + WAIT * _SECOND
     if now >= due:
-        wait = duration_text(WAIT * _SECOND)
+        wait = seconds_text(WAIT)
         return RestartAnswer(refusal=f"no scheduler restarted it, or said why not, within {wait}")
     record.wake_at(due)
     return RestartAnswer(waits=True)

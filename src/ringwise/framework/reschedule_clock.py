@@ -6,7 +6,7 @@ date: a wait for terminating pods, for the owner of the pods or for a scheduler 
 
 from __future__ import annotations
 
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.placement.racks.levels import Level
 from ringwise.records import dataclass
 
@@ -54,7 +54,7 @@ class RescheduleClock:
         """What time alone will change for a lost pod that finds no node."""
         if self.next_after is None:
             return self.stays if self.level is not Level.JOB else ""
-        after = duration_text(round(self.next_after * _SECOND))
+        after = seconds_text(self.next_after)
         return f"{_NEXT[self.next_level]} after {after} without a node"
 
 

@@ -7,13 +7,12 @@ from html import escape
 from math import ceil, log10
 from typing import Literal
 
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.simulation import EstimateFields, RunFields, SimulationDocument
 
 _COLORS = ("#5b6770", "#1f6fb2", "#d1621a", "#2e8b57", "#8a4fbf", "#b8860b", "#c2385a", "#3aa6a6")
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 760, 280, 70, 40, 10
-_SECOND = 1_000_000_000
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #ffffff; --line: #c9d1d9; }
@@ -34,7 +33,7 @@ def page_text(document: SimulationDocument) -> str:
     runs = document["runs"]
     title = escape(document["title"])
     cluster = document["cluster"]
-    span = duration_text(round(document["virtual_seconds"]) * _SECOND)
+    span = seconds_text(round(document["virtual_seconds"]))
     nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
     parts = [
         f"<h1>{title}</h1>",
@@ -187,7 +186,7 @@ def _bars(runs: Sequence[RunFields]) -> str:
         for place, wait in enumerate(row):
             height = (bottom - _TOP) * wait / most
             x = _LEFT + slot * (place + 0.1) + width * number
-            span = duration_text(round(wait * 3600) * _SECOND)
+            span = seconds_text(round(wait * 3600))
             told = f"{run['name']}, {counted(sizes[place], 'chip')}: {span}"
             lines.append(
                 f'<rect x="{x:.1f}" y="{bottom - height:.1f}" width="{max(1.0, width - 1):.1f}" '

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import (
     DefragPlanDocument,
@@ -18,7 +18,6 @@ from ringwise.views.documents.maintenance import (
 
 #: Pods of a job, and nodes, that are listed.
 _SHOWN = 8
-_SECOND = 1_000_000_000
 
 
 def print_move_plans(console: Console, document: DefragPlanDocument, *, tried: bool = True) -> None:
@@ -54,11 +53,11 @@ def _print_plan(console: Console, plan: MovePlanFields, *, follows: bool) -> Non
 
 
 def _cost(move: PlannedMoveFields) -> str:
-    return duration_text(round(move["cost_chip_seconds"] * _SECOND))
+    return seconds_text(move["cost_chip_seconds"])
 
 
 def _total(plan: MovePlanFields) -> str:
-    return f"the moves cost {duration_text(round(plan['cost_chip_seconds'] * _SECOND))} of one chip"
+    return f"the moves cost {seconds_text(plan['cost_chip_seconds'])} of one chip"
 
 
 def _where(pod: PlannedPodFields) -> str:

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.story import story_table
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import DrillDocument, DrillFields
 
@@ -54,7 +54,7 @@ def _verdict(console: Console, drill: DrillFields) -> None:
     name = escape(PurePath(drill["file"]).name)
     if not failed:
         held = counted(expected, "expectation holds", "expectations hold")
-        span = duration_text(round(drill["virtual_seconds"] * _SECOND))
+        span = seconds_text(drill["virtual_seconds"])
         print_line(console, f"[green]passed[/]: {name}: {held}, {span} of virtual time")
         return
     print_line(

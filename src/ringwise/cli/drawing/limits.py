@@ -6,10 +6,8 @@ from rich.console import Console
 
 from ringwise.cli.drawing.lines import print_lines
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import seconds_text, time_text
 from ringwise.views.documents.limits import LimitFields, LimitsDocument, LimitUseFields
-
-_SECOND = 1_000_000_000
 
 
 def print_limits(console: Console, document: LimitsDocument) -> None:
@@ -36,7 +34,7 @@ def print_limits(console: Console, document: LimitsDocument) -> None:
             end = one["next_end"]
             table.add(
                 f"queue {one['queue']}",
-                duration_text(one["seconds"] * _SECOND),
+                seconds_text(one["seconds"]),
                 one["at_end"],
                 "" if end is None else time_text(end),
             )

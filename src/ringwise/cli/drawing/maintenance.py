@@ -7,14 +7,13 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.maintenance import DrainedJobFields, DrainPlanDocument, MovedPodFields
 
 #: Pods of a job that are listed.
 _SHOWN = 8
 _KINDS = {"node": "node", "switch": "leaf switch", "superpod": "SuperPoD"}
-_SECOND = 1_000_000_000
 
 
 def print_plan(console: Console, plan: DrainPlanDocument) -> None:
@@ -39,7 +38,7 @@ def print_plan(console: Console, plan: DrainPlanDocument) -> None:
 
 def _what(job: DrainedJobFields) -> str:
     waits = job["waits_seconds"]
-    span = "" if waits is None else duration_text(round(waits * _SECOND))
+    span = "" if waits is None else seconds_text(waits)
     if job["outcome"] == "not-restarted":
         return "not started again"
     if job["outcome"] == "moves":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ringwise.cli.drawing.lines import print_lines
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text, time_text
+from ringwise.durations import duration_text, seconds_text, time_text
 from ringwise.grammar import counted
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     )
 
 _NONE = "-"
-#: Nanoseconds.
-_HOUR = 3600 * 1_000_000_000
 
 
 def draw_report(console: Console, document: ReportDocument) -> None:
@@ -91,7 +89,7 @@ def _cells(amounts: AmountFields) -> list[str]:
     return [
         f"{held} (-{uncertain:.1f})" if uncertain >= 0.05 else held,
         f"{sum(amounts['lost_chip_hours'].values()):.1f}",
-        duration_text(round(amounts["waited_hours"] * _HOUR)),
+        seconds_text(amounts["waited_hours"] * 3600),
         str(amounts["starts"]),
         str(amounts["failures"]),
     ]

@@ -7,17 +7,15 @@ from rich.markup import escape
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.grammar import counted
 from ringwise.views.documents.simulation import RunFields, SimulationDocument
-
-_SECOND = 1_000_000_000
 
 
 def print_simulation(console: Console, document: SimulationDocument) -> None:
     cluster = document["cluster"]
     print_line(console, f"[bold]{escape(document['title'])}[/]")
-    span = duration_text(round(document["virtual_seconds"]) * _SECOND)
+    span = seconds_text(round(document["virtual_seconds"]))
     jobs = f"{document['jobs']:,}"
     nodes, chips = counted(f"{cluster['nodes']:,}", "node"), counted(f"{cluster['chips']:,}", "chip")
     print_line(
@@ -137,4 +135,4 @@ def _why(document: SimulationDocument, run: RunFields) -> str:
 
 
 def wait_text(seconds: float | None) -> str:
-    return "-" if seconds is None else duration_text(round(seconds * _SECOND))
+    return "-" if seconds is None else seconds_text(seconds)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ringwise.cli.drawing.lines import print_line
 from ringwise.cli.drawing.tables import Column, Table
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import counted
 from ringwise.scheduler.explain.story import (
     BLOCKED,
@@ -51,7 +51,6 @@ _SPENT = {
     ENDED_WELL: "ran",
     ENDED_BADLY: "ran",
 }
-_SECOND = 1_000_000_000
 
 Entry = StoryEntryFields | DrillEntryFields
 
@@ -86,7 +85,7 @@ def entry_text(entry: Entry) -> str:
 
 
 def _seconds_text(seconds: float) -> str:
-    return duration_text(round(seconds * _SECOND))
+    return seconds_text(seconds)
 
 
 def _summary(story: StoryDocument) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import RecordJobEvent
@@ -93,7 +93,7 @@ class JobBackoff(Component):
         pause = min(1 << times, MAX_AFTER_COST)
         self._costly_until.put(job.key, now + pause * _SECOND)
         self.set_aside[reason.code] += 1
-        again = duration_text(pause * _SECOND)
+        again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
         self._told.append(RecordJobEvent.about(job, SET_ASIDE, message, warning=True))
 

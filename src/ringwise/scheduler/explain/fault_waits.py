@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.framework.affinity.placed_pods import needed_pods
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, amount_text, counted
@@ -181,14 +181,14 @@ def _clock(
                 "nothing healthy is restarted for them"
             )
         return
-    level, waited = part_name(job, clock.level), duration_text(round(clock.seconds(now)) * _SECOND)
+    level, waited = part_name(job, clock.level), seconds_text(round(clock.seconds(now)))
     stands = view.clocks.stands(job, now)
     if stands is not None:
         yield f"rescheduling: {level} level, {waited} counted; the clock stands {stands}"
         return
     end = clock.stays
     if clock.next_after is not None and not (handled is not None and handled.external):
-        left = duration_text(round((clock.next_after - clock.seconds(now)) * _SECOND), up=True)
+        left = seconds_text(clock.next_after - clock.seconds(now), up=True)
         end = f"{part_name(job, clock.next_level)} level begins in {left}"
     elif clock.level is Level.JOB:
         end = "the whole job was restarted" if handled is not None else clock.stays

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ringwise.durations import duration_text
+from ringwise.durations import seconds_text
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
@@ -56,7 +56,6 @@ def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:
 
 #: Pods that one sentence names.
 _NAMED = 3
-_SECOND = 1_000_000_000
 
 POLICY_NOTE = "FaultPolicy"
 FAULT_FOUND = "FaultFound"
@@ -92,7 +91,7 @@ def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = Fa
 
 
 def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> RecordJobEvent:
-    waited = f"no nodes for the lost pods within {duration_text(round(seconds * _SECOND))}"
+    waited = f"no nodes for the lost pods within {seconds_text(seconds)}"
     return RecordJobEvent.about(
         job, ESCALATED, f"{waited}: {_scope(job, level, handled)} restarted", warning=True
     )
@@ -123,7 +122,7 @@ def held_back(job: Job, why: str) -> RecordJobEvent:
 def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -> RecordJobEvent:
     have = agrees(placed, "has a node", "have nodes")
     since = "the drain" if drained else "the last fault"
-    after = duration_text(round(seconds * _SECOND))
+    after = seconds_text(seconds)
     return RecordJobEvent.about(
         job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {after} after {since}"
     )

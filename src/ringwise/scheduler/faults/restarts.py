@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringwise.durations import duration_text
+from ringwise.durations import duration_text, seconds_text
 from ringwise.grammar import agrees, counted
 from ringwise.records import dataclass
 from ringwise.state.model import Pod
@@ -62,7 +62,7 @@ class WaitingRestart:
         return (
             f"{names} {agrees(len(self.pods), 'is', 'are')} faulty again after "
             f"{counted(self.restarts, 'restart')} because of faults: the next one follows in {left}, "
-            f"each time twice as long after the one before, at most {duration_text(MAX_PAUSE * _SECOND)}"
+            f"each time twice as long after the one before, at most {seconds_text(MAX_PAUSE)}"
         )
 
 
