@@ -90,7 +90,7 @@ def lease_findings(leases: SchedulerLeases, pods: Iterable[Pod], now: int) -> li
         shadow, volcano = SHADOW in pod.labels, pod.labels.get(APP) == VOLCANO_SCHEDULER_DEPLOYMENT
         if shadow or volcano:
             who = "another scheduler" if shadow else "Volcano's scheduler"
-            what = f"{who} places the pods, and Ringwise does not (pod {pod.key})"
+            what = f"pods are placed by {who}, not by Ringwise (pod {pod.key})"
             cure = "see docs/migration.md to switch to Ringwise"
             return [Finding(NOTE, "scheduler-shadow", _WHERE, what, cure)]
     if leases.unknown:
