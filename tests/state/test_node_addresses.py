@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ringwise.state.model import Node
 from ringwise.state.node_addresses import NodeAddresses
+from ringwise.topology.natural import natural_key
 
 
 def made(name: str, address: str, created: int = 0) -> Node:
@@ -44,7 +45,16 @@ def test_nodes_without_an_address_have_none_in_common() -> None:
     assert addresses.duplicates == {}
 
 
-_NAMES, _ADDRESSES = ["node-1", "node-2", "node-3"], ["", "10.0.0.1", "10.0.0.2"]
+def test_a_node_that_reports_the_name_of_another_as_its_address_does_not_get_its_place() -> None:
+    addresses = NodeAddresses()
+    old, new = made("10.0.0.1", "", created=1), made("joins", "10.0.0.1", created=2)
+    for node in (old, new):
+        addresses.change(None, node)
+    assert addresses.holds(old)
+    assert not addresses.holds(new)
+
+
+_NAMES, _ADDRESSES = ["node-1", "node-2", "10.0.0.2"], ["", "10.0.0.1", "10.0.0.2"]
 
 
 @given(
@@ -62,8 +72,8 @@ def test_the_table_is_that_of_the_nodes_that_exist(steps: list[tuple[str, str | 
         addresses.change(old, nodes.get(name))
         expected = {}
         for one in _ADDRESSES[1:]:
-            claims = [node for node in nodes.values() if node.internal_ip == one]
+            claims = [node for node in nodes.values() if (node.internal_ip or node.name) == one]
             if len(claims) > 1:
-                ordered = sorted(claims, key=lambda node: (node.created, node.name))
+                ordered = sorted(claims, key=lambda node: (node.created, natural_key(node.name)))
                 expected[one] = tuple(node.name for node in ordered)
         assert addresses.duplicates == expected

@@ -29,7 +29,7 @@ class NodeAddresses:
 
     def holds(self, node: Node) -> bool:
         """Return whether the node keeps its address."""
-        claims = self._duplicates.get(node.internal_ip)
+        claims = self._duplicates.get(_address(node))
         return claims is None or claims[0] == node.name
 
     def change(self, old: Node | None, new: Node | None) -> None:
@@ -37,13 +37,14 @@ class NodeAddresses:
         if old is not None and new is not None and _claim(old) == _claim(new):
             return
         for node in (old, new):
-            if node is not None and node.internal_ip:
-                claims = self._claims.setdefault(node.internal_ip, {})
+            if node is not None:
+                address = _address(node)
+                claims = self._claims.setdefault(address, {})
                 if node is new:
                     claims[node.name] = (node.created, natural_key(node.name))
                 else:
                     claims.pop(node.name, None)
-                self._count(node.internal_ip, claims)
+                self._count(address, claims)
 
     def _count(self, address: str, claims: dict[str, _Rank]) -> None:
         if len(claims) > 1:
@@ -53,6 +54,11 @@ class NodeAddresses:
             self.version += 1
         if not claims:
             del self._claims[address]
+
+
+def _address(node: Node) -> str:
+    """A node without an address may have it as its name."""
+    return node.internal_ip or node.name
 
 
 def _claim(node: Node) -> tuple[str, str, int]:
