@@ -98,7 +98,8 @@ class FakeApiServer:
             meta.setdefault("uid", f"uid-{self._uids}")
             meta.setdefault("creationTimestamp", "2025-01-01T00:00:00Z")
         else:
-            meta.setdefault("uid", known["metadata"]["uid"])
+            for name in ("uid", "creationTimestamp"):
+                meta.setdefault(name, known["metadata"][name])
         return self._write(collection, key, object, "ADDED" if known is None else "MODIFIED")
 
     def remove(self, collection: str, key: str) -> None:

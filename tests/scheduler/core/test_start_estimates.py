@@ -59,12 +59,13 @@ def test_a_condition_is_written_again_where_a_tenth_is_different(later: int, wri
 @pytest.mark.parametrize(
     ("earliest", "latest", "text"),
     [
-        (0, 580, "<10m"),
+        (0, 580, "<9m40s"),
         (0, 600, "<10m"),
-        (0, 2 * 3600 + 3540, "<3h"),
-        (580, 580, "9m"),
-        (580, 2380, "9m-40m"),
-        (60, 60.5, "60s-61s"),
+        (0, 2 * 3600 + 30, "<2h1m"),
+        (0, 2 * 3600 + 3540, "<2h59m"),
+        (580, 580, "9m40s"),
+        (580, 2380, "9m40s-39m40s"),
+        (60, 60.5, "1m-1m1s"),
         (0, 0, "now"),
     ],
 )
