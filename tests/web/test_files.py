@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
+from ringwise.cli.ask.web import _of_files as dashboard_of_files
 from ringwise.cli.commands import cli
 from tests.timeouts import TEST_TIMEOUT
 
@@ -61,6 +63,13 @@ def test_manifests_are_shown_with_what_becomes_of_them() -> None:
         assert found["gang"] == ("pending", "would be placed on node-13, node-14, node-15 now")
         assert (found["large-gang"][0], found["three-chips"][0]) == ("pending", "refused")
         assert document(f"{url}api/v1/jobs/default/large-gang/why")["cures"]
+
+
+def test_the_command_says_that_the_page_shows_the_moment_after_a_decision(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    dashboard_of_files(INPUT[1::2], None, ())
+    assert "chips that pending jobs would get now as used" in capsys.readouterr().err
 
 
 def test_place_shows_its_answer_and_its_journal_shows_the_same(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from ringwise.cli.inputs import load_bundle
 from ringwise.cli.output import (
     FILES,
     board_option,
+    complain,
     configuration_option,
     exit_code_option,
     output_option,
@@ -87,8 +88,9 @@ def place_command(files: tuple[str, ...], output: str, scores: bool, exit_code: 
         print_document(document, output)
     if options["view"] and source is not None and source.placed is not None:
         from ringwise.apps.web.snapshot import snapshot_dashboard
-        from ringwise.cli.ask.web import show
+        from ringwise.cli.ask.web import AFTER_DECISION, show
 
+        complain(AFTER_DECISION)
         show(snapshot_dashboard(source.placed, source.now, "file", " ".join(files)), None)
     if bad:
         raise click.exceptions.Exit(ExitCode.BAD_INPUT)

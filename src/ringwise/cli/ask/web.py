@@ -24,6 +24,9 @@ from ringwise.cli.output import (
 if TYPE_CHECKING:
     from ringwise.web.application import DashboardServer
 
+#: Other commands show files before a decision, so it is said where a page shows the moment after one.
+AFTER_DECISION = "note: the page shows chips that pending jobs would get now as used"
+
 
 @click.command("web")
 @with_options(api_server_options)
@@ -138,6 +141,7 @@ def _of_files(files: tuple[str, ...], config: Path | None, boards: tuple[Path, .
     source = files_source(files, config, boards, may_skip=False)
     with reading_objects(may_skip=False):
         view = source.decided.view
+    complain(AFTER_DECISION)
     return snapshot_dashboard(view, source.now, "file", " ".join(files))
 
 
