@@ -81,7 +81,7 @@ _RECORD_KEYS = """
     missing most moved movedNames moves name node nodes npu_name old outcome owner placements plan plans
     pods podsOwner position queue ranks recovery rejections resource restarts retries room roomLoads
     saving shares since state suspended toldToExit tolerated type uid unreachable until usedRetry
-    version waited why runs preempted by cause lost reservations bound lent users
+    version waited why runs preempted by cause lost reservations bound lent throttled users
 """
 RECORD_KEYS = frozenset(_RECORD_KEYS.split())
 
