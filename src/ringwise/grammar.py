@@ -56,7 +56,7 @@ class Quantity(str):
 
     `{pods:pod}` is "1 pod" or "2 pods", `{pods:pod waits|pods wait}` has both forms, `{pods:=is|are}` is the
     word without the number, and `{pods:#}` the number without a word. `{seconds:~}` is a duration, "2m30s".
-    `{n:?{best} has {n}|none has one}` is the first text, or the second where there are 0.
+    `{n:?{best} has {n}|none has one}` is the first text, or the second if the number is 0.
     """
 
     def __format__(self, specification: str) -> str:

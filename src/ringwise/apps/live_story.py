@@ -39,8 +39,8 @@ from ringwise.state.vcjob import COMMAND_ISSUED, VcJob
 
 _SECOND = 1_000_000_000
 NOTE = (
-    "told from the Events of the cluster, which the API server keeps for a limited time (usually 1h); "
-    "--journal FILE tells all that a journal of the scheduler holds"
+    "from the Events of the cluster, which the API server keeps for a limited time (usually 1h); "
+    "--journal FILE shows everything that a journal of the scheduler contains"
 )
 #: Reasons of Events on a vcjob that are part of its life.
 _OF_VCJOB = ("ExecuteAction", COMMAND_ISSUED)

@@ -6,7 +6,7 @@ is being rescheduled: what was kept for it (F6) it may have again, whatever the 
 
 A burst is what a limit of chips allows beyond itself. It is lent in a cycle of its own after all other jobs
 were tried, to jobs that can be made to give it back; without an action that takes it back nothing is lent.
-What was lent stays lent: a job that is no longer preemptable gives it back all the same.
+A burst stays reclaimable after the job is changed to be no longer preemptable.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ from ringwise.state.model import EMPTY
 
 Write = Callable[[], Awaitable[object]]
 
-#: Reason of a condition where an error keeps a pod from its node, as kube-scheduler writes it; autoscalers
-#: add nodes for pods that are Unschedulable alone.
+#: Reason of the condition if an error prevents the binding of a pod, as in kube-scheduler; autoscalers
+#: add nodes only for pods that are Unschedulable.
 SCHEDULER_ERROR = "SchedulerError"
 _READY = "tasks in gang are ready to be scheduled"
 #: Stands in the message of a condition between the reason and when the job is expected to start.

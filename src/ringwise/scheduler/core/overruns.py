@@ -92,7 +92,7 @@ class Overruns(Component):
 
     def act(self, now: int) -> Sequence[Command]:
         commands: list[Command] = []
-        told: set[str] = set()
+        warned: set[str] = set()
         evicted: set[str] = set()
         for uid in self._due.take(now):
             borrowed, job = self._reservations.borrowed.get(uid), self._book.job_of(uid)
@@ -101,8 +101,8 @@ class Overruns(Component):
             if borrowed.warned is None:
                 self._reservations.borrowed[uid] = borrowed._replace(warned=now)
                 self._due.put(uid, now + self._grace)
-                if job.key not in told:
-                    told.add(job.key)
+                if job.key not in warned:
+                    warned.add(job.key)
                     commands.append(self._warning(job, borrowed, now))
                 continue
             self._due.put(uid, now + _AGAIN)

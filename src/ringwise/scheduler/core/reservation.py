@@ -221,8 +221,8 @@ class StarvationGuard(Component):
     def _candidates(self, session: Session) -> dict[str, list[Job]]:
         """The jobs that may get a reservation, by queue.
 
-        Where there are more than may be tried now, those of each namespace that were not tried for the
-        longest time: a namespace with thousands of jobs that fit nowhere delays no other.
+        If there are more than may be tried now, the jobs of each namespace with the oldest attempts, so that
+        a namespace with thousands of jobs that fit nowhere does not delay others.
         """
         served = {
             session.jobs[reservation.owner].queue

@@ -121,7 +121,7 @@ function useReport(by, days) {
 /** What the numbers leave out. @param {{report: Report}} props */
 function Doubts({ report }) {
   const said = [
-    heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours are of pods whose end nobody saw; they are counted up to when they were seen last.`,
+    heldOf(report).uncertain > 0 && `${hours(heldOf(report).uncertain)} of the chip-hours belong to pods whose end was not observed; they are counted until the pod was last observed.`,
     report.gaps.length > 0 && `No scheduler wrote in ${count(report.gaps.length, "span")}, the last until ${rfc3339(report.gaps[report.gaps.length - 1].until)}.`,
     report.merged_jobs > 0 && `${count(report.merged_jobs, "job")} merged into the lines of their namespaces for want of room.`,
     report.given_up_before && `Days before ${report.given_up_before} were given up for want of room.`,
