@@ -61,11 +61,17 @@ def holds_in_other_letters(number: int) -> list[AccountCommand]:
     return [PodHeld(who, "default", "910-x8", 1, who.uid, NOON * SECOND)]
 
 
+def waits_in_many_queues(number: int) -> list[AccountCommand]:
+    # They need not exist.
+    return [JobWaits(flooding(number), f"{number:05}".rjust(253, "q"), NOON * SECOND)]
+
+
 Flood = Callable[[int], list[AccountCommand]]
 #: What each of them comes to a second after noon: chip-seconds and seconds.
 FLOODS: list[tuple[Flood, int, int]] = [
     (waits, 0, 60),
     (waits_of_many_users, 0, 60),
+    (waits_in_many_queues, 0, 60),
     (ended_of_many_users, 60, 0),
     (holds, 60, 0),
     (holds_in_other_letters, 60, 0),

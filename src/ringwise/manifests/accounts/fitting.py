@@ -22,6 +22,8 @@ from ringwise.manifests.accounts.document import (
 
 #: Namespace, user and whether that is verified.
 Owner = tuple[str, str, bool]
+#: Of what is merged of all namespaces.
+_NONE: Owner = ("", "", False)
 
 
 def share_of(sizes: Iterable[int], room: int) -> int:
@@ -59,8 +61,9 @@ def fitted_text(
         fitting.leave_out_pods,
         fitting.merge_jobs,
         fitting.merge_users,
-        fitting.merge_namespaces,
         fitting.merge_queues,
+        fitting.merge_namespaces,
+        fitting.merge_all,
     )
     text = fitting.text()
     for step in steps:
@@ -136,11 +139,23 @@ class _Fitting:
     def merge_users(self) -> None:
         self._merge_users(lambda verified: True)
 
-    def merge_namespaces(self) -> None:
-        self._merge_all(lambda queue: queue)
-
     def merge_queues(self) -> None:
-        self._merge_all(lambda queue: "")
+        """A job may name queues that do not exist."""
+        above = self._above_share()
+        for owner, merged in list(self._merged.items()):
+            if above[owner[0]] > 0:
+                del self._merged[owner]
+                self._add_without_queues(owner, merged)
+
+    def merge_namespaces(self) -> None:
+        for one, _ in self._jobs:
+            self._merge(one)
+        former, self._jobs, self._merged = self._merged, [], {_NONE: _Merged()}
+        for merged in former.values():
+            self._add(_NONE, merged.lines.values(), merged.open.values())
+
+    def merge_all(self) -> None:
+        self._add_without_queues(_NONE, self._merged.pop(_NONE))
 
     # -- how they are merged -----------------------------------------------------------------------------
 
@@ -173,16 +188,12 @@ class _Fitting:
                 del self._merged[owner]
                 self._add((namespace, "", False), merged.lines.values(), merged.open.values())
 
-    def _merge_all(self, queue_of: Callable[[str], str]) -> None:
-        for one, _ in self._jobs:
-            self._merge(one)
-        former, self._jobs, self._merged = self._merged, [], {}
-        for merged in former.values():
-            for line in merged.lines.values():
-                line.queue = queue_of(line.queue)
-            for total in merged.open.values():
-                total.queue = queue_of(total.queue)
-            self._add(("", "", False), merged.lines.values(), merged.open.values())
+    def _add_without_queues(self, owner: Owner, merged: _Merged) -> None:
+        for line in merged.lines.values():
+            line.queue = ""
+        for total in merged.open.values():
+            total.queue = ""
+        self._add(owner, merged.lines.values(), merged.open.values())
 
     def _merge(self, one: JobAccount) -> None:
         if one.uid:
