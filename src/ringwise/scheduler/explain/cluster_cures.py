@@ -156,7 +156,10 @@ def wait_cures(search: CureSearch) -> Iterator[Cure]:
 
 
 def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
-    """Running jobs that hold what this one needs: those on near misses first, then the smallest."""
+    """Jobs that hold what this one needs: those on near misses first, then the smallest.
+
+    Without a scheduler that decides, some of them would only be placed now, ahead of this one.
+    """
     view, job = search.view, search.job
     resource = job.policy.resource if job.policy is not None else None
     near = {miss.number for miss in search.misses[:16]}
@@ -169,6 +172,8 @@ def _candidates(search: CureSearch) -> list[tuple[str, list[str]]]:
             continue
         owner = view.job_of(uid)
         name = f"job {owner.namespace}/{owner.name}" if owner else f"pod {placement.pod.key}"
+        if placement.pod.node is None:
+            name += " (pending)"
         grouped.setdefault(name, []).append(uid)
         chips[name] = chips.get(name, 0) + cls.chips
         if placement.node in near:
