@@ -395,7 +395,7 @@ OF_THE_TOPOLOGY = {
 OF_MOVES = {kind.code for kind in vars(move_reasons).values() if isinstance(kind, ReasonKind)}
 #: What follows from a history, not from manifests: faults, evictions, failed bindings, defects, other jobs.
 OF_A_HISTORY = {
-    "waits-behind",
+    *("waits-behind", "pods-not-created"),
     "hyper-node-left",
     *("peers-outside-topology", "peers-switch-full", "replacement-over-limit", "replacement-position-taken"),
     *("wait-for-previous-nodes", "wait-for-planned-places"),

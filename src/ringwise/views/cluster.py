@@ -356,8 +356,10 @@ def _present_reasons(
 ) -> dict[str, Reason | None]:
     before = accumulate((len(job.pods) for job in jobs), initial=0)
     asked = [job for job, pods in zip(jobs, before, strict=False) if pods < MAX_ASKED_PODS]
-    last = {job.key: job.reason and job.reason.with_only(()) for job in jobs[len(asked) :]}
-    return reasons_now(objects.view, asked, objects.now, cures=cures).of | last
+    last = {job.key: job.reason for job in jobs[len(asked) :]}
+    found = reasons_now(objects.view, asked, objects.now, cures=cures).of
+    without_fixes = last if cures else found | last
+    return found | {key: reason and reason.with_only(()) for key, reason in without_fixes.items()}
 
 
 def _name_board(objects: ClusterObjects, view: JobView) -> None:
