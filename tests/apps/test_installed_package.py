@@ -147,10 +147,8 @@ def test_place_and_the_replay_of_its_journal(installed: Installed, tmp_path: Pat
             0,
             lambda answer: "fenced-job" in [finding["code"] for finding in answer["findings"]],
         ),
-        # The placed job holds a chip.
-        (("capacity",), 0, lambda answer: answer["boards"][0]["chips"]["used"] == 1),
     ],
-    ids=["why", "doctor", "capacity"],
+    ids=["why", "doctor"],
 )
 def test_questions_about_manifests(
     installed: Installed, command: tuple[str, ...], exit_code: int, check: Callable[[Any], bool]

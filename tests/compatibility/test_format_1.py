@@ -38,9 +38,9 @@ DECIDED_OTHERWISE = {21: "S1: a job whose live pods carry marks is no padding jo
 #: Recorded answers in which the reason of a pending job counted what was free in the middle of the cycle.
 #: It counts what is free after it. And a node that two reasons refuse was named with the other one.
 SAID_OTHERWISE = frozenset({14, 25})
-#: The first line of a recorded journal of the lab that is decided otherwise: a chip was kept for a job that
-#: has waited long, although it fits where chips come free later, when it can start.
-KEPT_NEEDLESSLY = {"journal.jsonl": 36}
+#: The first line of a recorded journal of the lab that is decided otherwise: another victim is chosen after
+#: two minutes, not after sixteen.
+DECIDED_OTHERWISE_FROM = {"journal.jsonl": 20}
 NAMES: dict[str, Any] = json.loads((RECORDED / "names.json").read_text(encoding="utf-8"))
 
 
@@ -130,13 +130,18 @@ def test_a_lab_folder_of_format_1_is_opened_and_goes_on(lab: dict[str, Any], nam
         # A faulty chip that a pod holds counts as both.
         assert known["boards"][0]["chips"].pop("faulty") > today["boards"][0]["chips"].pop("faulty")
     if name == "get nodes later":
-        # KEPT_NEEDLESSLY: node-13 comes free last; the two chips that are free on node-8 are for others.
+        # A chip was kept for a job that has waited long, although it fits where chips come free later:
+        # node-13 comes free last; the two chips that are free on node-8 are for others.
         for document, kept, free in ((today, "node-8", "node-13"), (known, "node-13", "node-8")):
             chips = {node["name"]: node["chips"][0] for node in document["nodes"]}
             assert len(chips[kept].pop("reserved")) == 8
             assert chips[free].pop("reserved") == []
             for one in (chips[kept], chips[free]):
                 one.pop("free")
+    if name == "doctor":
+        # The reports of a lab are never stale: they are written in virtual time.
+        today["findings"] = [one for one in today["findings"] if one["code"] != "report-stale"]
+        today["warnings"] = known["warnings"]
     if name == "why running":
         # It is told now that a fault hits the job.
         assert known.pop("faults")
@@ -196,10 +201,10 @@ def in_words_of_today(recorded: Any) -> Any:
 def test_a_journal_of_a_lab_of_format_1_is_decided_alike(name: str, tmp_path: Path) -> None:
     unpack("lab.tar.xz", tmp_path)
     ran = CliRunner().invoke(cli, ["replay", str(tmp_path / name), "-o", "json"])
-    found, line = json.loads(ran.stdout), KEPT_NEEDLESSLY.get(name)
+    found, line = json.loads(ran.stdout), DECIDED_OTHERWISE_FROM.get(name)
     assert found["identical"] == (line is None)
     assert (found["difference"] or {}).get("line") == line
-    assert found["batches"] > 20
+    assert found["batches"] > 15
     assert found["commands"] > 50
 
 
@@ -219,10 +224,10 @@ def test_other_words_in_a_recorded_journal_are_no_difference(tmp_path: Path) -> 
     unpack("lab.tar.xz", tmp_path)
     journal = tmp_path / "journal.jsonl"
     lines = journal.read_text(encoding="utf-8").splitlines(keepends=True)
-    alike = lines[: KEPT_NEEDLESSLY["journal.jsonl"] - 1]
+    alike = lines[: DECIDED_OTHERWISE_FROM["journal.jsonl"] - 1]
     text, count = re.subn(r'"message":"[^"]+"', '"message":"other words"', "".join(alike))
     journal.write_text(text, encoding="utf-8")
-    assert count > 10
+    assert count > 5
     assert run_json("replay", str(journal), "-o", "json")["identical"]
     journal.write_text(text.replace('"code":"gang-incomplete"', '"code":"other-code"'), encoding="utf-8")
     assert CliRunner().invoke(cli, ["replay", str(journal)]).exit_code == 1

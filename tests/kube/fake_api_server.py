@@ -99,7 +99,8 @@ class FakeApiServer:
             meta.setdefault("creationTimestamp", "2025-01-01T00:00:00Z")
         else:
             for name in ("uid", "creationTimestamp"):
-                meta.setdefault(name, known["metadata"][name])
+                if name in known["metadata"]:
+                    meta.setdefault(name, known["metadata"][name])
         return self._write(collection, key, object, "ADDED" if known is None else "MODIFIED")
 
     def remove(self, collection: str, key: str) -> None:
