@@ -103,7 +103,7 @@ def test_days_are_columns_of_parts_with_one_scale(
     assert heights[6] == pytest.approx(9 * 6 / sum(10 * (9 - i) for i in range(9)), abs=0.02)
     view.row("user-8", "Accounting").wait_for()
     view.page.get_by_role("img", name="fault 3, preempt 1").first.wait_for()
-    view.page.get_by_role("img", name="waited 120m").first.wait_for()
+    view.page.get_by_role("img", name="waited 2h").first.wait_for()
     assert no_wider_than_the_screen(view)
 
 
