@@ -26,6 +26,8 @@ SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
 #: How often schedulers, and how often controllers, are killed.
 KILLS = int(os.environ.get("RINGWISE_CHAOS_KILLS", "3"))
+#: Seconds between two kills. The controller has no second replica: jobs must go on between its kills.
+INTERVALS = {"scheduler": (3.0, 12.0), "controller": (15.0, 30.0)}
 #: Faults go on until enough has happened for a meaningful result, at most for this long on a slow machine.
 LIMIT = SECONDS * 5 + KILLS * 40
 #: What the proxy must have done to requests.
@@ -167,7 +169,7 @@ class Storm:
                     due[kind] += self._rng.choice((0.0, 3.0, 3.0, 3.0))
                 if time.monotonic() >= due[kind]:
                     self._kill(kind)
-                    due[kind] = time.monotonic() + self._rng.uniform(3, 12)
+                    due[kind] = time.monotonic() + self._rng.uniform(*INTERVALS[kind])
             if time.monotonic() >= next_full:
                 self._fill_etcd()
                 next_full = time.monotonic() + self._rng.uniform(20, 45)
