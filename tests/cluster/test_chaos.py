@@ -172,7 +172,7 @@ class Storm:
                     due[kind] = time.monotonic() + self._rng.uniform(*INTERVALS[kind])
             if time.monotonic() >= next_full:
                 self._fill_etcd()
-                next_full = time.monotonic() + self._rng.uniform(20, 45)
+                next_full = time.monotonic() + self._rng.uniform(30, 60)
             time.sleep(self._rng.uniform(0.05, 0.5))
 
     def _kill(self, kind: str) -> None:
@@ -187,7 +187,7 @@ class Storm:
         """All writes fail for some seconds, those of Leases among them."""
         self._cluster.plane.set_full(True)
         try:
-            time.sleep(self._rng.uniform(1.0, 6.0))
+            time.sleep(self._rng.uniform(1.0, 4.0))
         finally:
             self._cluster.plane.set_full(False)
         self._cluster.start_nodes()
@@ -201,7 +201,7 @@ class Storm:
             and self._work.suspensions > 0
             and self._monitor.checks > SECONDS
             and len(self._monitor.bound) >= SECONDS / 2
-            and states["finished"] >= SECONDS / 12
+            and states["finished"] >= SECONDS / 20
             and all(self._proxy.counts[fault] for fault in FAULTS)
         )
 

@@ -177,7 +177,7 @@ def test_M1_a_plan_from_before_a_disruption_budget_fails(cluster: Cluster, opera
 def test_M1_an_owner_that_creates_no_pod_again_ends_the_plan(cluster: Cluster, operator: Path) -> None:
     cluster.apply(nodes(2))
     cluster.run()
-    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={GOES_AFTER: "5s"})
+    Workload(cluster, "ReplicaSet", "web", 1, 1, pod_annotations={GOES_AFTER: "20s"})
     (served,) = cluster.wait_running("web", 1)
     fill(cluster, 2 if node_of(served) == "node-1" else 1, 4)
     wait_for_a_node(cluster, "gang")

@@ -33,6 +33,7 @@ class SubmittedJob:
     state: str = "waits"
     #: When a suspended job is resumed; None: it is not suspended.
     resumed_at: float | None = None
+    resumed: bool = False
 
 
 class Workload:
@@ -65,7 +66,7 @@ class Workload:
         new = [name for name in open_jobs if time.monotonic() - self.jobs[name].submitted < 4.0]
         if new and self._rng.random() < 0.1:
             self._withdraw(self._rng.choice(new))
-        elif self._rng.random() < 0.1:
+        elif self._rng.random() < 0.03:
             self._suspend_one()
         elif requested <= self._chips * 1.5:
             self._submit_random()
@@ -147,10 +148,15 @@ class Workload:
                 self._update(name, job, by_job[name], phases.get(name) == "Completed")
 
     def _resume(self, name: str, job: SubmittedJob, phase: str) -> None:
-        """Resume a job whose suspension is over; one that completed before the Command was read stays so."""
-        if job.resumed_at is not None and time.monotonic() >= job.resumed_at and phase == "Aborted":
+        """Resume a job whose suspension is over, again if the Command was lost with its controller."""
+        now = time.monotonic()
+        if job.resumed_at is None or now < job.resumed_at:
+            return
+        if phase == "Aborted":
             send_command(self._cluster, name, "ResumeJob")
-            job.resumed_at = None
+            job.resumed_at, job.resumed = now + 10.0, True
+        elif job.resumed:
+            job.resumed_at, job.resumed = None, False
 
     def _update(self, name: str, job: SubmittedJob, pods: list[Object], completed: bool) -> None:
         phases = Counter(one["status"].get("phase") for one in pods)
