@@ -25,7 +25,6 @@ from ringwise.views.schemas import (
     schema_text,
     shipped_text,
 )
-from ringwise.views.version1 import CHANGES
 from ringwise_bench import decide
 from ringwise_bench.report import at_least, shown
 from tests.cli.command_tree import command_paths
@@ -164,14 +163,13 @@ def _choices(parameter: click.Parameter) -> list[str]:
 def test_the_shipped_schema_is_current_and_valid(kind: DocumentKind) -> None:
     assert shipped_text(kind) == schema_text(kind), "run `make docs`"
     Draft202012Validator.check_schema(json_schema(kind))
-    assert kind.schema == f"ringwise.io/{kind.name}/v{2 if kind.schema in CHANGES else 1}"
+    assert kind.schema == f"ringwise.io/{kind.name}/v1"
     assert kind.summary.endswith(".")
 
 
 def test_no_schema_is_shipped_that_no_document_has() -> None:
     folder = Path(schemas.__file__).parent
-    old = {f"{schema.split('/')[1]}-v1.json" for schema in schemas.OLD_SCHEMAS}
-    assert {file.name for file in folder.glob("*.json")} == {kind.file for kind in DOCUMENTS} | old
+    assert {file.name for file in folder.glob("*.json")} == {kind.file for kind in DOCUMENTS}
     assert [kind.name for kind in DOCUMENTS] == sorted({kind.name for kind in DOCUMENTS})
 
 
@@ -246,8 +244,7 @@ def test_schemas_are_listed_and_printed() -> None:
     listed = CliRunner().invoke(cli, ["schema"])
     assert listed.exit_code == 0
     assert all(kind.schema in listed.stdout for kind in DOCUMENTS)
-    assert json.loads(CliRunner().invoke(cli, ["schema", "ringwise.io/top/v1"]).stdout)["$id"].endswith("/v1")
-    for name in ("why", "ringwise.io/why/v2"):
+    for name in ("why", "ringwise.io/why/v1"):
         assert CliRunner().invoke(cli, ["schema", name]).stdout == schema_text(find_kind("why"))
     wrong = CliRunner().invoke(cli, ["schema", "wy"])
     assert (wrong.exit_code, wrong.stdout) == (2, "")

@@ -183,7 +183,7 @@ def test_every_view_has_the_same_chips_in_the_same_states(drawn: list[frozenset[
     for one in documents:
         whole: NodeDocument = {
             **one,
-            "schema": "ringwise.io/node/v2",
+            "schema": "ringwise.io/node/v1",
             "now": NOW,
             "labels": {},
             "taints": [],

@@ -100,50 +100,6 @@ def first_difference(left: Any, right: Any, path: str = "") -> str | None:
     return f"{path}: {_short(left)}, {_short(right)}"
 
 
-#: New fields that may have any value: the name of a document's schema, why a job has its board, the queue of
-#: a job that has ended, faulty chips in the drawings of switches, SuperPoDs and racks, and what a queue
-#: deserves.
-_ADDED = frozenset(
-    {"schema", "board_reason", "queue", "faulty", "faulty_nodes", "share", "notes"}
-    # What clients need to draw.
-    | {
-        "now",
-        "numbers",
-        "rings",
-        "never",
-        "labels",
-        "tasks",
-        "message",
-        "request",
-        "annotations",
-        "environment",
-    }
-    # What hurts a job, and when it starts.
-    | {"hurt", "expected_start", "hurt_by", "reason_code", "reason_text"}
-    # Where the pods of a described job are.
-    | {"class", "switch", "logical_superpod", "logical_rack"}
-    | {"refusal_examples", "refused_pod", "servers", "busy", "unusable", "isolations", "reservations"}
-    # How long a pod has to end.
-    | {"grace"}
-)
-
-
-def known_before(before: Any, after: Any) -> Any:
-    """`after` without the fields that `before` does not have and that are null, false, zero or empty.
-
-    Fields of `_ADDED` may have any value.
-    """
-    if isinstance(before, dict) and isinstance(after, dict):
-        return {
-            key: known_before(before[key], value) if key in before else value
-            for key, value in after.items()
-            if key in before or not (value is None or value in (False, 0, [], {}, "") or key in _ADDED)
-        }
-    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
-        return [known_before(one, other) for one, other in zip(before, after, strict=True)]
-    return after
-
-
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 120 else f"{text[:117]}..."

@@ -9,13 +9,13 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from ringwise.views.schemas import shipped_schema
+from ringwise.views.schemas import find_kind, shipped_text
 
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
     """Stricter than what is shipped: readers pass over unknown fields, but every printed one is declared."""
-    read = json.loads(shipped_schema(schema))
+    read = json.loads(shipped_text(find_kind(schema)))
     for part in read["$defs"].values():
         part["additionalProperties"] = False
     return Draft202012Validator(read)

@@ -28,7 +28,6 @@ from ringwise.state.model import (
 from ringwise.topology.switches import Server, make_topology
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
-from ringwise.views.version1 import as_version_1
 from ringwise.wellknown import MAX_CHIPS
 from tests.examples import examples
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
@@ -191,21 +190,13 @@ def test_a_job_that_waits_has_its_reason_in_its_row() -> None:
 
 
 def test_refused_jobs_are_counted_by_themselves_as_in_the_tables() -> None:
-    """Version 1 goes on to count them with those that wait."""
     client = followed(node("n1"), gang("waits", 2, 8), gang("refused", 1, 3))
-    document = dashboard_of(client)
-    assert {row["name"]: row["outcome"] for row in document["jobs"]} == {
+    assert {row["name"]: row["outcome"] for row in client.rows.jobs()} == {
         "waits": "pending",
         "refused": "refused",
     }
-    old = as_version_1(document)
-    for counts, before in (
-        (document["totals"], old["totals"]),
-        (document["queues"][0], old["queues"][0]),
-    ):
+    for counts in (client.rows.totals(), client.rows.queues()[0]):
         assert (counts["waiting"], counts["refused"], counts["running"]) == (1, 1, 0)
-        assert (before["waiting"], before["running"]) == (2, 0)
-        assert "refused" not in before
 
 
 def test_a_long_message_is_shortened() -> None:
@@ -389,28 +380,9 @@ def test_chips_of_different_resources_are_never_added() -> None:
     assert totals[INFER]["fragmentation"] == pytest.approx(48 / 112, abs=1e-4)
     boards = {board["name"]: board["resource"] for board in client.rows.boards}
     assert boards == {"910-x8": CHIP, "310p": INFER}
-    old = as_version_1(dashboard_of(client))
-    assert {row["name"]: (row["share"], row["capability"], row["used"]) for row in old["queues"]} == {
-        "a": (66, 50, 4),
-        "b": (20, None, 0),
-        "default": (22, None, 16),
-    }
-    assert (old["totals"]["chips"], old["totals"]["used"]) == (176, 20)
     client.scheduler.handle([ev.NodeGone("i1"), ev.NodeGone("i2")], NOW + 1)
     client.follow()
     assert list(client.rows.totals()["resources"]) == [CHIP]
-
-
-def dashboard_of(client: Follower) -> dict[str, Any]:
-    rows = client.rows
-    return {
-        "schema": "ringwise.io/dashboard/v2",
-        "boards": rows.boards,
-        "nodes": rows.nodes(),
-        "jobs": rows.jobs(),
-        "queues": rows.queues(),
-        "totals": rows.totals(),
-    }
 
 
 def test_totals_of_samples_are_those_of_the_rows() -> None:

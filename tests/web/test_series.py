@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ringwise.views.documents.dashboard import DashboardChips, DashboardTotals
-from ringwise.views.version1 import as_version_1
 from ringwise.web.series import Series
 
 SECOND = 1_000_000_000
@@ -59,7 +58,7 @@ def test_the_oldest_points_are_forgotten() -> None:
 
 
 def test_chips_of_different_resources_are_not_added() -> None:
-    """Nodes of the second resource come later; version 1 adds, as it always did."""
+    """Nodes of the second resource come later."""
     series = Series()
     series.add(SECOND, totals(4, 4), 0, series)
     both: DashboardTotals = {
@@ -74,7 +73,4 @@ def test_chips_of_different_resources_are_not_added() -> None:
         INFER: {"used": [0, 0], "free": [0, 64], "fragmentation": [0.0, 0.0]},
         TRAIN: {"used": [4, 4], "free": [4, 4], "fragmentation": [0.0, 0.5]},
     }
-    old = as_version_1(document)
-    assert (document["waiting"], old["waiting"]) == ([1, 0], [3, 3])
-    assert (old["used"], old["free"]) == ([4, 4], [4, 68])
-    assert old["fragmentation"] == [0.0, round(2 / 68, 4)]
+    assert document["waiting"] == [1, 0]

@@ -31,12 +31,6 @@ _SILENT_SECONDS = 2
 FILES = click.Path(allow_dash=True)
 
 
-#: In the meta of a context: the version in which documents are printed.
-_SCHEMA_VERSION = "ringwise.schema-version"
-#: And whether they are of a live cluster.
-OF_CLUSTER = "ringwise.of-cluster"
-
-
 def output_option(command: Command) -> Command:
     return click.option(
         "-o",
@@ -45,22 +39,6 @@ def output_option(command: Command) -> Command:
         default="table",
         show_default=True,
         help="Output format.",
-    )(schema_version_option(command))
-
-
-def schema_version_option(command: Command) -> Command:
-    """Where a document is printed: `print_document` reads it."""
-
-    def keep(context: click.Context, _parameter: click.Parameter, version: str) -> None:
-        context.meta[_SCHEMA_VERSION] = version
-
-    return click.option(
-        "--schema-version",
-        type=click.Choice(["1", "2"]),
-        default="2",
-        expose_value=False,
-        callback=keep,
-        help="1: documents of -o json and yaml as before version 2; for one release.",
     )(command)
 
 
@@ -106,11 +84,6 @@ def with_options(options: tuple[Callable[[Command], Command], ...]) -> Callable[
 
 def print_document(document: Any, output: str) -> None:
     """Print as JSON or YAML a document that names its schema (`views/schemas`), or a Kubernetes object."""
-    meta = click.get_current_context().meta
-    if meta.get(_SCHEMA_VERSION) == "1":
-        from ringwise.views.version1 import as_version_1
-
-        document = as_version_1(document, of_cluster=bool(meta.get(OF_CLUSTER)))
     click.echo(document_text(document, output), nl=False)
 
 

@@ -741,7 +741,7 @@ def chip_totals(view: SchedulerView, now: int, within: int | None = None) -> dic
 def top_document(objects: ClusterObjects, status: StatusFields, views: Sequence[JobView]) -> TopDocument:
     """What `ringwise top -o json` prints: the status, all nodes and queues, the jobs that are not placed."""
     return {
-        "schema": "ringwise.io/top/v2",
+        "schema": "ringwise.io/top/v1",
         "status": status,
         "nodes": node_documents(objects),
         "queues": queue_documents(objects, views),

@@ -185,7 +185,7 @@ class DashboardRows:
         if not (nodes or removed or jobs or removed_jobs or queues or always):
             return None
         return {
-            "schema": "ringwise.io/dashboard-change/v2",
+            "schema": "ringwise.io/dashboard-change/v1",
             "sequence": sequence,
             "time": rfc3339(now),
             "nodes": list(nodes.values()),

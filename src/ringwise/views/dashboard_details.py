@@ -45,7 +45,7 @@ def job_document(
     policy = None if job is None else job.policy
     pods = _pods_of(view, key, job)
     return {
-        "schema": "ringwise.io/dashboard-job/v2",
+        "schema": "ringwise.io/dashboard-job/v1",
         "job": row,
         "minAvailable": _min_available(view, job, f"{namespace}/{name}"),
         "class": "" if policy is None else policy.switch_class or "",
@@ -158,7 +158,7 @@ def node_document(
         for one in pods
     ]
     return {
-        "schema": "ringwise.io/dashboard-node/v2",
+        "schema": "ringwise.io/dashboard-node/v1",
         "node": row,
         "address": node.internal_ip,
         "labels": _texts(node.labels),

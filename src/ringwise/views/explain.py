@@ -32,7 +32,7 @@ def explanation_document(explanation: Explanation, now: int) -> WhyDocument:
     """What `ringwise why -o json` prints."""
     job, refusals, start = explanation.job, explanation.refusals, explanation.start
     document: WhyDocument = {
-        "schema": "ringwise.io/why/v2",
+        "schema": "ringwise.io/why/v1",
         "now": now,
         "namespace": job.namespace,
         "name": job.name,
@@ -120,7 +120,7 @@ def document_without_gang(view: JobView, now: int) -> WhyDocument:
     It is over or suspended, or its controller has created nothing for it yet.
     """
     return {
-        "schema": "ringwise.io/why/v2",
+        "schema": "ringwise.io/why/v1",
         "now": now,
         "namespace": view.namespace,
         "name": view.name,
@@ -164,7 +164,7 @@ def _location(location: PodLocation) -> PodLocationFields:
 
 def capacity_document(counted: Iterable[BoardCapacity]) -> CapacityDocument:
     """What `ringwise capacity -o json` prints."""
-    return {"schema": "ringwise.io/capacity/v2", "boards": [_board(board) for board in counted]}
+    return {"schema": "ringwise.io/capacity/v1", "boards": [_board(board) for board in counted]}
 
 
 def _board(board: BoardCapacity) -> BoardCapacityFields:

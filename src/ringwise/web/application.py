@@ -16,7 +16,6 @@ from ringwise.topology.numbers import whole_number
 from ringwise.views.dashboard_details import job_document, node_document
 from ringwise.views.documents.accounting import GroupBy
 from ringwise.views.documents.dashboard import ErrorDocument, LeadingFields
-from ringwise.views.version1 import VERSIONS, as_version_1
 from ringwise.web.connections import read_body
 from ringwise.web.core import NotLeadingError
 from ringwise.web.frames import Frame, GzipStream
@@ -198,7 +197,7 @@ class DashboardServer:
     # -- documents -------------------------------------------------------------------------------
 
     async def _snapshot(self, request: web.Request) -> web.Response:
-        snapshot = await self._hub.snapshot(_version(request))
+        snapshot = await self._hub.snapshot()
         headers = {"Cache-Control": "no-store"}
         return _packed_response(request, snapshot.raw, snapshot.packed, "application/json", headers)
 
@@ -249,7 +248,6 @@ class DashboardServer:
     # -- stream ----------------------------------------------------------------------------------
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
-        _version(request)
         since = whole_number(request.query.get("since", ""), 0, _MAX_SEQUENCE)
         if since is None:
             raise RequestRefusedError(400, "bad-request", "since must be a sequence number")
@@ -283,7 +281,7 @@ class DashboardServer:
     async def _send(
         self, request: web.Request, response: web.StreamResponse, stream: GzipStream | None
     ) -> None:
-        old, epoch = _version(request) == "1", request.query.get("epoch", "")
+        epoch = request.query.get("epoch", "")
         since = whole_number(request.query.get("since", ""), 0, _MAX_SEQUENCE) or 0
         if stream is not None:
             await response.write(GzipStream.HEADER)
@@ -295,8 +293,6 @@ class DashboardServer:
                 if not await self._may_still_read(request):
                     break
                 checked = clock()
-            if frame is not None and old:
-                frame = frame.version_1
             await response.write(_part(frame or _ALIVE, stream))
         if stream is not None:
             await response.write(stream.end())
@@ -358,16 +354,8 @@ def _packed_response(
     return web.Response(body=body, headers=all_headers)
 
 
-def _version(request: web.Request) -> str:
-    """The version of the document that the client reads. Raises RequestRefusedError."""
-    version = request.query.get("schema-version", "2")
-    if version not in VERSIONS:
-        raise RequestRefusedError(400, "bad-request", f"schema-version is one of {', '.join(VERSIONS)}")
-    return version
-
-
 def _document(request: web.Request, document: object) -> web.Response:
-    body = msgspec.json.encode(as_version_1(document) if _version(request) == "1" else document)
+    body = msgspec.json.encode(document)
     smaller = gzip.compress(body, 1, mtime=0) if len(body) > _SMALL else body
     return _packed_response(request, body, smaller, "application/json", {"Cache-Control": "no-store"})
 

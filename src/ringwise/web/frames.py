@@ -10,12 +10,9 @@ from functools import cached_property
 
 import msgspec
 
-from ringwise.views.version1 import as_version_1
-
 #: Most bytes and most events that are kept for clients that were away.
 MAX_HISTORY_BYTES = 16 << 20
 MAX_HISTORY_FRAMES = 4096
-_DATA = b"data: "
 
 
 class Frame:
@@ -28,17 +25,11 @@ class Frame:
         if sequence is not None:
             lines.append(f"id: {sequence}\n".encode())
         # JSON has no line breaks outside of strings, and none unescaped inside.
-        self.raw = b"".join((*lines, _DATA, msgspec.json.encode(document), b"\n\n"))
+        self.raw = b"".join((*lines, b"data: ", msgspec.json.encode(document), b"\n\n"))
 
     @cached_property
     def packed(self) -> bytes:
         return packed(self.raw)
-
-    @cached_property
-    def version_1(self) -> Frame:
-        """For clients that asked for it: made once for all of them, when the first one reads it."""
-        _, _, data = self.raw.partition(_DATA)
-        return Frame(self.name, as_version_1(msgspec.json.decode(data)), self.sequence)
 
 
 def packed(raw: bytes) -> bytes:

@@ -26,7 +26,6 @@ from ringwise.views.documents.dashboard import (
     DashboardSource,
     SeriesDocument,
 )
-from ringwise.views.version1 import as_version_1
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.web.core import Core, NotLeadingError, WatchedScheduler
 from ringwise.web.frames import Frame, FrameHistory
@@ -84,8 +83,8 @@ class Hub:
         self._scheduler: WatchedScheduler | None = None
         self.epoch = ""
         self.history = history()
-        #: Version of the document -> epoch and sequence of the one that was encoded last, and its bytes.
-        self._snapshots: dict[str, tuple[str, int, Snapshot]] = {}
+        #: Epoch and sequence of the document that was encoded last, and its bytes.
+        self._snapshot: tuple[str, int, Snapshot] | None = None
         #: Set, and replaced, with every new frame.
         self._news = asyncio.Event()
         self._streams = 0
@@ -159,8 +158,7 @@ class Hub:
             self.series.add(now, totals, view.bindings, scheduler)
 
     def _drop(self) -> None:
-        self._rows = self._scheduler = None
-        self._snapshots = {}
+        self._rows = self._scheduler = self._snapshot = None
         self.epoch = ""
         self.history = self._new_history()
         self._tell()
@@ -264,20 +262,20 @@ class Hub:
             except _RestartedError:
                 self._drop()
 
-    async def snapshot(self, version: str = "2") -> Snapshot:
+    async def snapshot(self) -> Snapshot:
         """The whole cluster as JSON, encoded once for all who ask at the same time."""
         async with self._lock:
             document = await self._read(self._document)
-            known = self._snapshots.get(version)
+            known = self._snapshot
             if known is None or known[:2] != (document["epoch"], document["sequence"]):
                 # Rows are replaced, never changed: another thread may read them.
-                made = await asyncio.to_thread(_encoded, document, version)
-                known = self._snapshots[version] = document["epoch"], document["sequence"], made
+                made = await asyncio.to_thread(_encoded, document)
+                known = self._snapshot = document["epoch"], document["sequence"], made
             return known[2]
 
     def _document(self, rows: DashboardRows, _view: SchedulerView, now: int) -> DashboardDocument:
         return {
-            "schema": "ringwise.io/dashboard/v2",
+            "schema": "ringwise.io/dashboard/v1",
             "epoch": self.epoch,
             "sequence": self.history.last,
             "time": rfc3339(now),
@@ -317,6 +315,6 @@ class Hub:
             self._streams -= 1
 
 
-def _encoded(document: DashboardDocument, version: str) -> Snapshot:
-    raw = msgspec.json.encode(as_version_1(document) if version == "1" else document)
+def _encoded(document: DashboardDocument) -> Snapshot:
+    raw = msgspec.json.encode(document)
     return Snapshot(raw, gzip.compress(raw, 6, mtime=0))

@@ -21,18 +21,8 @@ from ringwise.views.documents.dashboard import (
 )
 from ringwise.views.documents.explain import StoryDocument, WhyDocument
 from ringwise.views.documents.place import PlaceDocument
-from ringwise.views.version1 import VERSIONS
 
 _REFERENCE = "#/components/schemas/{name}"
-
-
-_SCHEMA_VERSION = {
-    "name": "schema-version",
-    "in": "query",
-    "required": False,
-    "description": "1: the document as it was before version 2, where it has one; for one release.",
-    "schema": {"type": "string", "enum": list(VERSIONS), "default": "2"},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +131,6 @@ def _operation(endpoint: Endpoint, schema: dict[str, Any], error: dict[str, Any]
         "parameters": [
             *_path_parameters(endpoint.path),
             *_query_parameters(endpoint.query),
-            _SCHEMA_VERSION,
         ],
         "responses": {
             "200": {"description": endpoint.title, "content": {endpoint.content_type: {"schema": schema}}},

@@ -49,7 +49,7 @@ class Series:
         samples = list(self._samples)
         found = [sample.totals["resources"] for sample in samples]
         return {
-            "schema": "ringwise.io/series/v2",
+            "schema": "ringwise.io/series/v1",
             "interval": self.interval,
             "times": [sample.time for sample in samples],
             "resources": {

@@ -19,7 +19,6 @@ from ringwise.scheduler.view import SchedulerView
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup, Queue, Toleration
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.views.explain import explanation_document
-from ringwise.views.version1 import as_version_1
 from ringwise.wellknown import BATCH_API
 from tests.fingerprint import fingerprint, state_of
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
@@ -49,15 +48,10 @@ def expected(view: SchedulerView, name: str) -> ExpectedStart:
     assert fingerprint(state_of(view)) == before
     assert answer.start is not None
     document = explanation_document(answer, NOW)
-    assert check_document(document) == "ringwise.io/why/v2"
+    assert check_document(document) == "ringwise.io/why/v1"
     start = document["expected_start"]
     assert start is not None
     assert start["text"] == answer.start.text(NOW)
-    old = as_version_1(document)
-    assert check_document(old) == "ringwise.io/why/v1"
-    # Version 1 has nothing but one time.
-    one_time = answer.start.latest is not None and answer.start.earliest == answer.start.latest
-    assert (old["expected_start"] is not None) is (one_time and bool(answer.start.after))
     return answer.start
 
 

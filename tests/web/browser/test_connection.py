@@ -228,7 +228,7 @@ def test_a_document_that_a_standby_refuses_is_asked_for_again(lab: DashboardLab,
       const series = await connection.document("series");
       return [series.schema, connection.status.state];
     }"""
-    assert view.page.evaluate(asked) == ["ringwise.io/series/v2", "live"]
+    assert view.page.evaluate(asked) == ["ringwise.io/series/v1", "live"]
     assert len(refused) == 2
 
 

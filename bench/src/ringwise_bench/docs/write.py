@@ -22,7 +22,6 @@ from ringwise.scheduler.core.reservation import ENDED_STEPS, TRIED_STEPS
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.views import schemas
 from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kind, schema_text
-from ringwise.views.version1 import CHANGES
 from ringwise_bench.docs.boards_reference import boards_parts
 from ringwise_bench.docs.commands_reference import commands_parts
 from ringwise_bench.docs.parts import filled, table
@@ -114,7 +113,6 @@ def _schemas() -> dict[str, str]:
         "commands that print Kubernetes objects": " and ".join(
             f"`{one}`" for one in PRINT_KUBERNETES_OBJECTS
         ),
-        "documents of version 2": ", ".join(f"`{schema.split('/')[1]}`" for schema in CHANGES),
         "example": f"```\n$ ringwise schema advance\n{schema_text(find_kind('advance'))}```",
     }
 

@@ -66,7 +66,6 @@ from ringwise.views.documents.changes import (
 from ringwise.views.documents.maintenance import FaultChangeDocument
 from ringwise.views.documents.reservations import ReservationChangeDocument, ReservationFields
 from ringwise.views.reservations import reservation_documents, reservation_of_fields
-from ringwise.views.version1 import VERSIONS, as_version_1
 
 #: A submission of fifty thousand pods is some sixty megabytes.
 MAX_BYTES = 1 << 30
@@ -257,12 +256,9 @@ class LabServer:
             told = _Told(request, headers)
             status = 200
             try:
-                old = _asks_for_version_1(request)
                 document = handler(request, body, told)
                 if inspect.isawaitable(document):
                     document = await document
-                if old:
-                    document = as_version_1(msgspec.json.decode(msgspec.json.encode(document)))
             except Exception as error:
                 status, message = _problem(error)
                 document = {"error": message}
@@ -656,14 +652,6 @@ def _sent(question: Callable[[], Any]) -> bytes:
     except Exception as error:
         status, message = _problem(error)
         return msgspec.json.encode(_Sent(status=status, error=message))
-
-
-def _asks_for_version_1(request: web.Request) -> bool:
-    """Raises ObjectRefusedError, before anything is changed."""
-    version = request.query.get("schema-version", "2")
-    if version not in VERSIONS:
-        raise ObjectRefusedError(f"schema-version is one of {', '.join(VERSIONS)}")
-    return version == "1"
 
 
 def _problem(error: Exception) -> tuple[int, str]:

@@ -108,7 +108,7 @@ class ClusterAnswers(ABC):
         choice, objects = Choice("nodes", listing), self.objects
         chosen = [node for node in objects.nodes if choice.takes(node.labels)]
         nodes, more = choice.of(node_documents(objects, chosen))
-        return {"schema": "ringwise.io/nodes/v2", "nodes": nodes, **_more(more)}
+        return {"schema": "ringwise.io/nodes/v1", "nodes": nodes, **_more(more)}
 
     def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
         choice, decided = Choice("jobs", listing), self.decided
@@ -156,7 +156,7 @@ class ClusterAnswers(ABC):
                 if choice.takes(one.labels) and (nodes is None or one.name in nodes)
             }
         chips, more = choice.of(chip_documents(objects.view, self.now, nodes))
-        return {"schema": "ringwise.io/chips/v2", "chips": chips, **_more(more)}
+        return {"schema": "ringwise.io/chips/v1", "chips": chips, **_more(more)}
 
     def limits(self) -> LimitsDocument:
         return limits_document(self.decided.view, self.objects.view, self.now)
@@ -195,7 +195,7 @@ class ClusterAnswers(ABC):
         node = next(found for found in objects.nodes if found.name == name)
         fields = node_documents(objects, [node])[0]
         return {
-            "schema": "ringwise.io/node/v2",
+            "schema": "ringwise.io/node/v1",
             "now": self.now,
             **fields,
             "labels": dict(node.labels),

@@ -19,7 +19,6 @@ from ringwise.cli.commands import ASKS_CLUSTERS, TYPED
 from ringwise.cli.exit_codes import ExitCode
 from ringwise.cli.output import (
     FILES,
-    OF_CLUSTER,
     board_option,
     complain,
     configuration_option,
@@ -180,7 +179,6 @@ def asking(
         with lab_client(options.get("lab"), None if follows else "querying the lab", hint=hint) as client:
             yield lambda: LabSource(client)
     elif chosen == FROM_CLUSTER:
-        click.get_current_context().meta[OF_CLUSTER] = True
         with talking_to_cluster(unreachable=unreachable), _clusters(options, follows) as opened:
             yield opened
     else:

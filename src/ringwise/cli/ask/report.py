@@ -20,7 +20,7 @@ from ringwise.cli.ask.queries import (
     show,
     talking_to_cluster,
 )
-from ringwise.cli.output import OF_CLUSTER, complain, schema_version_option, stop, with_options
+from ringwise.cli.output import complain, stop, with_options
 from ringwise.wellknown import VOLCANO_SYSTEM
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     show_default=True,
     help="Output format.",
 )
-@schema_version_option
 @click.option(
     "--accounting",
     type=click.Path(path_type=Path, file_okay=False),
@@ -163,7 +162,6 @@ def _ask(question: _Question, accounting: Path | None, options: dict[str, Any]) 
     if lab is not None and cluster:
         raise stop("ringwise: --lab names a lab and --kubeconfig or --context a cluster: give one of them")
     if cluster or (lab is None and asks_clusters()):
-        click.get_current_context().meta[OF_CLUSTER] = True
         return _of_cluster(options, question)
     if options.get("accounting_namespace"):
         raise stop("ringwise: --accounting-namespace requires a cluster")

@@ -244,7 +244,7 @@ class JobPodFields(PodFields, PlacementFields):
 class NodesDocument(TypedDict):
     """All nodes of a cluster."""
 
-    schema: Literal["ringwise.io/nodes/v2"]
+    schema: Literal["ringwise.io/nodes/v1"]
     nodes: list[NodeFields]
     more: NotRequired[More]
 
@@ -278,7 +278,7 @@ class PodsDocument(TypedDict):
 class NodeDocument(NodeFields):
     """A node with its pods."""
 
-    schema: Literal["ringwise.io/node/v2"]
+    schema: Literal["ringwise.io/node/v1"]
     now: Nanoseconds
     labels: dict[str, str]
     taints: Annotated[list[str], Meta(description="As KEY:EFFECT.")]
@@ -389,7 +389,7 @@ class StatusFields(TypedDict):
 class TopDocument(TypedDict):
     """A cluster at a glance: its status, all nodes and queues, the jobs that are not placed."""
 
-    schema: Literal["ringwise.io/top/v2"]
+    schema: Literal["ringwise.io/top/v1"]
     status: StatusFields
     nodes: list[NodeFields]
     queues: list[QueueFields]
@@ -411,6 +411,6 @@ class ChipFields(TypedDict):
 class ChipsDocument(TypedDict):
     """The chips of a cluster."""
 
-    schema: Literal["ringwise.io/chips/v2"]
+    schema: Literal["ringwise.io/chips/v1"]
     chips: list[ChipFields]
     more: NotRequired[More]

@@ -111,7 +111,7 @@ class DashboardTotals(TypedDict):
 class DashboardDocument(TypedDict):
     """The whole cluster at one moment. `dashboard-change` documents continue it."""
 
-    schema: Literal["ringwise.io/dashboard/v2"]
+    schema: Literal["ringwise.io/dashboard/v1"]
     epoch: Epoch
     sequence: Sequence
     time: Time
@@ -126,7 +126,7 @@ class DashboardDocument(TypedDict):
 class DashboardChangeDocument(TypedDict):
     """What changed since the document before it. Removed rows come first; rows replace whole rows."""
 
-    schema: Literal["ringwise.io/dashboard-change/v2"]
+    schema: Literal["ringwise.io/dashboard-change/v1"]
     sequence: Sequence
     time: Time
     nodes: list[DashboardNode]
@@ -191,7 +191,7 @@ class DashboardPlan(TypedDict):
 class DashboardJobDocument(DashboardJobClass):
     """A job with its pods."""
 
-    schema: Literal["ringwise.io/dashboard-job/v2"]
+    schema: Literal["ringwise.io/dashboard-job/v1"]
     job: DashboardJob
     minAvailable: int
     board: Annotated[
@@ -237,7 +237,7 @@ class DashboardReason(TypedDict):
 class DashboardNodeDocument(TypedDict):
     """A node with its chips and who holds them."""
 
-    schema: Literal["ringwise.io/dashboard-node/v2"]
+    schema: Literal["ringwise.io/dashboard-node/v1"]
     node: DashboardNode
     address: str
     labels: dict[str, str]
@@ -258,7 +258,7 @@ class SeriesChips(TypedDict):
 class SeriesDocument(TypedDict):
     """What the process remembers: samples at equal distances, oldest first."""
 
-    schema: Literal["ringwise.io/series/v2"]
+    schema: Literal["ringwise.io/series/v1"]
     interval: Annotated[float, Meta(description="Seconds between two samples.")]
     times: Annotated[list[float], Meta(description="Seconds since 1970.")]
     resources: Annotated[dict[str, SeriesChips], Meta(description="By resource, as `totals`.")]

@@ -56,7 +56,7 @@ class PodLocationFields(TypedDict):
 class WhyDocument(WithClass):
     """Why a job waits or where it runs, and what would change that."""
 
-    schema: Literal["ringwise.io/why/v2"]
+    schema: Literal["ringwise.io/why/v1"]
     now: Annotated[Nanoseconds, Meta(description="The moment that it is about.")]
     namespace: str
     name: str
@@ -197,7 +197,7 @@ class BoardCapacityFields(TypedDict):
 class CapacityDocument(TypedDict):
     """How many more jobs of each shape would start now."""
 
-    schema: Literal["ringwise.io/capacity/v2"]
+    schema: Literal["ringwise.io/capacity/v1"]
     boards: list[BoardCapacityFields]
 
 

@@ -23,17 +23,8 @@ from ringwise.views.documents import (
     simulation,
     topology,
 )
-from ringwise.views.version1 import CHANGES, LIVE_SCHEMAS, old_schema
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-
-#: What only `--schema-version 1` prints: the files stay as they were shipped.
-OLD_SCHEMAS = (*map(old_schema, CHANGES), *LIVE_SCHEMAS)
-
-
-def _file(schema: str) -> str:
-    return schema.partition("/")[2].replace("/", "-") + ".json"
 
 
 class DocumentKind:
@@ -61,7 +52,7 @@ class DocumentKind:
     @property
     def file(self) -> str:
         """The name of the file in this folder."""
-        return _file(self.schema)
+        return self.schema.partition("/")[2].replace("/", "-") + ".json"
 
 
 #: Commands that print Kubernetes objects instead, which say with `apiVersion` and `kind` what they are.
@@ -145,13 +136,6 @@ def schema_text(kind: DocumentKind) -> str:
 def shipped_text(kind: DocumentKind) -> str:
     """The file of the schema, as it was installed."""
     return files(__name__).joinpath(kind.file).read_text(encoding="utf-8")
-
-
-def shipped_schema(name: str) -> str:
-    """By name, or by the value of the field `schema`, also of version 1. Raises LookupError."""
-    if name in OLD_SCHEMAS:
-        return files(__name__).joinpath(_file(name)).read_text(encoding="utf-8")
-    return shipped_text(find_kind(name))
 
 
 def find_kind(name: str) -> DocumentKind:
