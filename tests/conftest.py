@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from ringwise import log
 from ringwise.cli import output as printing
+from tests import invariants
 from tests.checkout import tree_of
 
 # A shared machine may be slow at any moment: time never decides a test.
@@ -55,6 +56,19 @@ def _printed_documents_keep_to_their_schema() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(printing, "document_text", checked)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _every_turn_keeps_the_invariants() -> Iterator[None]:
+    with invariants.watching():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _no_invariant_is_violated_unseen() -> Iterator[None]:
+    invariants.violations.clear()
+    yield
+    assert invariants.violations == []
 
 
 @pytest.fixture(scope="module", autouse=True)
