@@ -7,6 +7,7 @@ or fails for its own sake. `HYPOTHESIS_PROFILE=search` looks for new examples.
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from ringwise import log
 from ringwise.cli import output as printing
 from tests import invariants
 from tests.checkout import tree_of
+from tests.event_loop import run
 
 # A shared machine may be slow at any moment: time never decides a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -36,6 +38,16 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(_GC_THRESHOLD)
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine in an event loop of its own."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
+    return True
 
 
 # What is printed is as wide as the test says, not as the terminal that runs it.

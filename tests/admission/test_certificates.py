@@ -23,7 +23,7 @@ from ringwise.apps.admission.webhook import Options, serve
 from ringwise.kubeclient.client import ApiError, Client
 from tests.admission.reviews import review, vcjob
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import InstantClock, ManualClock, run, server, until
+from tests.kube.harness import InstantClock, ManualClock, server, until
 
 SECRETS = "/api/v1/secrets"
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -133,133 +133,112 @@ def manager(client: Client, clock: InstantClock) -> CertificateManager:
     return CertificateManager(client, "volcano-system", clock=clock)
 
 
-def test_the_first_check_creates_everything_and_the_second_nothing() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            first = await manager(client, InstantClock()).check()
-            assert secret(api)["tls.crt"] == first.certificate
-            handshake(first, published(api))
-            version = api.version
-            assert await manager(client, InstantClock()).check() == first
-            assert api.version == version
-
-    run(test())
+async def test_the_first_check_creates_everything_and_the_second_nothing() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        first = await manager(client, InstantClock()).check()
+        assert secret(api)["tls.crt"] == first.certificate
+        handshake(first, published(api))
+        version = api.version
+        assert await manager(client, InstantClock()).check() == first
+        assert api.version == version
 
 
-def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            clock = InstantClock()
-            certificates = manager(client, clock)
-            first = await certificates.check()
-            authorities = published(api)
-            clock.moment += SERVER_LIFETIME.total_seconds() * 2 / 3 - DAY
-            assert await certificates.check() == first
-            clock.moment += 2 * DAY
-            second = await certificates.check()
-            assert second.certificate != first.certificate
-            assert published(api) == authorities
-            handshake(second, authorities)
-
-    run(test())
+async def test_the_server_certificate_is_renewed_when_a_third_is_left() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        clock = InstantClock()
+        certificates = manager(client, clock)
+        first = await certificates.check()
+        authorities = published(api)
+        clock.moment += SERVER_LIFETIME.total_seconds() * 2 / 3 - DAY
+        assert await certificates.check() == first
+        clock.moment += 2 * DAY
+        second = await certificates.check()
+        assert second.certificate != first.certificate
+        assert published(api) == authorities
+        handshake(second, authorities)
 
 
-def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            clock = InstantClock()
-            certificates = manager(client, clock)
-            clock.moment += 0
-            await certificates.check()
-            first = published(api)
-            clock.moment += AUTHORITY_LIFETIME.total_seconds() * 2 / 3 + DAY
-            before = await certificates.check()
-            both = published(api)
-            assert both.endswith(first)
-            assert both != first
-            handshake(before, first)
-            after = await certificates.check()
-            handshake(after, both)
-            with pytest.raises(ssl.SSLCertVerificationError):
-                handshake(after, first)
-            assert await certificates.check() == after
-
-    run(test())
+async def test_a_new_authority_is_published_one_check_before_it_signs() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        clock = InstantClock()
+        certificates = manager(client, clock)
+        clock.moment += 0
+        await certificates.check()
+        first = published(api)
+        clock.moment += AUTHORITY_LIFETIME.total_seconds() * 2 / 3 + DAY
+        before = await certificates.check()
+        both = published(api)
+        assert both.endswith(first)
+        assert both != first
+        handshake(before, first)
+        after = await certificates.check()
+        handshake(after, both)
+        with pytest.raises(ssl.SSLCertVerificationError):
+            handshake(after, first)
+        assert await certificates.check() == after
 
 
 @pytest.mark.parametrize("damage", ["tls.key", "ca.key", "ca.crt", "state.json", "swapped", "all"])
-def test_a_damaged_secret_is_replaced(damage: str) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            certificates = manager(client, InstantClock())
-            await certificates.check()
-            object = api.get(SECRETS, KEY)
-            data = object["data"]
-            if damage == "all":
-                data = {}
-            elif damage == "swapped":
-                data = {**data, "ca.key": data["tls.key"]}
-            else:
-                data = {**data, damage: "bm9uc2Vuc2U="}
-            object["data"] = data
-            api.put(SECRETS, object)
-            handshake(await certificates.check(), published(api))
-
-    run(test())
+async def test_a_damaged_secret_is_replaced(damage: str) -> None:
+    async with server() as (api, client):
+        prepared(api)
+        certificates = manager(client, InstantClock())
+        await certificates.check()
+        object = api.get(SECRETS, KEY)
+        data = object["data"]
+        if damage == "all":
+            data = {}
+        elif damage == "swapped":
+            data = {**data, "ca.key": data["tls.key"]}
+        else:
+            data = {**data, damage: "bm9uc2Vuc2U="}
+        object["data"] = data
+        api.put(SECRETS, object)
+        handshake(await certificates.check(), published(api))
 
 
-def test_two_replicas_that_start_together_agree() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            one, other = manager(client, InstantClock()), manager(client, InstantClock())
-            pairs = await asyncio.gather(one.check(), other.check())
-            assert pairs[0] == pairs[1] == await one.check()
-            handshake(pairs[0], published(api))
-
-    run(test())
+async def test_two_replicas_that_start_together_agree() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        one, other = manager(client, InstantClock()), manager(client, InstantClock())
+        pairs = await asyncio.gather(one.check(), other.check())
+        assert pairs[0] == pairs[1] == await one.check()
+        handshake(pairs[0], published(api))
 
 
-def test_an_error_of_the_api_server_is_raised() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.fault("GET /api/v1/namespaces/volcano-system/secrets", status=403)
-            with pytest.raises(ApiError):
-                await manager(client, InstantClock()).check()
-
-    run(test())
+async def test_an_error_of_the_api_server_is_raised() -> None:
+    async with server() as (api, client):
+        api.fault("GET /api/v1/namespaces/volcano-system/secrets", status=403)
+        with pytest.raises(ApiError):
+            await manager(client, InstantClock()).check()
 
 
 # -- the whole webhook
 
 
-def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            prepared(api)
-            api.put("/apis/scheduling.volcano.sh/v1beta1/queues", {"metadata": {"name": "default"}})
-            ports: list[int] = []
-            stop, clock = asyncio.Event(), ManualClock()
-            options = Options(address="127.0.0.1:0", health_address="")
-            serving = asyncio.create_task(
-                serve(options, client, stop, clock=clock, started=lambda port: ports.append(port))
-            )
-            await until(lambda: ports)
-            refused = await ask(ports[0], published(api), review(vcjob(3)))
-            assert refused["response"]["allowed"] is False
-            assert "asks for 3 chips" in refused["response"]["status"]["message"]
-            assert (await ask(ports[0], published(api), review(vcjob(8))))["response"]["allowed"] is True
-            before = secret(api)["tls.crt"]
-            await clock.pass_time(SERVER_LIFETIME.total_seconds())
-            await until(lambda: secret(api)["tls.crt"] != before)
-            stop.set()
-            await serving
-
-    run(test())
+async def test_the_webhook_serves_over_tls_and_uses_renewed_certificates() -> None:
+    async with server() as (api, client):
+        prepared(api)
+        api.put("/apis/scheduling.volcano.sh/v1beta1/queues", {"metadata": {"name": "default"}})
+        ports: list[int] = []
+        stop, clock = asyncio.Event(), ManualClock()
+        options = Options(address="127.0.0.1:0", health_address="")
+        serving = asyncio.create_task(
+            serve(options, client, stop, clock=clock, started=lambda port: ports.append(port))
+        )
+        await until(lambda: ports)
+        refused = await ask(ports[0], published(api), review(vcjob(3)))
+        assert refused["response"]["allowed"] is False
+        assert "asks for 3 chips" in refused["response"]["status"]["message"]
+        assert (await ask(ports[0], published(api), review(vcjob(8))))["response"]["allowed"] is True
+        before = secret(api)["tls.crt"]
+        await clock.pass_time(SERVER_LIFETIME.total_seconds())
+        await until(lambda: secret(api)["tls.crt"] != before)
+        stop.set()
+        await serving
 
 
 async def ask(port: int, authorities: str, body: bytes) -> Any:

@@ -15,7 +15,6 @@ from ringwise.apps.admission.rules import ALLOWED, KnownCluster
 from ringwise.apps.admission.webhook import Reviews, answer
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import container, pod, review, vcjob
-from tests.kube.harness import run
 
 
 def cluster() -> KnownCluster:
@@ -54,7 +53,7 @@ def test_a_review_above_the_cost_limit_is_allowed_with_a_warning(
         assert f"{why}, of at most" in warning
 
 
-def test_small_reviews_do_not_wait_for_a_large_one_and_large_ones_do_not_pile_up(
+async def test_small_reviews_do_not_wait_for_a_large_one_and_large_ones_do_not_pile_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     release = threading.Event()
@@ -66,23 +65,19 @@ def test_small_reviews_do_not_wait_for_a_large_one_and_large_ones_do_not_pile_up
 
     monkeypatch.setitem(webhook._JUDGES, ("", "Pod"), judge)
     large, small = review(pod(8, annotations={"note": "x" * 200_000})), review(pod(8))
-
-    async def test() -> None:
-        reviews = Reviews(cluster(), max_wait=0.01)
-        first = asyncio.create_task(reviews.answer(large))
-        await asyncio.sleep(0)
-        second = await reviews.answer(large)
-        assert second is not None
-        assert "not checked at submission" in second["response"]["warnings"][0]
-        third = await reviews.answer(small)
-        assert third is not None
-        assert "warnings" not in third["response"]
-        release.set()
-        answered = await first
-        assert answered is not None
-        assert "warnings" not in answered["response"]
-
-    run(test())
+    reviews = Reviews(cluster(), max_wait=0.01)
+    first = asyncio.create_task(reviews.answer(large))
+    await asyncio.sleep(0)
+    second = await reviews.answer(large)
+    assert second is not None
+    assert "not checked at submission" in second["response"]["warnings"][0]
+    third = await reviews.answer(small)
+    assert third is not None
+    assert "warnings" not in third["response"]
+    release.set()
+    answered = await first
+    assert answered is not None
+    assert "warnings" not in answered["response"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from ringwise.kubeclient.client import Client
 from ringwise.state.model import Queue
 from ringwise.topology.boards import shipped_catalog
 from tests.admission.reviews import deletion, group, review, vcjob
-from tests.kube.harness import QUEUES, InstantClock, run, server
+from tests.kube.harness import QUEUES, InstantClock, server
 
 
 def queue(name: str, state: str = "Open", **spec: Any) -> dict[str, Any]:
@@ -59,7 +59,7 @@ async def decided(reviews: Reviews, body: bytes) -> tuple[bool, str]:
         (["closed"], ["closed"], review(vcjob(8, queue="closed")), "queue closed is Closed"),
     ],
 )
-def test_a_review_is_refused_only_for_what_the_api_server_has(
+async def test_a_review_is_refused_only_for_what_the_api_server_has(
     reported: list[str], existing: list[str], body: bytes, refused_for: str
 ) -> None:
     values = {
@@ -73,88 +73,69 @@ def test_a_review_is_refused_only_for_what_the_api_server_has(
         "closed": queue("closed", "Closed"),
         "opened": queue("closed"),
     }
-
-    async def test() -> None:
-        async with server() as (api, client):
-            for name in existing:
-                api.put(QUEUES, objects[name])
-            reviews = reviews_of(client, known(*(values[name] for name in reported)))
-            allowed, message = await decided(reviews, body)
-            assert allowed is not bool(refused_for), message
-            assert refused_for in message
-            assert api.count(f"GET {QUEUES}") == 1
-
-    run(test())
+    async with server() as (api, client):
+        for name in existing:
+            api.put(QUEUES, objects[name])
+        reviews = reviews_of(client, known(*(values[name] for name in reported)))
+        allowed, message = await decided(reviews, body)
+        assert allowed is not bool(refused_for), message
+        assert refused_for in message
+        assert api.count(f"GET {QUEUES}") == 1
 
 
-def test_what_queues_have_no_part_in_is_refused_without_a_read() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            reviews = reviews_of(client, known())
-            allowed, message = await decided(reviews, review(vcjob(3)))
-            assert (allowed, "910-x8 allows 1, 2, 4, 8 per pod" in message) == (False, True)
-            assert (await decided(reviews, review(vcjob(8))))[0] is True
-            assert api.requests == []
-
-    run(test())
+async def test_what_queues_have_no_part_in_is_refused_without_a_read() -> None:
+    async with server() as (api, client):
+        reviews = reviews_of(client, known())
+        allowed, message = await decided(reviews, review(vcjob(3)))
+        assert (allowed, "910-x8 allows 1, 2, 4, 8 per pod" in message) == (False, True)
+        assert (await decided(reviews, review(vcjob(8))))[0] is True
+        assert api.requests == []
 
 
-def test_the_reads_of_a_namespace_are_limited() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            clock = InstantClock()
-            reviews = reviews_of(client, known(), clock)
-            ours, theirs = review(vcjob(8, queue="team")), review(vcjob(8, queue="gone"))
-            other = review(vcjob(8, queue="team", metadata={"namespace": "other"}))
-            for _ in range(READS_AT_ONCE + 5):
-                assert (await decided(reviews, theirs))[0] is False
-            assert api.count(f"GET {QUEUES}") == READS_AT_ONCE
-            api.put(QUEUES, queue("team"))
-            # What the watch has reported decides, and other namespaces are not affected.
-            assert (await decided(reviews, ours))[0] is False
-            assert (await decided(reviews, other))[0] is True
-            clock.moment += 1 / READS_PER_SECOND
-            assert (await decided(reviews, ours))[0] is True
-
-    run(test())
+async def test_the_reads_of_a_namespace_are_limited() -> None:
+    async with server() as (api, client):
+        clock = InstantClock()
+        reviews = reviews_of(client, known(), clock)
+        ours, theirs = review(vcjob(8, queue="team")), review(vcjob(8, queue="gone"))
+        other = review(vcjob(8, queue="team", metadata={"namespace": "other"}))
+        for _ in range(READS_AT_ONCE + 5):
+            assert (await decided(reviews, theirs))[0] is False
+        assert api.count(f"GET {QUEUES}") == READS_AT_ONCE
+        api.put(QUEUES, queue("team"))
+        # What the watch has reported decides, and other namespaces are not affected.
+        assert (await decided(reviews, ours))[0] is False
+        assert (await decided(reviews, other))[0] is True
+        clock.moment += 1 / READS_PER_SECOND
+        assert (await decided(reviews, ours))[0] is True
 
 
-def test_reviews_that_come_together_share_a_read_that_began_after_them() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            reviews = reviews_of(client, known())
-            body = review(vcjob(8, queue="team"))
-            first = asyncio.create_task(decided(reviews, body))
-            while not api.requests:
-                await asyncio.sleep(0)
-            api.put(QUEUES, queue("team"))
-            later = [decided(reviews, body) for _ in range(20)]
-            assert [allowed for allowed, _ in await asyncio.gather(*later)] == [True] * 20
-            await first
-            assert api.count(f"GET {QUEUES}") < 21
-
-    run(test())
+async def test_reviews_that_come_together_share_a_read_that_began_after_them() -> None:
+    async with server() as (api, client):
+        reviews = reviews_of(client, known())
+        body = review(vcjob(8, queue="team"))
+        first = asyncio.create_task(decided(reviews, body))
+        while not api.requests:
+            await asyncio.sleep(0)
+        api.put(QUEUES, queue("team"))
+        later = [decided(reviews, body) for _ in range(20)]
+        assert [allowed for allowed, _ in await asyncio.gather(*later)] == [True] * 20
+        await first
+        assert api.count(f"GET {QUEUES}") < 21
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_without_an_answer_the_watch_decides(status: int) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(QUEUES, queue("team"))
-            api.fault(f"GET {QUEUES}", status=status, times=100)
-            reviews = reviews_of(client, known())
-            allowed, message = await decided(reviews, review(vcjob(8, queue="team")))
-            assert (allowed, "unable to find job queue" in message) == (False, True)
-
-    run(test())
+async def test_without_an_answer_the_watch_decides(status: int) -> None:
+    async with server() as (api, client):
+        api.put(QUEUES, queue("team"))
+        api.fault(f"GET {QUEUES}", status=status, times=100)
+        reviews = reviews_of(client, known())
+        allowed, message = await decided(reviews, review(vcjob(8, queue="team")))
+        assert (allowed, "unable to find job queue" in message) == (False, True)
 
 
-def test_a_queue_that_cannot_be_read_counts_as_it_was_reported() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(QUEUES, queue("dept", weight={"not": "a number"}))
-            reviews = reviews_of(client, known(Queue("dept"), Queue("team", parent="dept")))
-            assert (await decided(reviews, review(vcjob(8, queue="dept"))))[0] is True
-            assert (await decided(reviews, review(vcjob(8, queue="team"))))[0] is True
-
-    run(test())
+async def test_a_queue_that_cannot_be_read_counts_as_it_was_reported() -> None:
+    async with server() as (api, client):
+        api.put(QUEUES, queue("dept", weight={"not": "a number"}))
+        reviews = reviews_of(client, known(Queue("dept"), Queue("team", parent="dept")))
+        assert (await decided(reviews, review(vcjob(8, queue="dept"))))[0] is True
+        assert (await decided(reviews, review(vcjob(8, queue="team"))))[0] is True

@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.apps.admission.objects import mutating_configuration, webhook_configuration
 from ringwise.apps.admission.serving_certificate import CertificateManager
-from tests.kube.harness import InstantClock, run, server
+from tests.kube.harness import InstantClock, server
 
 WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
 MUTATING = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
@@ -30,18 +30,13 @@ def warned(text: str) -> list[tuple[str, str]]:
         (("mine", "other"), "mine, other"),
     ],
 )
-def test_a_name_that_is_served_and_not_sent_is_a_warning_once(
+async def test_a_name_that_is_served_and_not_sent_is_a_warning_once(
     names: tuple[str, ...], unsent: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
-            api.put(MUTATING, mutating_configuration("volcano-system", {}))
-            manager = CertificateManager(
-                client, "volcano-system", clock=InstantClock(), scheduler_names=names
-            )
-            await manager.check()
-            await manager.check()
-
-    run(test())
+    async with server() as (api, client):
+        api.put(WEBHOOKS, webhook_configuration("volcano-system", {}))
+        api.put(MUTATING, mutating_configuration("volcano-system", {}))
+        manager = CertificateManager(client, "volcano-system", clock=InstantClock(), scheduler_names=names)
+        await manager.check()
+        await manager.check()
     assert warned(capsys.readouterr().err) == [(hook, unsent) for hook in CONDITIONED if unsent]

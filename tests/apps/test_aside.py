@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,6 @@ from ringwise.apps.journal.files import JournalFiles
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.core.machine import Scheduler
 from tests.scheduler.clusters import NOW, node, pod
-from tests.timeouts import TEST_TIMEOUT
 
 
 async def here(fork: Callable[[], list[Copy]]) -> list[Copy]:
@@ -28,14 +26,6 @@ async def here(fork: Callable[[], list[Copy]]) -> list[Copy]:
 def one_copy(work: Callable[[], bytes]) -> Copy:
     (copy,) = copied([work])
     return copy
-
-
-def run(story: Coroutine[Any, Any, None]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(TEST_TIMEOUT):
-            await story
-
-    asyncio.run(limited())
 
 
 def no_children() -> bool:
@@ -73,55 +63,45 @@ class Gate:
         os.write(self._end, b".")
 
 
-def test_the_answer_comes_from_another_process_with_the_state_of_now() -> None:
+async def test_the_answer_comes_from_another_process_with_the_state_of_now() -> None:
     state = ["before"]
+    aside = Aside(pause=0)
+    answer = await aside.answer(here, lambda: f"{os.getpid()} {state[0]}".encode())
+    pid, _, found = answer.decode().partition(" ")
+    assert (int(pid) != os.getpid(), found) == (True, "before")
 
-    async def story() -> None:
-        aside = Aside(pause=0)
-        answer = await aside.answer(here, lambda: f"{os.getpid()} {state[0]}".encode())
-        pid, _, found = answer.decode().partition(" ")
-        assert (int(pid) != os.getpid(), found) == (True, "before")
+    def change() -> bytes:
+        state.append("after")
+        return b""
 
-        def change() -> bytes:
-            state.append("after")
-            return b""
-
-        # What the copy changes is its own.
-        await aside.answer(here, change)
-        assert state == ["before"]
-        large = await aside.answer(here, lambda: b"x" * 3_000_000)
-        assert len(large) == 3_000_000
-        assert no_children()
-
-    run(story())
+    # What the copy changes is its own.
+    await aside.answer(here, change)
+    assert state == ["before"]
+    large = await aside.answer(here, lambda: b"x" * 3_000_000)
+    assert len(large) == 3_000_000
+    assert no_children()
 
 
-def test_a_failure_of_the_copy_is_told() -> None:
-    async def story() -> None:
-        aside = Aside(pause=0)
-        with pytest.raises(QuestionFailedError, match="ZeroDivisionError: "):
-            await aside.answer(here, lambda: bytes(1 // 0))
-        with pytest.raises(QuestionFailedError, match="has ended"):
-            await aside.answer(here, lambda: os._exit(3))
-        assert await aside.answer(here, lambda: b"next") == b"next"
-        assert no_children()
-
-    run(story())
+async def test_a_failure_of_the_copy_is_told() -> None:
+    aside = Aside(pause=0)
+    with pytest.raises(QuestionFailedError, match="ZeroDivisionError: "):
+        await aside.answer(here, lambda: bytes(1 // 0))
+    with pytest.raises(QuestionFailedError, match="has ended"):
+        await aside.answer(here, lambda: os._exit(3))
+    assert await aside.answer(here, lambda: b"next") == b"next"
+    assert no_children()
 
 
-def test_a_question_ends_when_its_asker_goes() -> None:
-    async def story() -> None:
-        aside, gate = Aside(at_once=1, pause=0), Gate()
-        asking = asyncio.create_task(aside.answer(here, gate.work))
-        await gate.begun()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        # The gate never opened: the next answer comes because the copy was ended.
-        assert await aside.answer(here, lambda: b"next") == b"next"
-        assert no_children()
-
-    run(story())
+async def test_a_question_ends_when_its_asker_goes() -> None:
+    aside, gate = Aside(at_once=1, pause=0), Gate()
+    asking = asyncio.create_task(aside.answer(here, gate.work))
+    await gate.begun()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    # The gate never opened: the next answer comes because the copy was ended.
+    assert await aside.answer(here, lambda: b"next") == b"next"
+    assert no_children()
 
 
 def test_a_copy_ends_with_the_process_that_made_it() -> None:
@@ -134,77 +114,68 @@ def test_a_copy_ends_with_the_process_that_made_it() -> None:
     assert os.waitstatus_to_exitcode(status) == 1
 
 
-def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
-    async def story() -> None:
-        aside, asked, go = Aside(pause=0), asyncio.Event(), threading.Event()
-        made: list[Copy] = []
+async def test_an_asker_that_goes_before_the_fork_leaves_no_copy() -> None:
+    aside, asked, go = Aside(pause=0), asyncio.Event(), threading.Event()
+    made: list[Copy] = []
 
-        def on_another_thread(fork: Callable[[], list[Copy]]) -> list[Copy]:
-            go.wait()
-            made.extend(fork())
-            return made
+    def on_another_thread(fork: Callable[[], list[Copy]]) -> list[Copy]:
+        go.wait()
+        made.extend(fork())
+        return made
 
-        async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
-            working = asyncio.get_running_loop().run_in_executor(None, on_another_thread, fork)
-            asked.set()
-            return await working
+    async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
+        working = asyncio.get_running_loop().run_in_executor(None, on_another_thread, fork)
+        asked.set()
+        return await working
 
-        asking = asyncio.create_task(aside.answer(between_turns, lambda: os.read(0, 1) * 0))
-        await asked.wait()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        go.set()
-        while not (made and no_children()):
-            await asyncio.sleep(0)
-        assert no_children()
-
-    run(story())
-
-
-def test_more_questions_wait_and_still_more_are_refused() -> None:
-    async def story() -> None:
-        aside, gate = Aside(at_once=1, waiting=2, pause=0), Gate()
-        first = asyncio.create_task(aside.answer(here, gate.work))
-        await gate.begun()
-        later = [asyncio.create_task(aside.answer(here, lambda: b"later")) for _ in range(2)]
+    asking = asyncio.create_task(aside.answer(between_turns, lambda: os.read(0, 1) * 0))
+    await asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    go.set()
+    while not (made and no_children()):
         await asyncio.sleep(0)
-        with pytest.raises(TooManyQuestionsError, match="too many questions at once; ask again"):
-            await aside.answer(here, lambda: b"too many")
-        gate.open()
-        assert await asyncio.gather(first, *later) == [b".", b"later", b"later"]
-        assert no_children()
-
-    run(story())
+    assert no_children()
 
 
-def test_those_that_wait_are_answered_by_one_copy_each_by_itself() -> None:
-    async def story() -> None:
-        aside, forks, gates = Aside(at_once=3, pause=0), [], [Gate() for _ in range(2)]
-
-        async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
-            forks.append(1)
-            return fork()
-
-        asking = [asyncio.create_task(aside.answer(between_turns, gate.work)) for gate in gates]
-        short = asyncio.create_task(aside.answer(between_turns, lambda: b"short"))
-        assert await short == b"short"
-        await gates[0].begun()
-        await gates[1].begun()
-        assert len(forks) == 1
-        # One asker goes: the other gets its answer.
-        asking[0].cancel()
-        gates[1].open()
-        assert await asking[1] == b"."
-        with pytest.raises(asyncio.CancelledError):
-            await asking[0]
-        while not no_children():
-            await asyncio.sleep(0)
-
-    run(story())
+async def test_more_questions_wait_and_still_more_are_refused() -> None:
+    aside, gate = Aside(at_once=1, waiting=2, pause=0), Gate()
+    first = asyncio.create_task(aside.answer(here, gate.work))
+    await gate.begun()
+    later = [asyncio.create_task(aside.answer(here, lambda: b"later")) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyQuestionsError, match="too many questions at once; ask again"):
+        await aside.answer(here, lambda: b"too many")
+    gate.open()
+    assert await asyncio.gather(first, *later) == [b".", b"later", b"later"]
+    assert no_children()
 
 
-def test_a_copy_says_how_many_placements_it_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_those_that_wait_are_answered_by_one_copy_each_by_itself() -> None:
+    aside, forks, gates = Aside(at_once=3, pause=0), [], [Gate() for _ in range(2)]
+
+    async def between_turns(fork: Callable[[], list[Copy]]) -> list[Copy]:
+        forks.append(1)
+        return fork()
+
+    asking = [asyncio.create_task(aside.answer(between_turns, gate.work)) for gate in gates]
+    short = asyncio.create_task(aside.answer(between_turns, lambda: b"short"))
+    assert await short == b"short"
+    await gates[0].begun()
+    await gates[1].begun()
+    assert len(forks) == 1
+    # One asker goes: the other gets its answer.
+    asking[0].cancel()
+    gates[1].open()
+    assert await asking[1] == b"."
+    with pytest.raises(asyncio.CancelledError):
+        await asking[0]
+    while not no_children():
+        await asyncio.sleep(0)
+
+
+async def test_a_copy_says_how_many_placements_it_has_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the question: every try is a statement. What the original tried before does not count."""
     monkeypatch.setattr(module, "REPORT_EVERY", 0.01)
     scheduler: Scheduler = new_scheduler()
@@ -222,56 +193,41 @@ def test_a_copy_says_how_many_placements_it_has_tried(monkeypatch: pytest.Monkey
         if tried == 3:
             gate.open()
 
-    async def story() -> None:
-        # The gate opens when all were told: there is no answer without progress.
-        assert await Aside(pause=0).answer(here, work, progress) == b".P9\n"
-        assert no_children()
-
-    run(story())
+    # The gate opens when all were told: there is no answer without progress.
+    assert await Aside(pause=0).answer(here, work, progress) == b".P9\n"
+    assert no_children()
     assert told == sorted(told)
     assert set(told) <= {0, 1, 2, 3}
 
 
-def test_who_cannot_be_told_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_cannot_be_told_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "REPORT_EVERY", 0.01)
 
     async def progress(tried: int) -> None:
         raise ConnectionResetError
 
-    async def story() -> None:
-        aside, gate = Aside(at_once=1, pause=0), Gate()
-        with pytest.raises(ConnectionResetError):
-            await aside.answer(here, gate.work, progress)
-        assert await aside.answer(here, lambda: b"next") == b"next"
-        assert no_children()
-
-    run(story())
+    aside, gate = Aside(at_once=1, pause=0), Gate()
+    with pytest.raises(ConnectionResetError):
+        await aside.answer(here, gate.work, progress)
+    assert await aside.answer(here, lambda: b"next") == b"next"
+    assert no_children()
 
 
-def test_where_no_process_can_be_made_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_no_process_can_be_made_the_question_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory() -> int:
         raise OSError(12, "Cannot allocate memory")
 
-    async def story() -> None:
-        aside = Aside(at_once=1, pause=0)
-        with monkeypatch.context() as patched:
-            patched.setattr(os, "fork", no_memory)
-            with pytest.raises(TooManyQuestionsError, match="Cannot allocate memory"):
-                await aside.answer(here, lambda: b"")
-        assert await aside.answer(here, lambda: b"next") == b"next"
-
-    run(story())
+    aside = Aside(at_once=1, pause=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fork", no_memory)
+        with pytest.raises(TooManyQuestionsError, match="Cannot allocate memory"):
+            await aside.answer(here, lambda: b"")
+    assert await aside.answer(here, lambda: b"next") == b"next"
 
 
-def test_a_system_without_fork_answers_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_system_without_fork_answers_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "fork")
-
-    async def story() -> None:
-        assert (
-            await Aside(pause=0).answer(here, lambda: str(os.getpid()).encode()) == str(os.getpid()).encode()
-        )
-
-    run(story())
+    assert await Aside(pause=0).answer(here, lambda: str(os.getpid()).encode()) == str(os.getpid()).encode()
 
 
 def test_a_copy_writes_nothing_to_the_journal(tmp_path: Path) -> None:

@@ -148,24 +148,20 @@ class OtherThread:
         self.told.set()
 
 
-def test_the_scheduler_of_a_cluster_is_told_while_it_leads() -> None:
+async def test_the_scheduler_of_a_cluster_is_told_while_it_leads() -> None:
     rig = full(Rig(1))
-
-    async def story() -> None:
-        runner = OtherThread(rig)
-        looking = asyncio.create_task(estimate_starts(cast("Runner", runner), lambda: rig.machine, every=0))
-        try:
-            # It does not lead yet: whatever it does now would be seen.
-            await asyncio.sleep(0)
-            assert not runner.told.is_set()
-            runner.deciding.set()
-            async with asyncio.timeout(TEST_TIMEOUT):
-                await runner.told.wait()
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
-
-    asyncio.run(story())
+    runner = OtherThread(rig)
+    looking = asyncio.create_task(estimate_starts(cast("Runner", runner), lambda: rig.machine, every=0))
+    try:
+        # It does not lead yet: whatever it does now would be seen.
+        await asyncio.sleep(0)
+        assert not runner.told.is_set()
+        runner.deciding.set()
+        async with asyncio.timeout(TEST_TIMEOUT):
+            await runner.told.wait()
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
     assert rig.machine.view.expected_start("default/waits-1") is not None
 
 

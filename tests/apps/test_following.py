@@ -14,8 +14,9 @@ from ringwise.apps.live import NothingReadableError
 from ringwise.kubeclient.config import find_access
 from ringwise.kubeclient.retry import Backoff
 from tests.device.test_commands import kubeconfig
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import NODES, QUEUES, node, run
+from tests.kube.harness import NODES, QUEUES, node
 
 
 def following(

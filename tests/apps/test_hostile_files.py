@@ -6,7 +6,6 @@ device plugin reads.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -132,7 +131,7 @@ class PrintingPlugin(ExecPlugin):
         return self.printed
 
 
-def test_changed_exec_credentials_are_used_or_rejected() -> None:
+async def test_changed_exec_credentials_are_used_or_rejected() -> None:
     status = {
         "token": "secret",
         "clientCertificateData": "",
@@ -152,7 +151,7 @@ def test_changed_exec_credentials_are_used_or_rejected() -> None:
 
     for document in changed_documents([valid]):
         try:
-            asyncio.run(ask(json.dumps(document).encode()))
+            await ask(json.dumps(document).encode())
             used += 1
         except KubeConfigError:
             rejected += 1

@@ -23,7 +23,7 @@ from ringwise.kubeclient.config import direct
 from ringwise.topology.boards import shipped_catalog
 from ringwise.wellknown import PLUGIN_ENTRY_POINTS
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, NODES, PODS, cluster_was_read, node, pod, run, server, until
+from tests.kube.harness import CONFIG_MAPS, NODES, PODS, cluster_was_read, node, pod, server, until
 from tests.lab.rig import SMALL, Terminal, job, running
 
 SOURCE = """
@@ -214,7 +214,7 @@ def configuration_map() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("where", ["cluster", "file"])
-def test_the_scheduler_on_kubernetes(installed: Installed, where: str) -> None:
+async def test_the_scheduler_on_kubernetes(installed: Installed, where: str) -> None:
     # Without PodGroups both pods are decided in the first cycle.
     options = ComponentOptions(metrics_address="", health_address="", leader_elect=False, pod_groups=False)
     file = None
@@ -223,37 +223,31 @@ def test_the_scheduler_on_kubernetes(installed: Installed, where: str) -> None:
         file = ConfigurationFile(installed.configuration)
     else:
         options = replace(options, configuration_map=("volcano-system", "volcano-scheduler-configmap"))
-
-    async def test() -> None:
-        stop = asyncio.Event()
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            api.put(CONFIG_MAPS, configuration_map())
-            api.put(PODS, pod("fenced-train", 1))
-            api.put(PODS, pod("train", 1))
-            task = asyncio.create_task(
-                serve(options, direct(api.url), file, shipped_catalog(()), lambda line: None, stop)
-            )
-            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
-            stop.set()
-            await task
-            assert "nodeName" not in api.get(PODS, "default/fenced-train")["spec"]
-
-    run(test())
+    stop = asyncio.Event()
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        api.put(CONFIG_MAPS, configuration_map())
+        api.put(PODS, pod("fenced-train", 1))
+        api.put(PODS, pod("train", 1))
+        task = asyncio.create_task(
+            serve(options, direct(api.url), file, shipped_catalog(()), lambda line: None, stop)
+        )
+        await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
+        stop.set()
+        await task
+        assert "nodeName" not in api.get(PODS, "default/fenced-train")["spec"]
     assert installed.seen[0] == 2
 
 
-def test_kubectl(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read() -> None:
-        async with server() as (api, client):
-            api.put(NODES, node("node-1"))
-            api.put(CONFIG_MAPS, configuration_map())
-            api.put(PODS, pod("fenced-train", 1))
-            api.put(PODS, pod("train", 1))
-            cluster_was_read(monkeypatch, await read_cluster(client))
-
-    run(read())
-    ran = CliRunner().invoke(kubectl, ["why", "fenced-train", "-o", "json"], catch_exceptions=False)
+async def test_kubectl(installed: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with server() as (api, client):
+        api.put(NODES, node("node-1"))
+        api.put(CONFIG_MAPS, configuration_map())
+        api.put(PODS, pod("fenced-train", 1))
+        api.put(PODS, pod("train", 1))
+        cluster_was_read(monkeypatch, await read_cluster(client))
+    arguments = ["why", "fenced-train", "-o", "json"]
+    ran = await asyncio.to_thread(CliRunner().invoke, kubectl, arguments, catch_exceptions=False)
     assert ran.exit_code == 0, ran.output
     assert json.loads(ran.stdout)["reason"]["code"] == "fenced-job"
     assert installed.seen == [2]

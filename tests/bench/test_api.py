@@ -15,7 +15,7 @@ def _write(tally: binders._Tally) -> None:
         pass
 
 
-def test_a_side_is_quiet_after_several_looks_without_a_write_and_with_empty_queues(
+async def test_a_side_is_quiet_after_several_looks_without_a_write_and_with_empty_queues(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The process may be stopped between two looks, so seconds without a write say nothing."""
@@ -32,12 +32,12 @@ def test_a_side_is_quiet_after_several_looks_without_a_write_and_with_empty_queu
             waiting.clear()
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    asyncio.run(tally.quiet(lambda: not waiting))
+    await tally.quiet(lambda: not waiting)
     assert looks == 9 + binders._LOOKS
     assert tally.cost().writes == 2
 
 
-def test_a_write_under_way_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_write_under_way_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, looks = binders._Tally(), 0
     writing = tally.write()
 
@@ -49,7 +49,7 @@ def test_a_write_under_way_is_not_quiet(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     writing.__enter__()
-    asyncio.run(tally.quiet(lambda: True))
+    await tally.quiet(lambda: True)
     assert looks == 19 + binders._LOOKS
 
 

@@ -34,7 +34,7 @@ from ringwise.views.lists import (
 )
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import GROUPS, NODES, PODS, QUEUES, group, node, pod, run
+from tests.kube.harness import GROUPS, NODES, PODS, QUEUES, group, node, pod
 from tests.lab.rig import Terminal, job, nodes, running
 
 KINDS = {
@@ -109,15 +109,8 @@ LISTS = {
 }
 
 
-def test_files_lab_and_cluster_list_the_same(tmp_path: Path, manifests: Path) -> None:
+async def test_files_lab_and_cluster_list_the_same(tmp_path: Path, manifests: Path) -> None:
     lab = tmp_path / "lab"
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            for path, found in objects().items():
-                for one in found:
-                    api.put(path, one)
-            await asyncio.to_thread(compare, kubeconfig(tmp_path, api.url))
 
     def compare(config: str) -> None:
         with running(lab, nodes(0)):
@@ -128,7 +121,11 @@ def test_files_lab_and_cluster_list_the_same(tmp_path: Path, manifests: Path) ->
                     assert ran.exit_code == 0, (question, source, ran.output)
                     assert names(json.loads(ran.stdout)) == expected, (question, source)
 
-    run(test())
+    async with FakeApiServer() as api:
+        for path, found in objects().items():
+            for one in found:
+                api.put(path, one)
+        await asyncio.to_thread(compare, kubeconfig(tmp_path, api.url))
 
 
 def get(words: str, manifests: Path) -> Result:
@@ -339,7 +336,7 @@ def test_watch_of_a_list_that_was_empty_begins_with_its_headings(
     assert lines[3].startswith("lab/first")
 
 
-def test_watch_lists_a_cluster_once_and_then_follows_it(
+async def test_watch_lists_a_cluster_once_and_then_follows_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard = threading.Semaphore(0)
@@ -359,38 +356,34 @@ def test_watch_lists_a_cluster_once_and_then_follows_it(
 
     monkeypatch.setattr(FollowedKind, "_take", hear)
     monkeypatch.setattr(Client, "pages", listing)
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            for number in range(3):
-                api.put(NODES, node(f"node-{number}"))
-            config = kubeconfig(tmp_path, api.url)
-            loop = asyncio.get_running_loop()
-            cordoned = node("node-1")
-            cordoned["spec"] = {"unschedulable": True}
-
-            def do(change: Callable[..., object], *arguments: object) -> None:
-                loop.call_soon_threadsafe(change, *arguments)
-                assert heard.acquire(timeout=60)
-
-            def watch() -> int:
-                words = f"get nodes --watch --limit 1 --kubeconfig {config}"
-                with pauses(
-                    monkeypatch,
-                    lambda: do(api.put, NODES, cordoned),
-                    lambda: None,
-                    lambda: do(api.remove, NODES, "node-2"),
-                ) as slept:
-                    monkeypatch.setattr(sys, "argv", ["ringwise", *words.split()])
-                    cli.main(standalone_mode=False)
-                return len(slept)
-
-            assert await asyncio.to_thread(watch) == 4
-            # For the first table, and for the watch; at every look there would be four more.
-            assert listed.count(NODES) == 2
-
     monkeypatch.setenv("COLUMNS", "80")
-    run(test())
+    async with FakeApiServer() as api:
+        for number in range(3):
+            api.put(NODES, node(f"node-{number}"))
+        config = kubeconfig(tmp_path, api.url)
+        loop = asyncio.get_running_loop()
+        cordoned = node("node-1")
+        cordoned["spec"] = {"unschedulable": True}
+
+        def do(change: Callable[..., object], *arguments: object) -> None:
+            loop.call_soon_threadsafe(change, *arguments)
+            assert heard.acquire(timeout=60)
+
+        def watch() -> int:
+            words = f"get nodes --watch --limit 1 --kubeconfig {config}"
+            with pauses(
+                monkeypatch,
+                lambda: do(api.put, NODES, cordoned),
+                lambda: None,
+                lambda: do(api.remove, NODES, "node-2"),
+            ) as slept:
+                monkeypatch.setattr(sys, "argv", ["ringwise", *words.split()])
+                cli.main(standalone_mode=False)
+            return len(slept)
+
+        assert await asyncio.to_thread(watch) == 4
+        # For the first table, and for the watch; at every look there would be four more.
+        assert listed.count(NODES) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].startswith("node-0")
     assert lines[3] == "and 2 more; --limit 0 shows all"

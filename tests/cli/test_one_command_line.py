@@ -28,8 +28,9 @@ from ringwise.scheduler.defaults import default_configuration
 from ringwise.topology.boards import shipped_catalog
 from tests.cli.command_tree import command_paths
 from tests.device.test_commands import kubeconfig
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, GROUPS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod, run
+from tests.kube.harness import CONFIG_MAPS, GROUPS, LEASES, NODES, PODS, QUEUES, group, lease, node, pod
 from tests.lab.rig import Terminal, nodes, running
 from tests.tools.documents import field_paths
 
@@ -137,7 +138,7 @@ def objects() -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) -> None:
+async def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) -> None:
     kinds = {
         NODES: ("v1", "Node"),
         QUEUES: ("scheduling.volcano.sh/v1beta1", "Queue"),
@@ -153,15 +154,6 @@ def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) ->
     ]
     file.write_text("\n".join(lines))
     lab = tmp_path / "lab"
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            for path, found in objects().items():
-                for one in found:
-                    api.put(path, one)
-            api.put(LEASES, lease())
-            config = kubeconfig(tmp_path, api.url)
-            await asyncio.to_thread(compare, config)
 
     def compare(config: str) -> None:
         with running(lab, nodes(0)):
@@ -186,7 +178,13 @@ def test_files_lab_and_cluster_answer_with_the_same_documents(tmp_path: Path) ->
                     first, *others = (_decided(document) for document in found.values())
                     assert all(other == first for other in others), question
 
-    run(test())
+    async with FakeApiServer() as api:
+        for path, found in objects().items():
+            for one in found:
+                api.put(path, one)
+        api.put(LEASES, lease())
+        config = kubeconfig(tmp_path, api.url)
+        await asyncio.to_thread(compare, config)
 
 
 def _promised(paths: set[str]) -> set[str]:

@@ -31,7 +31,7 @@ from tests.cli.command_tree import command_paths
 from tests.deploy.test_live import small_cluster
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, PODS, run
+from tests.kube.harness import CONFIG_MAPS, PODS
 from tests.lab.rig import Terminal, job, running
 from tests.tools.schemas import check_document
 
@@ -221,20 +221,17 @@ def test_documents_of_the_lab(tmp_path: Path) -> None:
         assert terminal.json("why short")["outcome"] == "ended"
 
 
-def test_documents_about_a_cluster(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            small_cluster(api)
-            api.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
-            api.remove(PODS, "default/odd")
-            config = kubeconfig(tmp_path, api.url)
-            for command, words in ON_A_CLUSTER.items():
-                for root in (cli, plugin):
-                    arguments = shlex.split(f"{words} -o json --kubeconfig {config}")
-                    ran = await asyncio.to_thread(CliRunner().invoke, root, arguments)
-                    assert_prints(command, ran)
-
-    run(test())
+async def test_documents_about_a_cluster(tmp_path: Path) -> None:
+    async with FakeApiServer() as api:
+        small_cluster(api)
+        api.remove(CONFIG_MAPS, "kube-system/basic-tor-node-cm")
+        api.remove(PODS, "default/odd")
+        config = kubeconfig(tmp_path, api.url)
+        for command, words in ON_A_CLUSTER.items():
+            for root in (cli, plugin):
+                arguments = shlex.split(f"{words} -o json --kubeconfig {config}")
+                ran = await asyncio.to_thread(CliRunner().invoke, root, arguments)
+                assert_prints(command, ran)
 
 
 # -- the command -----------------------------------------------------------------------------------

@@ -3,7 +3,6 @@ is killed; who may read them, and whose they are not."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from datetime import datetime
@@ -200,27 +199,23 @@ def check(document: Object, watched: Watched, *jobs: str) -> None:
     assert told == {job: pytest.approx(sum(watched.held(job, now)) / 3600, abs=1e-4) for job in jobs}
 
 
-def test_documents_of_30000_pending_jobs_of_one_namespace_are_accepted(
+async def test_documents_of_30000_pending_jobs_of_one_namespace_are_accepted(
     cluster: Cluster, reader: Path
 ) -> None:
     """With the account of the scheduler; the job of another namespace that comes last is in the report."""
     token = cluster.plane.account_token(VOLCANO_SYSTEM, "ringwise-scheduler")
     access = find_access(str(cluster.plane.kubeconfig("accounting", token)), None)
     clock, count = RealClock(), 30_000
-
-    async def write() -> None:
-        async with Client(access) as client:
-            keeper = AccountKeeper(ConfigMapAccounts(OwnConfigMaps(client), Retrier(clock)), clock)
-            await keeper.read()
-            now = clock.now()
-            for number in range(count):
-                name = f"{number:05}".rjust(253, "x")
-                who = AccountedJob("flood", name, f"00000000-0000-0000-0000-{number:012}")
-                keeper.apply(JobWaits(who, "default", now))
-            keeper.apply(JobWaits(AccountedJob("other", "late", "uid-of-late"), "default", now))
-            await keeper.write()
-
-    asyncio.run(write())
+    async with Client(access) as client:
+        keeper = AccountKeeper(ConfigMapAccounts(OwnConfigMaps(client), Retrier(clock)), clock)
+        await keeper.read()
+        now = clock.now()
+        for number in range(count):
+            name = f"{number:05}".rjust(253, "x")
+            who = AccountedJob("flood", name, f"00000000-0000-0000-0000-{number:012}")
+            keeper.apply(JobWaits(who, "default", now))
+        keeper.apply(JobWaits(AccountedJob("other", "late", "uid-of-late"), "default", now))
+        await keeper.write()
     written = [one["data"][ACCOUNTING_KEY] for one in config_maps(cluster) if ACCOUNTING_KEY in one["data"]]
     assert len(written) == 8
     assert max(len(text.encode()) for text in written) <= 900 * 1024

@@ -16,8 +16,9 @@ from ringwise.apps.suspension import NotPossibleError, Wish
 from ringwise.cli.commands import plugin
 from ringwise.kubeclient.client import ApiError
 from tests.device.test_commands import kubeconfig
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer, Object
-from tests.kube.harness import JOBS, PODS, QUEUES, InstantClock, pod, run, server
+from tests.kube.harness import JOBS, PODS, QUEUES, InstantClock, pod, server
 
 COMMANDS = "/apis/bus.volcano.sh/v1alpha1/commands"
 BATCH_JOBS = "/apis/batch/v1/jobs"
@@ -332,33 +333,29 @@ def test_a_name_of_two_kinds_is_not_guessed() -> None:
     )
 
 
-def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
+async def test_who_may_do_it_is_the_api_servers_word(tmp_path: Path) -> None:
     results: list[tuple[int, str]] = []
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            api.put(JOBS, vcjob())
-            config = kubeconfig(tmp_path, api.url)
-            api.fault(lambda method, path: method == "POST" and path.endswith("/commands"), status=403)
-            arguments = ["suspend", "default/train", "--kubeconfig", config]
+    async with FakeApiServer() as api:
+        api.put(JOBS, vcjob())
+        config = kubeconfig(tmp_path, api.url)
+        api.fault(lambda method, path: method == "POST" and path.endswith("/commands"), status=403)
+        arguments = ["suspend", "default/train", "--kubeconfig", config]
+        ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
+        results.append((ran.exit_code, ran.stderr.splitlines()[-1]))
+        arguments = ["suspend", "default/train", "-n", "other", "--kubeconfig", config]
+        ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
+        results.append((ran.exit_code, ran.stderr.splitlines()[-1]))
+        api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "batch", "namespace": "default"}})
+        arguments = ["suspend", "batch", "--kubeconfig", config, "-o", "json"]
+        ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
+        results.append((ran.exit_code, json.loads(ran.stdout)["text"]))
+        api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "far", "namespace": "lab"}})
+        api.put(JOBS, vcjob())
+        api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "train", "namespace": "lab"}})
+        for name in ("far", "train", "nobody"):
+            arguments = ["suspend", name, "-A", "--kubeconfig", config]
             ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
-            results.append((ran.exit_code, ran.stderr.splitlines()[-1]))
-            arguments = ["suspend", "default/train", "-n", "other", "--kubeconfig", config]
-            ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
-            results.append((ran.exit_code, ran.stderr.splitlines()[-1]))
-            api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "batch", "namespace": "default"}})
-            arguments = ["suspend", "batch", "--kubeconfig", config, "-o", "json"]
-            ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
-            results.append((ran.exit_code, json.loads(ran.stdout)["text"]))
-            api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "far", "namespace": "lab"}})
-            api.put(JOBS, vcjob())
-            api.put(BATCH_JOBS, {**batch_job(), "metadata": {"name": "train", "namespace": "lab"}})
-            for name in ("far", "train", "nobody"):
-                arguments = ["suspend", name, "-A", "--kubeconfig", config]
-                ran = await asyncio.to_thread(CliRunner().invoke, plugin, arguments)
-                results.append((ran.exit_code, (ran.stdout or ran.stderr).splitlines()[-1]))
-
-    run(test())
+            results.append((ran.exit_code, (ran.stdout or ran.stderr).splitlines()[-1]))
     (refused, other, done, *everywhere) = results
     assert everywhere == [
         (0, "Job lab/far suspended: it gives its chips back"),

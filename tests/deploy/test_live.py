@@ -22,6 +22,7 @@ from ringwise.kubeclient.config import direct
 from ringwise.manifests.bundle import read_bundle
 from ringwise.topology.boards import shipped_catalog
 from ringwise.topology.switches import SwitchTopology
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import (
     CONFIG_MAPS,
@@ -33,7 +34,6 @@ from tests.kube.harness import (
     group,
     node,
     pod,
-    run,
     server,
 )
 
@@ -65,52 +65,43 @@ def small_cluster(api: FakeApiServer) -> None:
     )
 
 
-def test_everything_is_read_once_and_nothing_is_changed() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            small_cluster(api)
-            version = api.version
-            live = await read_cluster(client)
-            assert [one.name for one in live.bundle.nodes] == ["node-1"]
-            assert sorted(one.name for one in live.bundle.pods) == ["gang-0", "gang-1", "runs"]
-            assert len(live.bundle.of(SwitchTopology)) == 1
-            assert live.configuration.settings.super_pod_size == 7
-            assert [error.origin for error in live.bundle.errors] == ["Pod default/odd"]
-            assert live.missing == []
-            assert api.version == version
-            assert {method for method, _ in api.requests} == {"GET"}
-
-    run(test())
+async def test_everything_is_read_once_and_nothing_is_changed() -> None:
+    async with server() as (api, client):
+        small_cluster(api)
+        version = api.version
+        live = await read_cluster(client)
+        assert [one.name for one in live.bundle.nodes] == ["node-1"]
+        assert sorted(one.name for one in live.bundle.pods) == ["gang-0", "gang-1", "runs"]
+        assert len(live.bundle.of(SwitchTopology)) == 1
+        assert live.configuration.settings.super_pod_size == 7
+        assert [error.origin for error in live.bundle.errors] == ["Pod default/odd"]
+        assert live.missing == []
+        assert api.version == version
+        assert {method for method, _ in api.requests} == {"GET"}
 
 
-def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            small_cluster(api)
-            api.unknown.add("jobs")
-            api.fault("/namespaces/mindx-dl/configmaps", status=403, times=2)
-            live = await read_cluster(client)
-            needed = "you need the verb list on configmaps in namespace mindx-dl"
-            assert live.missing == [
-                *(
-                    f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/rbac.md)"
-                    for kind in ("node-health", "cluster-reports")
-                ),
-                "jobs: the cluster does not know this kind (ringwise install)",
-            ]
-            assert live.bundle.nodes
-
-    run(test())
+async def test_missing_permissions_and_kinds_are_reported_and_the_rest_is_read() -> None:
+    async with server() as (api, client):
+        small_cluster(api)
+        api.unknown.add("jobs")
+        api.fault("/namespaces/mindx-dl/configmaps", status=403, times=2)
+        live = await read_cluster(client)
+        needed = "you need the verb list on configmaps in namespace mindx-dl"
+        assert live.missing == [
+            *(
+                f"{kind}: not allowed; {needed} (ClusterRole ringwise-reader and docs/rbac.md)"
+                for kind in ("node-health", "cluster-reports")
+            ),
+            "jobs: the cluster does not know this kind (ringwise install)",
+        ]
+        assert live.bundle.nodes
 
 
-def test_without_nodes_there_is_no_answer() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.fault("GET /api/v1/nodes", status=403)
-            with pytest.raises(NothingReadableError, match="verb list on nodes in the whole cluster"):
-                await read_cluster(client)
-
-    run(test())
+async def test_without_nodes_there_is_no_answer() -> None:
+    async with server() as (api, client):
+        api.fault("GET /api/v1/nodes", status=403)
+        with pytest.raises(NothingReadableError, match="verb list on nodes in the whole cluster"):
+            await read_cluster(client)
 
 
 def test_a_what_if_must_be_new() -> None:
@@ -184,17 +175,13 @@ def test_place_answers_for_what_is_submitted_only(asked: Any) -> None:
     assert asked("place", "-f", str(EXAMPLE), "--scores").exit_code == 0
 
 
-def test_place_says_that_the_records_of_the_scheduler_are_not_known() -> None:
+async def test_place_says_that_the_records_of_the_scheduler_are_not_known() -> None:
     read: list[LiveCluster] = []
-
-    async def test() -> None:
-        async with server() as (api, client):
-            small_cluster(api)
-            api.fault("/configmaps/ringwise-rescheduling", status=403)
-            read.append(await read_cluster(client))
-            await read_records(client, read[0])
-
-    run(test())
+    async with server() as (api, client):
+        small_cluster(api)
+        api.fault("/configmaps/ringwise-rescheduling", status=403)
+        read.append(await read_cluster(client))
+        await read_records(client, read[0])
     told: list[str] = []
 
     def tell(line: object) -> None:
@@ -218,7 +205,7 @@ def test_doctor_lists_what_could_not_be_read(asked: Any) -> None:
     ("minor", "runs", "reported"),
     [(29, True, True), (30, True, False), (None, True, False), (29, False, False)],
 )
-def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
+async def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
     monkeypatch: pytest.MonkeyPatch, minor: int | None, runs: bool, reported: bool
 ) -> None:
     """Before Kubernetes 1.30 no policy can limit them to their node."""
@@ -227,18 +214,14 @@ def test_doctor_reports_tokens_of_the_device_plugin_that_name_no_node(
         return minor
 
     found: list[LiveCluster] = []
-
-    async def test() -> None:
-        async with server() as (api, _):
-            small_cluster(api)
-            plugin_pod = pod("plugin", 0, on="node-1")
-            labels = {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": "device-plugin"}
-            plugin_pod["metadata"]["labels"] = labels if runs else {}
-            api.put(PODS, plugin_pod)
-            found.append(await cluster_source._read(direct(api.url), lambda kind, count: None))
-
     monkeypatch.setattr(cluster_source, "server_minor_version", version)
-    run(test())
+    async with server() as (api, _):
+        small_cluster(api)
+        plugin_pod = pod("plugin", 0, on="node-1")
+        labels = {"app.kubernetes.io/name": "ringwise", "app.kubernetes.io/component": "device-plugin"}
+        plugin_pod["metadata"]["labels"] = labels if runs else {}
+        api.put(PODS, plugin_pod)
+        found.append(await cluster_source._read(direct(api.url), lambda kind, count: None))
     cluster_was_read(monkeypatch, found[0])
     document = json.loads(CliRunner().invoke(plugin, ["doctor", "-o", "json"]).stdout)
     findings = [one for one in document["findings"] if one["code"] == "device-plugin-tokens"]

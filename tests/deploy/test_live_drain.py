@@ -24,6 +24,7 @@ from ringwise.state.vcjob import VcJob
 from ringwise.topology.boards import shipped_catalog
 from ringwise.views.cluster import JobView
 from tests.device.test_commands import kubeconfig
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer, Object
 from tests.kube.harness import (
     CONFIG_MAPS,
@@ -36,7 +37,6 @@ from tests.kube.harness import (
     group,
     node,
     pod,
-    run,
     server,
 )
 
@@ -467,64 +467,49 @@ def evictions(api: FakeApiServer) -> list[str]:
     return [path.split("/")[-2] for method, path in api.requests if path.endswith("/eviction")]
 
 
-def test_the_next_job_is_evicted_when_the_pods_of_the_one_before_are_gone() -> None:
+async def test_the_next_job_is_evicted_when_the_pods_of_the_one_before_are_gone() -> None:
     """A budget refuses the second pod of the first job at first."""
-
-    async def test() -> None:
-        async with server() as (api, client):
-            two_jobs(api)
-            jobs = await views(client)
-            api.fault("first-1/eviction", status=429, times=3)
-            clock = InstantClock()
-            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=clock)
-            assert evictions(api) == ["first-0", *["first-1"] * 4, "second-0", "second-1"]
-            assert done.evicted == [
-                f"default/{name}" for name in ("first-0", "first-1", "second-0", "second-1")
-            ]
-            assert done.problems == []
-            assert sum(clock.slept) == 6
-
-    run(test())
+    async with server() as (api, client):
+        two_jobs(api)
+        jobs = await views(client)
+        api.fault("first-1/eviction", status=429, times=3)
+        clock = InstantClock()
+        done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=clock)
+        assert evictions(api) == ["first-0", *["first-1"] * 4, "second-0", "second-1"]
+        assert done.evicted == [f"default/{name}" for name in ("first-0", "first-1", "second-0", "second-1")]
+        assert done.problems == []
+        assert sum(clock.slept) == 6
 
 
-def test_a_job_that_takes_too_long_does_not_hold_up_the_next() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            two_jobs(api)
-            jobs = await views(client)
-            api.fault("first-0/eviction", status=429, times=1000)
-            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
-            assert done.evicted == ["default/first-1", "default/second-0", "default/second-1"]
-            (problem,) = done.problems
-            assert problem.startswith("default/first: 1 pod still there after 1m (first-0): ")
-
-    run(test())
+async def test_a_job_that_takes_too_long_does_not_hold_up_the_next() -> None:
+    async with server() as (api, client):
+        two_jobs(api)
+        jobs = await views(client)
+        api.fault("first-0/eviction", status=429, times=1000)
+        done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+        assert done.evicted == ["default/first-1", "default/second-0", "default/second-1"]
+        (problem,) = done.problems
+        assert problem.startswith("default/first: 1 pod still there after 1m (first-0): ")
 
 
-def test_pods_that_were_replaced_meanwhile_are_left_alone() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            two_jobs(api)
-            jobs = await views(client)
-            api.remove(PODS, "default/first-0")
-            api.put(PODS, owned(pod("first-0", 1, group="first", on="node-2")))
-            api.remove(PODS, "default/first-1")
-            done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
-            assert done.evicted == ["default/second-0", "default/second-1"]
-            assert pods_of(api) == ["first-0"]
-            assert done.problems == []
-
-    run(test())
+async def test_pods_that_were_replaced_meanwhile_are_left_alone() -> None:
+    async with server() as (api, client):
+        two_jobs(api)
+        jobs = await views(client)
+        api.remove(PODS, "default/first-0")
+        api.put(PODS, owned(pod("first-0", 1, group="first", on="node-2")))
+        api.remove(PODS, "default/first-1")
+        done = await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+        assert done.evicted == ["default/second-0", "default/second-1"]
+        assert pods_of(api) == ["first-0"]
+        assert done.problems == []
 
 
-def test_a_denied_eviction_ends_the_drain() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            two_jobs(api)
-            jobs = await views(client)
-            api.fault("first-0/eviction", status=403, times=1)
-            with pytest.raises(ApiError):
-                await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
-            assert len(api.all(PODS)) == 4
-
-    run(test())
+async def test_a_denied_eviction_ends_the_drain() -> None:
+    async with server() as (api, client):
+        two_jobs(api)
+        jobs = await views(client)
+        api.fault("first-0/eviction", status=403, times=1)
+        with pytest.raises(ApiError):
+            await drain_jobs(client, jobs, ["node-1"], 60 * SECOND, clock=InstantClock())
+        assert len(api.all(PODS)) == 4

@@ -11,7 +11,8 @@ from click.testing import CliRunner
 
 from ringwise.apps.live import LiveCluster, read_cluster
 from ringwise.cli.commands import plugin
-from tests.kube.harness import NODES, PODS, QUEUES, cluster_was_read, node, pod, run, server
+from tests.event_loop import run
+from tests.kube.harness import NODES, PODS, QUEUES, cluster_was_read, node, pod, server
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-1", "uid": "r1", "controller": True}
 DEPLOYMENT = """apiVersion: apps/v1

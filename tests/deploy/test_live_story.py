@@ -16,7 +16,7 @@ from ringwise.topology.boards import shipped_catalog
 from tests.deploy.test_live_drain import on_cluster, owned, vcjob
 from tests.device.test_commands import kubeconfig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import GROUPS, JOBS, NODES, PODS, QUEUES, group, node, pod, run, until
+from tests.kube.harness import GROUPS, JOBS, NODES, PODS, QUEUES, group, node, pod, until
 
 EVENTS = "/api/v1/events"
 #: 2026-01-10T08:00:00Z
@@ -114,32 +114,30 @@ def test_a_job_that_is_not_there_and_events_that_may_not_be_read(tmp_path: Path)
     assert "you need the verb list on events in namespace default" in answered.stderr
 
 
-def test_the_scheduler_s_own_events_and_its_journal_tell_the_same_after_a_restart(tmp_path: Path) -> None:
+async def test_the_scheduler_s_own_events_and_its_journal_tell_the_same_after_a_restart(
+    tmp_path: Path,
+) -> None:
     journal = tmp_path / "journal.jsonl"
     results: list[Result] = []
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            api.put(QUEUES, {"metadata": {"name": "default"}})
-            api.put(GROUPS, group("gang", 1))
-            api.put(PODS, owned(pod("gang-0", 8, group="gang")))
-            for _ in range(2):
-                stop = asyncio.Event()
-                options = ComponentOptions(metrics_address="", health_address="", journal=journal)
-                task = asyncio.create_task(
-                    serve(options, direct(api.url), None, shipped_catalog(()), _ignore, stop)
-                )
-                await until(lambda: api.get(PODS, "default/gang-0")["spec"].get("nodeName"))
-                await until(lambda: any(one["reason"] == "Scheduled" for one in api.all(EVENTS)))
-                stop.set()
-                await task
-            config = kubeconfig(tmp_path, api.url)
-            for more in ([], ["--journal", str(journal)]):
-                arguments = ["why", "gang", "--story", "-o", "json", "--kubeconfig", config, *more]
-                results.append(await asyncio.to_thread(CliRunner().invoke, plugin, arguments))
-
-    run(test())
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        api.put(QUEUES, {"metadata": {"name": "default"}})
+        api.put(GROUPS, group("gang", 1))
+        api.put(PODS, owned(pod("gang-0", 8, group="gang")))
+        for _ in range(2):
+            stop = asyncio.Event()
+            options = ComponentOptions(metrics_address="", health_address="", journal=journal)
+            task = asyncio.create_task(
+                serve(options, direct(api.url), None, shipped_catalog(()), _ignore, stop)
+            )
+            await until(lambda: api.get(PODS, "default/gang-0")["spec"].get("nodeName"))
+            await until(lambda: any(one["reason"] == "Scheduled" for one in api.all(EVENTS)))
+            stop.set()
+            await task
+        config = kubeconfig(tmp_path, api.url)
+        for more in ([], ["--journal", str(journal)]):
+            arguments = ["why", "gang", "--story", "-o", "json", "--kubeconfig", config, *more]
+            results.append(await asyncio.to_thread(CliRunner().invoke, plugin, arguments))
     for result in results:
         assert result.exit_code == 0, result.output
         entries = json.loads(result.stdout)["entries"]

@@ -41,7 +41,7 @@ from ringwise.state.model import Pod as CorePod
 from ringwise.wellknown import TOPOLOGY_TYPE
 from tests.device.rig import rig
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, run, server, until
+from tests.kube.harness import GROUPS, JOBS, PODS, QUEUES, InstantClock, group, pod, server, until
 from tests.web.reviews import GOOD, Reviews, reviewing
 
 Call = tuple[str, str, str]
@@ -129,201 +129,176 @@ async def elected(api: FakeApiServer, client: Client, name: str) -> None:
     await election.release()
 
 
-def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(GROUPS, group("gang", 1))
-            api.without_status.add("podgroups")
-            uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
-            api.put("/api/v1/persistentvolumes", {"metadata": {"name": "disk"}, "spec": {}})
-            api.fault("POST /api/v1/namespaces/default/pods/a/binding", status=500)
-            await written(
-                client,
-                [
-                    do.Bind(uids[0], "default", "a", "node-1", (0,), {}, ("predicate-time",)),
-                    do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
-                    do.SetPodCondition(uids[1], "default", "b", _some_reason()),
-                    do.SetQueueStatus("default", {}, {}),
-                    do.SetHyperNodeStatus("leaf", 1, False, "Circle", "is a member of itself"),
-                    do.RemoveQueueGate(uids[1], "default", "b"),
-                    do.Evict(uids[1], "default", "b", "preempt"),
-                    do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
-                    do.DeletePod(uids[0], "default", "a", "drained", fault=True, together="default/a"),
-                    do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
-                    do.AskJob("default/train", "uid", "TerminateJob", "its time is over"),
-                    do.SelectNode("default", "data", "uid", "node-1"),
-                    do.BindVolume("disk", "default", "data", "uid"),
-                ],
-            )
-            await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")
-            accounts = ConfigMapAccounts(OwnConfigMaps(client), Retrier(InstantClock()))
-            await accounts.read()
-            for slot in SLOTS:
-                await accounts.write(slot, "{}")
-            await create_default_queues(client, Retrier(InstantClock()))
-            await elected(api, client, "ringwise-scheduler")
-            # For people with the role of the reader.
-            await read_leases(client)
-            reads = ("reader", "reports", "configuration")
-            writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
-            accounts_too = ("accounting", "accountingWriter")
-            assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes, *accounts_too)
-
-    run(test())
+async def test_the_scheduler_has_what_it_needs_and_no_more() -> None:
+    async with server() as (api, client):
+        api.put(GROUPS, group("gang", 1))
+        api.without_status.add("podgroups")
+        uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
+        api.put("/api/v1/persistentvolumes", {"metadata": {"name": "disk"}, "spec": {}})
+        api.fault("POST /api/v1/namespaces/default/pods/a/binding", status=500)
+        await written(
+            client,
+            [
+                do.Bind(uids[0], "default", "a", "node-1", (0,), {}, ("predicate-time",)),
+                do.SetGroupStatus("default/gang", "Running", None, 1, 0, 0),
+                do.SetPodCondition(uids[1], "default", "b", _some_reason()),
+                do.SetQueueStatus("default", {}, {}),
+                do.SetHyperNodeStatus("leaf", 1, False, "Circle", "is a member of itself"),
+                do.RemoveQueueGate(uids[1], "default", "b"),
+                do.Evict(uids[1], "default", "b", "preempt"),
+                do.DeletePod(uids[1], "default", "b", "node lost", fault=True),
+                do.DeletePod(uids[0], "default", "a", "drained", fault=True, together="default/a"),
+                do.Publish("volcano-system", "tor-share-cm", {"x": "y"}),
+                do.AskJob("default/train", "uid", "TerminateJob", "its time is over"),
+                do.SelectNode("default", "data", "uid", "node-1"),
+                do.BindVolume("disk", "default", "data", "uid"),
+            ],
+        )
+        await OwnConfigMaps(client).read("mindx-dl", "job-reschedule-reason")
+        accounts = ConfigMapAccounts(OwnConfigMaps(client), Retrier(InstantClock()))
+        await accounts.read()
+        for slot in SLOTS:
+            await accounts.write(slot, "{}")
+        await create_default_queues(client, Retrier(InstantClock()))
+        await elected(api, client, "ringwise-scheduler")
+        # For people with the role of the reader.
+        await read_leases(client)
+        reads = ("reader", "reports", "configuration")
+        writes = ("scheduler", "switches", "rescheduling", "rescheduleRecords", "schedulerLease")
+        accounts_too = ("accounting", "accountingWriter")
+        assert called(api) | read_by(Hearer.SCHEDULER) == granted(*reads, *writes, *accounts_too)
 
 
-def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> None:
+async def test_the_reader_reads_what_the_scheduler_holds_for_other_jobs() -> None:
     """`place` and `why` count it; no other ConfigMap is granted to users."""
-
-    async def test() -> None:
-        async with server() as (api, client):
-            live = await read_cluster(client)
-            api.requests.clear()
-            await read_records(client, live)
-            ((_, path),) = api.requests
-            rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
-            rules = [one for one in access_rules()["reader"] if "configmaps" in one["resources"]]
-            assert rules == [rule | {"resourceNames": [path.rpartition("/")[2]]}]
-
-    run(test())
+    async with server() as (api, client):
+        live = await read_cluster(client)
+        api.requests.clear()
+        await read_records(client, live)
+        ((_, path),) = api.requests
+        rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]}
+        rules = [one for one in access_rules()["reader"] if "configmaps" in one["resources"]]
+        assert rules == [rule | {"resourceNames": [path.rpartition("/")[2]]}]
 
 
-def test_the_right_for_reset_configurations_is_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            data = {"reset.json": "{}"}
-            found = {"metadata": {"name": "reset-config-a", "namespace": "default"}, "data": data}
-            api.put("/api/v1/configmaps", found)
-            await written(client, [do.SetResetConfig("default", "a", graceful_exit=True)])
-            assert called(api) == granted("resetConfig")
-
-    run(test())
+async def test_the_right_for_reset_configurations_is_what_it_needs_and_no_more() -> None:
+    async with server() as (api, client):
+        data = {"reset.json": "{}"}
+        found = {"metadata": {"name": "reset-config-a", "namespace": "default"}, "data": data}
+        api.put("/api/v1/configmaps", found)
+        await written(client, [do.SetResetConfig("default", "a", graceful_exit=True)])
+        assert called(api) == granted("resetConfig")
 
 
-def test_the_right_to_check_tokens_is_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with reviewing() as (reviews, tokens, _):
-            await tokens.check(GOOD)
-            assert called(reviews) == granted("web")
-
-    run(test())
+async def test_the_right_to_check_tokens_is_what_it_needs_and_no_more() -> None:
+    async with reviewing() as (reviews, tokens, _):
+        await tokens.check(GOOD)
+        assert called(reviews) == granted("web")
 
 
-def test_the_controller_has_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            job = {
-                "metadata": {"name": "job", "namespace": "default", "uid": "u"},
-                "spec": {
-                    "volumes": [{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
-                    "tasks": [{"name": "t", "template": {"spec": {"containers": [{"name": "c"}]}}}],
-                },
-            }
-            api.put(JOBS, json.loads(json.dumps(job)))
-            api.put(QUEUES, {"metadata": {"name": "default"}, "spec": {}})
-            api.without_status.add("jobs")
-            # An earlier job of the name left them.
-            owner = {
-                "apiVersion": "batch.volcano.sh/v1alpha1",
-                "kind": "Job",
-                "name": "job",
-                "uid": "earlier",
-            }
-            for collection, name in (
-                ("/api/v1/services", "job"),
-                ("/api/v1/persistentvolumeclaims", "job-volume-0"),
-                ("/apis/networking.k8s.io/v1/networkpolicies", "job"),
-            ):
-                meta = {"name": name, "namespace": "default", "ownerReferences": [owner]}
-                api.put(collection, {"metadata": meta})
-            gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
-            made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
-            wanted = do.CreateJobResources(
-                "default/job", (do.JobService("job"),), isolated=True, keys=do.JobKeys("job-ssh", "")
-            )
-            await written(
-                client,
-                [
-                    do.CreateGroup(gang),
-                    do.CreateGroup(gang),
-                    do.AnnotatePod("p", "default", "a", {"scheduling.k8s.io/group-name": "podgroup-u"}),
-                    wanted,
-                    do.CreatePod(made, "default/job"),
-                    do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
-                    do.SetJobStatus("default/job", "Running"),
-                    do.UpdateQueue("default", "Closed", True, "root"),
-                    do.RecordQueueEvent("default", "CloseQueue", "Close queue succeed"),
-                    do.DeletePod("", "default", "job-t-0", "over"),
-                    do.DeleteGroup("default/job-u"),
-                    do.DeleteJob("default/job"),
-                ],
-                job,
-            )
-            await elected(api, client, "ringwise-controller")
-            job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
-            # Asked for by admission plugins on what we send, not by a request of its own.
-            besides = {("update", "batch.volcano.sh", "jobs/finalizers")}
-            # The Secret of an earlier job, where the same process made it: test_job_resources.py shows it.
-            besides.add(("delete", "", "secrets"))
-            sent = called(api) | read_by(Hearer.CONTROLLER) | job_commands | besides
-            assert sent == granted("controller", "controllerLease")
-
-    run(test())
+async def test_the_controller_has_what_it_needs_and_no_more() -> None:
+    async with server() as (api, client):
+        job = {
+            "metadata": {"name": "job", "namespace": "default", "uid": "u"},
+            "spec": {
+                "volumes": [{"mountPath": "/data", "volumeClaim": {"accessModes": ["ReadWriteMany"]}}],
+                "tasks": [{"name": "t", "template": {"spec": {"containers": [{"name": "c"}]}}}],
+            },
+        }
+        api.put(JOBS, json.loads(json.dumps(job)))
+        api.put(QUEUES, {"metadata": {"name": "default"}, "spec": {}})
+        api.without_status.add("jobs")
+        # An earlier job of the name left them.
+        owner = {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "name": "job",
+            "uid": "earlier",
+        }
+        for collection, name in (
+            ("/api/v1/services", "job"),
+            ("/api/v1/persistentvolumeclaims", "job-volume-0"),
+            ("/apis/networking.k8s.io/v1/networkpolicies", "job"),
+        ):
+            meta = {"name": name, "namespace": "default", "ownerReferences": [owner]}
+            api.put(collection, {"metadata": meta})
+        gang = PodGroup("default", "job-u", "g", owner=Owner("Job", "job", "u"))
+        made = CorePod("p", "default", "job-t-0", PodClass(), task="t", owner=Owner("Job", "job", "u"))
+        wanted = do.CreateJobResources(
+            "default/job", (do.JobService("job"),), isolated=True, keys=do.JobKeys("job-ssh", "")
+        )
+        await written(
+            client,
+            [
+                do.CreateGroup(gang),
+                do.CreateGroup(gang),
+                do.AnnotatePod("p", "default", "a", {"scheduling.k8s.io/group-name": "podgroup-u"}),
+                wanted,
+                do.CreatePod(made, "default/job"),
+                do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
+                do.SetJobStatus("default/job", "Running"),
+                do.UpdateQueue("default", "Closed", True, "root"),
+                do.RecordQueueEvent("default", "CloseQueue", "Close queue succeed"),
+                do.DeletePod("", "default", "job-t-0", "over"),
+                do.DeleteGroup("default/job-u"),
+                do.DeleteJob("default/job"),
+            ],
+            job,
+        )
+        await elected(api, client, "ringwise-controller")
+        job_commands = {(verb, "bus.volcano.sh", "commands") for verb in ("list", "delete")}
+        # Asked for by admission plugins on what we send, not by a request of its own.
+        besides = {("update", "batch.volcano.sh", "jobs/finalizers")}
+        # The Secret of an earlier job, where the same process made it: test_job_resources.py shows it.
+        besides.add(("delete", "", "secrets"))
+        sent = called(api) | read_by(Hearer.CONTROLLER) | job_commands | besides
+        assert sent == granted("controller", "controllerLease")
 
 
-def test_discovery_has_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            ours = HyperNode("rack", 1, labels={TOPOLOGY_TYPE: "A2"})
-            done: list[do.Command] = [
-                do.PutHyperNode(ours),
-                do.PutHyperNode(ours),
-                do.DeleteHyperNode("rack"),
-            ]
-            await written(client, done)
-            kinds = watched_kinds(
-                TemplateStore(), {}, None, discovery=("volcano-system", "conf"), hearer=Hearer.DISCOVERY
-            )
-            reads = {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
-            assert called(api) | reads == granted("discovery", "discoveryConfiguration")
-
-    run(test())
+async def test_discovery_has_what_it_needs_and_no_more() -> None:
+    async with server() as (api, client):
+        ours = HyperNode("rack", 1, labels={TOPOLOGY_TYPE: "A2"})
+        done: list[do.Command] = [
+            do.PutHyperNode(ours),
+            do.PutHyperNode(ours),
+            do.DeleteHyperNode("rack"),
+        ]
+        await written(client, done)
+        kinds = watched_kinds(
+            TemplateStore(), {}, None, discovery=("volcano-system", "conf"), hearer=Hearer.DISCOVERY
+        )
+        reads = {("list", target.resource.group, target.resource.plural) for target, _ in kinds}
+        assert called(api) | reads == granted("discovery", "discoveryConfiguration")
 
 
-def test_the_webhook_has_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-            api.put(hooks, webhook_configuration("volcano-system", {}))
-            fills = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-            api.put(fills, mutating_configuration("volcano-system", {}))
-            clock = InstantClock()
-            certificates = CertificateManager(client, "volcano-system", clock=clock)
-            await certificates.check()
-            clock.moment += SERVER_LIFETIME.total_seconds()
-            await certificates.check()
-            reads = read_by(Hearer.ADMISSION) | {("list", "", "namespaces")}
-            sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
-            assert called(api) | reads == granted(*sets)
-
-    run(test())
+async def test_the_webhook_has_what_it_needs_and_no_more() -> None:
+    async with server() as (api, client):
+        hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        api.put(hooks, webhook_configuration("volcano-system", {}))
+        fills = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+        api.put(fills, mutating_configuration("volcano-system", {}))
+        clock = InstantClock()
+        certificates = CertificateManager(client, "volcano-system", clock=clock)
+        await certificates.check()
+        clock.moment += SERVER_LIFETIME.total_seconds()
+        await certificates.check()
+        reads = read_by(Hearer.ADMISSION) | {("list", "", "namespaces")}
+        sets = ("admission", "admissionSecret", "admissionTopology", "configuration")
+        assert called(api) | reads == granted(*sets)
 
 
-def test_the_device_plugin_has_what_it_needs_and_no_more() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            node.bind("a", "Ascend910-0")
-            node.bind("b", "Ascend910-1")
-            # Kubelet asks for b first, so both are corrected later; then a chip breaks.
-            await node.admit("b")
-            await node.admit("a")
-            await node.until(lambda: node.annotations("b").get("huawei.com/AscendReal") == "Ascend910-0")
-            node.driver.change(3, [0x80E18402])
-            await node.until(lambda: "Ascend910-3" in node.device_list()["huawei.com/Ascend910-Unhealthy"])
-            await node.until(lambda: node.api.all("/api/v1/events"))
-            assert called(node.api) == granted("devicePlugin", "deviceReports", "deviceEvents")
-
-    run(test())
+async def test_the_device_plugin_has_what_it_needs_and_no_more() -> None:
+    async with rig() as node:
+        node.bind("a", "Ascend910-0")
+        node.bind("b", "Ascend910-1")
+        # Kubelet asks for b first, so both are corrected later; then a chip breaks.
+        await node.admit("b")
+        await node.admit("a")
+        await node.until(lambda: node.annotations("b").get("huawei.com/AscendReal") == "Ascend910-0")
+        node.driver.change(3, [0x80E18402])
+        await node.until(lambda: "Ascend910-3" in node.device_list()["huawei.com/Ascend910-Unhealthy"])
+        await node.until(lambda: node.api.all("/api/v1/events"))
+        assert called(node.api) == granted("devicePlugin", "deviceReports", "deviceEvents")
 
 
 @pytest.mark.parametrize("name", sorted(access_rules()))

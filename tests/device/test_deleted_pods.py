@@ -23,7 +23,6 @@ from ringwise.device.simulated_kubelet import AdmissionError
 from tests.device.cases import RESOURCE, chips
 from tests.device.rig import PODS, Rig, rig
 from tests.device.test_allocation import healthy, waiting_pod
-from tests.kube.harness import run
 
 SECOND = 10**9
 FOUR, FIVE = "Ascend910-4", "Ascend910-5"
@@ -247,33 +246,29 @@ def processes(node: Rig, uid: str, *, there: bool) -> None:
 
 
 @pytest.mark.parametrize("heard", [True, False], ids=["report", "call"])
-def test_a_pod_that_is_deleted_by_force_keeps_its_chips_until_its_container_has_ended(heard: bool) -> None:
+async def test_a_pod_that_is_deleted_by_force_keeps_its_chips_until_its_container_has_ended(
+    heard: bool,
+) -> None:
     """Kubelet's next call may come before the plugin has made a report."""
-
-    async def test() -> None:
-        async with rig(report_interval=0.01 if heard else 3600.0) as node:
-            notes = {RESOURCE: FOUR, "predicate-time": "1"}
-            meta = {"namespace": "default", "name": "old", "uid": UID, "annotations": notes}
-            node.bind("old", FOUR, metadata=meta)
-            assert await node.admit("old") == (4,)
-            await node.plugin.report()
-            if heard:
-                await node.until(lambda: "default/old" in node.report()["RingwiseKubeletDevices"])
-            processes(node, UID, there=True)
-            node.api.put(PODS, {**node.api.get(PODS, "default/old"), "status": {"phase": "Running"}})
-            node.api.remove(PODS, "default/old")
-            node.kubelet.remove("default/old")
-            if heard:
-                await node.until(lambda: "default/old" not in node.report()["RingwiseKubeletDevices"])
-                assert json.loads(node.report()["RingwiseMountedChips"]) == {UID: FOUR}
-                assert FOUR not in node.device_list()[RESOURCE].split(",")
-            node.bind("new", FOUR)
-            with pytest.raises(
-                AdmissionError, match="Ascend910-4 of pod default/new is held by pod default/old"
-            ):
-                await node.admit("new", ids=[FOUR])
-            assert node.plugin.allocator.chips_of_pods() == {UID: (FOUR,)}
-            processes(node, UID, there=False)
-            assert await node.admit("new", ids=[FOUR]) == (4,)
-
-    run(test())
+    async with rig(report_interval=0.01 if heard else 3600.0) as node:
+        notes = {RESOURCE: FOUR, "predicate-time": "1"}
+        meta = {"namespace": "default", "name": "old", "uid": UID, "annotations": notes}
+        node.bind("old", FOUR, metadata=meta)
+        assert await node.admit("old") == (4,)
+        await node.plugin.report()
+        if heard:
+            await node.until(lambda: "default/old" in node.report()["RingwiseKubeletDevices"])
+        processes(node, UID, there=True)
+        node.api.put(PODS, {**node.api.get(PODS, "default/old"), "status": {"phase": "Running"}})
+        node.api.remove(PODS, "default/old")
+        node.kubelet.remove("default/old")
+        if heard:
+            await node.until(lambda: "default/old" not in node.report()["RingwiseKubeletDevices"])
+            assert json.loads(node.report()["RingwiseMountedChips"]) == {UID: FOUR}
+            assert FOUR not in node.device_list()[RESOURCE].split(",")
+        node.bind("new", FOUR)
+        with pytest.raises(AdmissionError, match="Ascend910-4 of pod default/new is held by pod default/old"):
+            await node.admit("new", ids=[FOUR])
+        assert node.plugin.allocator.chips_of_pods() == {UID: (FOUR,)}
+        processes(node, UID, there=False)
+        assert await node.admit("new", ids=[FOUR]) == (4,)

@@ -24,7 +24,6 @@ from ringwise.device.health.configuration import LINK_DOWN, shipped_configuratio
 from ringwise.device.health.monitor import SILENCE, HealthMonitor, Seen
 from ringwise.device.settings import PluginSettings
 from tests.device.rig import CONFIG_MAPS, NODES, REPORT, RESOURCE, rig
-from tests.kube.harness import run
 
 
 def steer(library: ctypes.CDLL, **values: int) -> None:
@@ -32,43 +31,39 @@ def steer(library: ctypes.CDLL, **values: int) -> None:
         ctypes.c_int.in_dll(library, f"test_{name}").value = value
 
 
-def found(discovery: Discovery) -> tuple[list[int], dict[Place, str]]:
-    chips = asyncio.run(discovery.look())
+async def found(discovery: Discovery) -> tuple[list[int], dict[Place, str]]:
+    chips = await discovery.look()
     return [chip.physical for chip in chips], discovery.problems
 
 
 # -- libdcmi.so
 
 
-def test_a_card_that_fails_is_left_out_until_it_answers(library: ctypes.CDLL, log: io.StringIO) -> None:
+async def test_a_card_that_fails_is_left_out_until_it_answers(library: ctypes.CDLL, log: io.StringIO) -> None:
     discovery = Discovery(dcmi.Dcmi(library))
     steer(library, failing_card=3, failing_code=-8005)
     why = "dcmi_get_device_num_in_card returned -8005 (internal error)"
     for _ in range(3):
-        assert found(discovery) == ([4, 5], {Place(3, 0): why})
+        assert await found(discovery) == ([4, 5], {Place(3, 0): why})
     (line,) = log.getvalue().splitlines()
     said = json.loads(line)
     assert (said["event"], said["card"], said["device"], said["why"]) == ("chip left out", 3, 0, why)
     steer(library, failing_card=-1)
-    assert found(discovery) == ([4, 5, 2], {})
+    assert await found(discovery) == ([4, 5, 2], {})
 
 
-def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) -> None:
+async def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) -> None:
     steer(library, hanging_card=3)
-
-    async def test() -> None:
-        calls = DriverCalls(2.0)
-        discovery = Discovery(dcmi.Dcmi(library), calls)
-        for _ in range(2):
-            assert [chip.physical for chip in await discovery.look()] == [4, 5]
-            assert discovery.problems == {Place(3, 0): "the driver does not answer within 2s"}
-            assert calls.hanging == 1, "what hangs is not called again"
-        steer(library, hanging_card=-1)
-        while calls.hanging:
-            await asyncio.sleep(0.01)
-        assert [chip.physical for chip in await discovery.look()] == [4, 5, 2]
-
-    run(test())
+    calls = DriverCalls(2.0)
+    discovery = Discovery(dcmi.Dcmi(library), calls)
+    for _ in range(2):
+        assert [chip.physical for chip in await discovery.look()] == [4, 5]
+        assert discovery.problems == {Place(3, 0): "the driver does not answer within 2s"}
+        assert calls.hanging == 1, "what hangs is not called again"
+    steer(library, hanging_card=-1)
+    while calls.hanging:
+        await asyncio.sleep(0.01)
+    assert [chip.physical for chip in await discovery.look()] == [4, 5, 2]
 
 
 @pytest.mark.parametrize(
@@ -79,9 +74,9 @@ def test_a_card_that_hangs_is_left_out_until_it_answers(library: ctypes.CDLL) ->
         ({"logic": -7}, "dcmi_get_device_logic_id said -7, which is no id"),
     ],
 )
-def test_wrong_numbers_of_one_card(library: ctypes.CDLL, wrong: dict[str, int], why: str) -> None:
+async def test_wrong_numbers_of_one_card(library: ctypes.CDLL, wrong: dict[str, int], why: str) -> None:
     steer(library, **wrong)
-    assert found(Discovery(dcmi.Dcmi(library))) == ([4, 5], {Place(3, 0): why})
+    assert await found(Discovery(dcmi.Dcmi(library))) == ([4, 5], {Place(3, 0): why})
 
 
 @pytest.mark.parametrize("count", [-1, 65, 2**31 - 1])
@@ -91,10 +86,10 @@ def test_a_wrong_number_of_cards(library: ctypes.CDLL, count: int) -> None:
         dcmi.Dcmi(library).cards()
 
 
-def test_no_card_at_all(library: ctypes.CDLL) -> None:
+async def test_no_card_at_all(library: ctypes.CDLL) -> None:
     steer(library, card_count=0)
     with pytest.raises(NoChipsError, match="lists no NPU"):
-        found(Discovery(dcmi.Dcmi(library)))
+        await found(Discovery(dcmi.Dcmi(library)))
 
 
 @pytest.mark.parametrize("count", [-5, 129])
@@ -106,10 +101,10 @@ def test_a_wrong_number_of_codes_is_no_answer(library: ctypes.CDLL, count: int) 
         driver.codes(chip)
 
 
-def test_a_name_that_is_no_text_costs_its_card_only(library: ctypes.CDLL) -> None:
+async def test_a_name_that_is_no_text_costs_its_card_only(library: ctypes.CDLL) -> None:
     name = ctypes.create_string_buffer(b"\xff\xfe" * 16)
     ctypes.c_void_p.in_dll(library, "test_name").value = ctypes.addressof(name)
-    physical, problems = found(Discovery(dcmi.Dcmi(library)))
+    physical, problems = await found(Discovery(dcmi.Dcmi(library)))
     # The board decides for A3; a name is no matter there.
     assert (physical, problems) == ([4, 5, 2], {})
     driver = dcmi.Dcmi(library)
@@ -174,33 +169,33 @@ def chip(physical: int, logic: int = 0, name: str = "910B3") -> Chip:
         (ValueError("no number"), "ValueError: no number"),
     ],
 )
-def test_one_bad_chip_is_left_out(bad: Chip | Exception, why: str) -> None:
+async def test_one_bad_chip_is_left_out(bad: Chip | Exception, why: str) -> None:
     driver: Any = Given(chip(0), bad, chip(2))
-    assert found(Discovery(driver)) == ([0, 2], {Place(1, 0): why})
+    assert await found(Discovery(driver)) == ([0, 2], {Place(1, 0): why})
 
 
-def test_all_bad_chips_and_chips_of_several_types_are_an_error() -> None:
+async def test_all_bad_chips_and_chips_of_several_types_are_an_error() -> None:
     nothing: Any = Given(chip(-1), DriverError("broken"))
     with pytest.raises(DriverError, match=r"no chip answers; card 1, chip 0: broken"):
-        found(Discovery(nothing))
+        await found(Discovery(nothing))
     mixed: Any = Given(chip(0), chip(1, name="310P3"))
     with pytest.raises(DriverError, match="chips of several types on one node: Ascend310P, Ascend910B"):
-        found(Discovery(mixed))
+        await found(Discovery(mixed))
     discovery = Discovery(mixed)
-    assert [one.physical for one in asyncio.run(discovery.look("Ascend910B"))] == [0]
+    assert [one.physical for one in await discovery.look("Ascend910B")] == [0]
     assert "of type Ascend310P" in discovery.problems[Place(1, 0)]
 
 
-def test_what_a_driver_does_not_say_this_time_stays_as_it_was() -> None:
+async def test_what_a_driver_does_not_say_this_time_stays_as_it_was() -> None:
     before = Chip(
         0, 0, 0, 0, chip_name="910B3", ip="10.0.0.1", superpod=4, server_index=2, memory=65536, numa=1
     )
     said: Any = Given(chip(0), chip(1))
-    now, codes = asyncio.run(Discovery(said).renewed("Ascend910B", [before]))
+    now, codes = await Discovery(said).renewed("Ascend910B", [before])
     # A new chip whose faults cannot be read does not count yet.
     assert (now, codes) == ([before], {})
     moved: Any = Given(Chip(0, 3, 0, 0, chip_name="910B3", ip="10.0.0.2"))
-    ((found,), _) = asyncio.run(Discovery(moved).renewed("Ascend910B", [before]))
+    ((found,), _) = await Discovery(moved).renewed("Ascend910B", [before])
     assert (found.logic, found.ip, found.superpod, found.numa) == (3, "10.0.0.2", 4, 1)
 
 
@@ -213,67 +208,59 @@ def test_one_chip_that_does_not_know_its_superpod_moves_no_node() -> None:
 # -- the plugin
 
 
-def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
+async def test_chips_that_come_later_are_taken_in(tmp_path: Path) -> None:
     path = tmp_path / "chips.json"
     path.write_text(json.dumps({"count": 8, "board": 0x30, "silent": [3]}))
+    async with rig(started=False) as node:
+        node.driver = SimulatedFile(path)
+        node.api.put(
+            CONFIG_MAPS,
+            {
+                "metadata": {"namespace": "kube-system", "name": "ringwise-isolation"},
+                "data": {},
+            },
+        )
+        await node.start(await Discovery(node.driver).look())
+        await node.plugin.discover()
+        assert set(await node.devices(7)) == {f"Ascend910-{at}" for at in (0, 1, 2, 4, 5, 6, 7)}
+        await node.until(lambda: "Ascend910-7" in node.device_list()[RESOURCE])
 
-    async def test() -> None:
-        async with rig(started=False) as node:
-            node.driver = SimulatedFile(path)
-            node.api.put(
-                CONFIG_MAPS,
-                {
-                    "metadata": {"namespace": "kube-system", "name": "ringwise-isolation"},
-                    "data": {},
-                },
-            )
-            await node.start(await Discovery(node.driver).look())
-            await node.plugin.discover()
-            assert set(await node.devices(7)) == {f"Ascend910-{at}" for at in (0, 1, 2, 4, 5, 6, 7)}
-            await node.until(lambda: "Ascend910-7" in node.device_list()[RESOURCE])
+        def described() -> tuple[int, str | None]:
+            meta = node.api.get(NODES, "node-1")["metadata"]
+            infos = json.loads(meta["annotations"]["baseDeviceInfos"])
+            return len(infos), meta["labels"].get("accelerator-type")
 
-            def described() -> tuple[int, str | None]:
-                meta = node.api.get(NODES, "node-1")["metadata"]
-                infos = json.loads(meta["annotations"]["baseDeviceInfos"])
-                return len(infos), meta["labels"].get("accelerator-type")
-
-            # The number of chips does not tell the board before all of them are there.
-            await node.until(lambda: described() == (7, None))
-            path.write_text(json.dumps({"count": 8, "board": 0x30}))
-            await node.plugin.discover()
-            assert "Ascend910-3" in await node.devices(8)
-            await node.until(lambda: "Ascend910-3" in node.device_list()[RESOURCE].split(","))
-            await node.until(lambda: described() == (8, "module-910b-8"))
-            node.bind("train", "Ascend910-3")
-            assert await node.admit("train") == (3,)
-
-    run(test())
+        # The number of chips does not tell the board before all of them are there.
+        await node.until(lambda: described() == (7, None))
+        path.write_text(json.dumps({"count": 8, "board": 0x30}))
+        await node.plugin.discover()
+        assert "Ascend910-3" in await node.devices(8)
+        await node.until(lambda: "Ascend910-3" in node.device_list()[RESOURCE].split(","))
+        await node.until(lambda: described() == (8, "module-910b-8"))
+        node.bind("train", "Ascend910-3")
+        assert await node.admit("train") == (3,)
 
 
-def test_a_chip_that_comes_with_a_fault_is_never_offered_as_healthy(tmp_path: Path) -> None:
+async def test_a_chip_that_comes_with_a_fault_is_never_offered_as_healthy(tmp_path: Path) -> None:
     path = tmp_path / "chips.json"
     path.write_text(json.dumps({"count": 2}))
+    async with rig(started=False, period=3600.0) as node:
+        node.driver = SimulatedFile(path)
+        await node.start()
+        await node.devices(2)
+        path.write_text(json.dumps({"count": 3, "faults": {"2": ["80E18402"]}}))
+        seen: list[dict[str, bool]] = []
+        refresh = node.plugin._refresh
 
-    async def test() -> None:
-        async with rig(started=False, period=3600.0) as node:
-            node.driver = SimulatedFile(path)
-            await node.start()
-            await node.devices(2)
-            path.write_text(json.dumps({"count": 3, "faults": {"2": ["80E18402"]}}))
-            seen: list[dict[str, bool]] = []
-            refresh = node.plugin._refresh
+        def noted() -> None:
+            refresh()
+            seen.append(dict(node.plugin.devices))
 
-            def noted() -> None:
-                refresh()
-                seen.append(dict(node.plugin.devices))
-
-            node.plugin._refresh = noted  # type: ignore[method-assign]
-            await node.plugin.discover()
-            assert seen
-            assert all(devices.get("Ascend910-2") is not True for devices in seen)
-            assert seen[-1]["Ascend910-2"] is False
-
-    run(test())
+        node.plugin._refresh = noted  # type: ignore[method-assign]
+        await node.plugin.discover()
+        assert seen
+        assert all(devices.get("Ascend910-2") is not True for devices in seen)
+        assert seen[-1]["Ascend910-2"] is False
 
 
 class Hanging(SimulatedDriver):
@@ -295,29 +282,24 @@ class Hanging(SimulatedDriver):
         return super().version()
 
 
-def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_report() -> None:
-    async def test() -> None:
-        async with rig(started=False) as node:
-            driver = node.driver = Hanging()
-            try:
-                await node.start()
-                # Nothing is known of chip 3, so it is not offered.
-                await node.devices(7)
-                driver.change(5, [0x80E18402])
-                await node.devices(6)
-                await node.until(
-                    lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3,Ascend910-5"
-                )
-                node.bind("train", "Ascend910-1")
-                assert await node.admit("train") == (1,)
-                driver.free.set()
-                await node.devices(7)
-                driver.change(3, [0x80E18402])
-                await node.devices(6)
-            finally:
-                driver.free.set()
-
-    run(test())
+async def test_a_driver_that_hangs_blocks_neither_health_nor_allocate_nor_the_report() -> None:
+    async with rig(started=False) as node:
+        driver = node.driver = Hanging()
+        try:
+            await node.start()
+            # Nothing is known of chip 3, so it is not offered.
+            await node.devices(7)
+            driver.change(5, [0x80E18402])
+            await node.devices(6)
+            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3,Ascend910-5")
+            node.bind("train", "Ascend910-1")
+            assert await node.admit("train") == (1,)
+            driver.free.set()
+            await node.devices(7)
+            driver.change(3, [0x80E18402])
+            await node.devices(6)
+        finally:
+            driver.free.set()
 
 
 class Slow(SimulatedDriver):
@@ -335,44 +317,41 @@ class Slow(SimulatedDriver):
         return super().codes(chip)
 
 
-def test_before_faults_were_read_neither_kubelet_nor_the_cluster_hears_of_chips() -> None:
-    async def test() -> None:
-        async with rig(started=False) as node:
-            report = {
-                "metadata": {"namespace": "kube-system", "name": REPORT.split("/")[1]},
-                "data": {"x": "y"},
-            }
-            node.api.put(CONFIG_MAPS, report)
-            driver = node.driver = Slow({"count": 8, "faults": {"2": ["80E18402"]}})
-            sent: list[tuple[tuple[str, bool], ...]] = []
-            try:
-                await node.start()
-                changed = node.plugin.changed
+async def test_before_faults_were_read_neither_kubelet_nor_the_cluster_hears_of_chips() -> None:
+    async with rig(started=False) as node:
+        report = {
+            "metadata": {"namespace": "kube-system", "name": REPORT.split("/")[1]},
+            "data": {"x": "y"},
+        }
+        node.api.put(CONFIG_MAPS, report)
+        driver = node.driver = Slow({"count": 8, "faults": {"2": ["80E18402"]}})
+        sent: list[tuple[tuple[str, bool], ...]] = []
+        try:
+            await node.start()
+            changed = node.plugin.changed
 
-                async def noted(version: int) -> None:
-                    sent.append(node.plugin.devices)
-                    await changed(version)
+            async def noted(version: int) -> None:
+                sent.append(node.plugin.devices)
+                await changed(version)
 
-                node.plugin.changed = noted  # type: ignore[method-assign]
-                await node.until(lambda: driver.asked.is_set() and node.plugin.ready)
-                assert (node.kubelet.registrations, node.report()) == (0, {"x": "y"})
-                driver.free.set()
-                await node.devices(7)
-                await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
-            finally:
-                driver.free.set()
-            assert [dict(devices)["Ascend910-2"] for devices in sent] == [False] * len(sent)
-
-    run(test())
+            node.plugin.changed = noted  # type: ignore[method-assign]
+            await node.until(lambda: driver.asked.is_set() and node.plugin.ready)
+            assert (node.kubelet.registrations, node.report()) == (0, {"x": "y"})
+            driver.free.set()
+            await node.devices(7)
+            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+        finally:
+            driver.free.set()
+        assert [dict(devices)["Ascend910-2"] for devices in sent] == [False] * len(sent)
 
 
-def test_a_driver_that_hangs_while_it_is_opened_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_driver_that_hangs_while_it_is_opened_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     free = threading.Event()
     monkeypatch.setattr(device_plugin, "Dcmi", free.wait)
     options = device_plugin.DeviceOptions(PluginSettings("node-1"), driver="dcmi")
     try:
         with pytest.raises(DriverError, match=r"hangs while it is opened: .* within 0\.05s; .*dmesg"):
-            asyncio.run(device_plugin.opened(options, 0.05))
+            await device_plugin.opened(options, 0.05)
     finally:
         free.set()
 
@@ -432,19 +411,16 @@ def test_a_network_port_that_does_not_work_is_a_link_that_is_down() -> None:
     ("description", "listed"),
     [({"count": 4}, "Ascend910-2"), ({"count": 4, "chip_name": "Ascend950PR"}, "")],
 )
-def test_networks_of_boards_with_a_port_are_reported(description: dict[str, Any], listed: str) -> None:
-    async def test() -> None:
-        async with rig({**description, "network_down": [2]}, started=False) as node:
-            await node.start()
-            clock = Later(node.plugin._clock)
-            node.plugin._clock = clock
-            await node.plugin.look()
-            clock.later = 21 * 10**9
-            await node.plugin.look()
-            names = [report.name for report in node.plugin.reports if not report.network_healthy]
-            assert ",".join(names) == listed
-
-    run(test())
+async def test_networks_of_boards_with_a_port_are_reported(description: dict[str, Any], listed: str) -> None:
+    async with rig({**description, "network_down": [2]}, started=False) as node:
+        await node.start()
+        clock = Later(node.plugin._clock)
+        node.plugin._clock = clock
+        await node.plugin.look()
+        clock.later = 21 * 10**9
+        await node.plugin.look()
+        names = [report.name for report in node.plugin.reports if not report.network_healthy]
+        assert ",".join(names) == listed
 
 
 class Later:

@@ -448,29 +448,24 @@ def test_a_missing_description_says_so(tmp_path: Path) -> None:
         SimulatedFile(tmp_path / "none.json")
 
 
-def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
+async def test_chips_break_and_heal_over_a_socket(tmp_path: Path) -> None:
     driver = SimulatedDriver({"count": 2})
     chips = driver.chips()
-
-    async def talk() -> list[str]:
-        async with control_socket(driver, tmp_path / "control.sock"):
-            reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
-            answers = []
-            for line in (
-                '{"chip": 1, "codes": ["80E18402"]}',
-                '{"chip": 0, "dropped": true}',
-                '{"chip": 9}',
-                "nonsense",
-                '{"chip": 1, "network": "down"}',
-                '{"chip": 1, "network": 7}',
-            ):
-                writer.write(line.encode() + b"\n")
-                answers.append((await reader.readline()).decode().strip())
-            writer.close()
-            await writer.wait_closed()
-            return answers
-
-    answers = asyncio.run(talk())
+    answers = []
+    async with control_socket(driver, tmp_path / "control.sock"):
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
+        for line in (
+            '{"chip": 1, "codes": ["80E18402"]}',
+            '{"chip": 0, "dropped": true}',
+            '{"chip": 9}',
+            "nonsense",
+            '{"chip": 1, "network": "down"}',
+            '{"chip": 1, "network": 7}',
+        ):
+            writer.write(line.encode() + b"\n")
+            answers.append((await reader.readline()).decode().strip())
+        writer.close()
+        await writer.wait_closed()
     assert answers[:3] == ["ok", "ok", "error: there is no chip 9"]
     assert answers[3].startswith("error: no JSON")
     assert answers[4:] == ["ok", "error: network: must be up or down, got 7"]

@@ -21,7 +21,6 @@ from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import DeviceReport
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, REPORT, RESOURCE, Rig, rig
-from tests.kube.harness import run
 
 REAL = "huawei.com/AscendReal"
 EVENTS = "/api/v1/events"
@@ -30,98 +29,80 @@ EVENTS = "/api/v1/events"
 # -- health and reports
 
 
-def test_a_chip_that_cannot_be_read_hides_no_fault_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
-        async with rig() as node:
-            codes = node.driver.codes
+async def test_a_chip_that_cannot_be_read_hides_no_fault_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with rig() as node:
+        codes = node.driver.codes
 
-            def read(chip: Chip) -> list[int] | None:
-                if chip.physical == 2:
-                    raise DriverError("dcmi_get_device_errorcode_v2 returned -8006 (time-out)")
-                return codes(chip)
+        def read(chip: Chip) -> list[int] | None:
+            if chip.physical == 2:
+                raise DriverError("dcmi_get_device_errorcode_v2 returned -8006 (time-out)")
+            return codes(chip)
 
-            monkeypatch.setattr(node.driver, "codes", read)
-            node.driver.change(3, [0x80E18402])
-            await node.devices(7)
-
-    run(test())
+        monkeypatch.setattr(node.driver, "codes", read)
+        node.driver.change(3, [0x80E18402])
+        await node.devices(7)
 
 
-def test_chips_that_are_looked_at_seldom_are_reported_all_the_same() -> None:
-    async def test() -> None:
-        async with rig(period=1800.0) as node:
-            assert await node.plugin.report() <= REFRESH / 10
-
-    run(test())
+async def test_chips_that_are_looked_at_seldom_are_reported_all_the_same() -> None:
+    async with rig(period=1800.0) as node:
+        assert await node.plugin.report() <= REFRESH / 10
 
 
-def test_a_chip_breaks_and_heals() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            node.driver.change(3, [0x80E18402])
-            devices = await node.devices(7)
-            assert devices["Ascend910-3"] is False
-            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3")
-            fault = json.loads(node.device_list()[f"{RESOURCE}-Fault"])[0]
-            assert (fault["npu_name"], fault["fault_level"], fault["fault_code"]) == (
-                "Ascend910-3",
-                "SeparateNPU",
-                "80E18402",
-            )
-            node.bind("unlucky", "Ascend910-3")
-            with pytest.raises(AdmissionError, match=r"Ascend910-3 .*unhealthy, SeparateNPU \(80E18402\)"):
-                await node.admit("unlucky")
-            node.driver.change(3, [])
-            await node.devices(8)
-            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "")
-
-    run(test())
+async def test_a_chip_breaks_and_heals() -> None:
+    async with rig() as node:
+        node.driver.change(3, [0x80E18402])
+        devices = await node.devices(7)
+        assert devices["Ascend910-3"] is False
+        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-3")
+        fault = json.loads(node.device_list()[f"{RESOURCE}-Fault"])[0]
+        assert (fault["npu_name"], fault["fault_level"], fault["fault_code"]) == (
+            "Ascend910-3",
+            "SeparateNPU",
+            "80E18402",
+        )
+        node.bind("unlucky", "Ascend910-3")
+        with pytest.raises(AdmissionError, match=r"Ascend910-3 .*unhealthy, SeparateNPU \(80E18402\)"):
+            await node.admit("unlucky")
+        node.driver.change(3, [])
+        await node.devices(8)
+        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "")
 
 
-def test_the_report_follows_pods_and_keeps_its_check_code() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            await node.until(lambda: node.device_list()[RESOURCE].count(",") == 7)
-            node.bind("train", "Ascend910-0,Ascend910-1")
-            await node.until(lambda: "Ascend910-1" not in node.device_list()[RESOURCE])
-            document = json.loads(node.report()["DeviceInfoCfg"])
-            info = document["DeviceInfo"]
-            assert document["CheckCode"] == check_code(info["DeviceList"], info["UpdateTime"])
-            assert node.api.get(CONFIG_MAPS, REPORT)["metadata"]["labels"] == {"mx-consumer-cim": "true"}
-            node.api.remove(PODS, "default/train")
-            await node.until(lambda: "Ascend910-1" in node.device_list()[RESOURCE])
-
-    run(test())
+async def test_the_report_follows_pods_and_keeps_its_check_code() -> None:
+    async with rig() as node:
+        await node.until(lambda: node.device_list()[RESOURCE].count(",") == 7)
+        node.bind("train", "Ascend910-0,Ascend910-1")
+        await node.until(lambda: "Ascend910-1" not in node.device_list()[RESOURCE])
+        document = json.loads(node.report()["DeviceInfoCfg"])
+        info = document["DeviceInfo"]
+        assert document["CheckCode"] == check_code(info["DeviceList"], info["UpdateTime"])
+        assert node.api.get(CONFIG_MAPS, REPORT)["metadata"]["labels"] == {"mx-consumer-cim": "true"}
+        node.api.remove(PODS, "default/train")
+        await node.until(lambda: "Ascend910-1" in node.device_list()[RESOURCE])
 
 
-def test_a_report_that_somebody_deleted_comes_back() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            await node.until(lambda: node.report())
-            node.api.remove(CONFIG_MAPS, REPORT)
-            await node.until(lambda: node.report()["DeviceInfoCfg"])
-
-    run(test())
+async def test_a_report_that_somebody_deleted_comes_back() -> None:
+    async with rig() as node:
+        await node.until(lambda: node.report())
+        node.api.remove(CONFIG_MAPS, REPORT)
+        await node.until(lambda: node.report()["DeviceInfoCfg"])
 
 
-def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
-    async def test() -> None:
-        async with rig(started=False) as node:
-            found = node.api.get(NODES, NODE)
-            node.api.put(
-                NODES, {**found, "metadata": {**found["metadata"], "labels": {"accelerator-type": "half"}}}
-            )
-            await node.start()
-            await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
-            meta = node.api.get(NODES, NODE)["metadata"]
-            assert meta["labels"]["accelerator-type"] == "half"
-            assert meta["labels"]["accelerator"] == "huawei-Ascend910"
-            assert json.loads(meta["annotations"]["baseDeviceInfos"])["Ascend910-7"] == {
-                "IP": "192.168.100.8",
-                "SuperDeviceID": 7,
-            }
-
-    run(test())
+async def test_the_node_is_described_and_labels_are_never_overwritten() -> None:
+    async with rig(started=False) as node:
+        found = node.api.get(NODES, NODE)
+        node.api.put(
+            NODES, {**found, "metadata": {**found["metadata"], "labels": {"accelerator-type": "half"}}}
+        )
+        await node.start()
+        await node.until(lambda: node.api.get(NODES, NODE)["metadata"]["annotations"]["baseDeviceInfos"])
+        meta = node.api.get(NODES, NODE)["metadata"]
+        assert meta["labels"]["accelerator-type"] == "half"
+        assert meta["labels"]["accelerator"] == "huawei-Ascend910"
+        assert json.loads(meta["annotations"]["baseDeviceInfos"])["Ascend910-7"] == {
+            "IP": "192.168.100.8",
+            "SuperDeviceID": 7,
+        }
 
 
 def isolate(node: Rig, *chips: str) -> None:
@@ -132,28 +113,25 @@ def isolate(node: Rig, *chips: str) -> None:
     node.api.put(CONFIG_MAPS, {"metadata": name, "data": data})
 
 
-def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            isolate(node, "Ascend910-2")
-            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2")
-            lists = node.device_list()
-            assert "Ascend910-2" not in lists[RESOURCE].split(",")
-            assert len(lists[RESOURCE].split(",")) == 7
-            assert (lists[f"{RESOURCE}-Unhealthy"], lists[f"{RESOURCE}-Fault"]) == ("", "[]")
-            assert node.report()["ManuallySeparateNPU"] == ""
-            await node.devices(8)
-            node.bind("train", "Ascend910-2")
-            with pytest.raises(AdmissionError, match="an operator isolated it"):
-                await node.admit("train")
-            isolate(node)
-            await node.until(lambda: node.report()["RingwiseIsolation"] == "")
-            assert await node.admit("train") == (2,)
-
-    run(test())
+async def test_F4_an_isolated_chip_is_healthy_in_every_list_and_not_free() -> None:
+    async with rig() as node:
+        isolate(node, "Ascend910-2")
+        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2")
+        lists = node.device_list()
+        assert "Ascend910-2" not in lists[RESOURCE].split(",")
+        assert len(lists[RESOURCE].split(",")) == 7
+        assert (lists[f"{RESOURCE}-Unhealthy"], lists[f"{RESOURCE}-Fault"]) == ("", "[]")
+        assert node.report()["ManuallySeparateNPU"] == ""
+        await node.devices(8)
+        node.bind("train", "Ascend910-2")
+        with pytest.raises(AdmissionError, match="an operator isolated it"):
+            await node.admit("train")
+        isolate(node)
+        await node.until(lambda: node.report()["RingwiseIsolation"] == "")
+        assert await node.admit("train") == (2,)
 
 
-def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault() -> None:
+async def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault() -> None:
     """The report as the scheduler reads it: nothing that its detector could take as a fault."""
 
     def read(node: Rig) -> DeviceReport:
@@ -162,239 +140,202 @@ def test_F4_a_pod_on_an_isolated_node_goes_on_and_the_scheduler_sees_no_fault() 
         assert found is not None
         return found[0][0]
 
-    async def test() -> None:
-        async with rig() as node:
-            node.bind("train", "Ascend910-0,Ascend910-1")
-            assert await node.admit("train", 2) == (0, 1)
-            isolate(node, "")
-            everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
-            await node.until(lambda: node.report()["RingwiseIsolation"] == everything)
-            report = read(node)
-            assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
-            assert json.loads(node.report()["RingwiseMountedChips"])
-            await node.devices(8)
-            # A fault of an isolated chip counts as any other.
-            node.driver.change(0, [0x80E18402])
-            await node.devices(7)
-            await node.until(lambda: read(node).unhealthy == 1)
-            assert [fault.code for fault in read(node).faults] == ["80E18402"]
-            # So does a chip that an operator separates by Huawei's own means.
+    async with rig() as node:
+        node.bind("train", "Ascend910-0,Ascend910-1")
+        assert await node.admit("train", 2) == (0, 1)
+        isolate(node, "")
+        everything = ",".join(f"Ascend910-{chip}" for chip in range(8))
+        await node.until(lambda: node.report()["RingwiseIsolation"] == everything)
+        report = read(node)
+        assert (report.free, report.unhealthy, report.faults) == (0, 0, ())
+        assert json.loads(node.report()["RingwiseMountedChips"])
+        await node.devices(8)
+        # A fault of an isolated chip counts as any other.
+        node.driver.change(0, [0x80E18402])
+        await node.devices(7)
+        await node.until(lambda: read(node).unhealthy == 1)
+        assert [fault.code for fault in read(node).faults] == ["80E18402"]
+        # So does a chip that an operator separates by Huawei's own means.
+        found = node.api.get(CONFIG_MAPS, REPORT)
+        separated = {**found["data"], "ManuallySeparateNPU": "Ascend910-1"}
+        node.api.put(CONFIG_MAPS, {**found, "data": separated})
+        await node.devices(6)
+        await node.until(lambda: read(node).unhealthy == 3)
+
+
+async def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
+    async with rig() as node:
+        isolate(node, "Ascend910-2", "Ascend910-3")
+        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2,Ascend910-3")
+        await node.stop()
+        found = node.api.get(CONFIG_MAPS, REPORT)
+        node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-2"}})
+        await node.start()
+        await node.devices(7)
+        await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
+        assert node.report()["ManuallySeparateNPU"] == "Ascend910-2"
+
+
+async def test_a_call_right_after_the_start_knows_isolated_chips() -> None:
+    async with rig() as node:
+        await node.stop()
+        isolate(node, "Ascend910-2")
+        node.bind("train", "Ascend910-2")
+        before = node.kubelet.registrations
+        await node.start()
+        with pytest.raises(AllocationError, match="an operator isolated it"):
+            await node.plugin.allocate([["Ascend910-5"]])
+        await node.until(lambda: node.kubelet.registrations > before)
+
+
+async def test_names_that_operators_wrote_are_kept_and_removed_names_are_released() -> None:
+    async with rig() as node:
+        await node.until(lambda: node.report()["DeviceInfoCfg"])
+
+        def edit(names: str) -> None:
             found = node.api.get(CONFIG_MAPS, REPORT)
-            separated = {**found["data"], "ManuallySeparateNPU": "Ascend910-1"}
-            node.api.put(CONFIG_MAPS, {**found, "data": separated})
-            await node.devices(6)
-            await node.until(lambda: read(node).unhealthy == 3)
+            node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": names}})
 
-    run(test())
+        def said() -> tuple[str, str]:
+            """What is separated, and the chips of the last own write."""
+            report = node.report()
+            return report["ManuallySeparateNPU"], node.device_list()[f"{RESOURCE}-Unhealthy"]
 
-
-def test_F4_a_separation_of_an_isolated_chip_outlives_a_restart() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            isolate(node, "Ascend910-2", "Ascend910-3")
-            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-2,Ascend910-3")
-            await node.stop()
-            found = node.api.get(CONFIG_MAPS, REPORT)
-            node.api.put(
-                CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": "Ascend910-2"}}
-            )
-            await node.start()
-            await node.devices(7)
-            await node.until(lambda: node.device_list()[f"{RESOURCE}-Unhealthy"] == "Ascend910-2")
-            assert node.report()["ManuallySeparateNPU"] == "Ascend910-2"
-
-    run(test())
-
-
-def test_a_call_right_after_the_start_knows_isolated_chips() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            await node.stop()
-            isolate(node, "Ascend910-2")
-            node.bind("train", "Ascend910-2")
-            before = node.kubelet.registrations
-            await node.start()
-            with pytest.raises(AllocationError, match="an operator isolated it"):
-                await node.plugin.allocate([["Ascend910-5"]])
-            await node.until(lambda: node.kubelet.registrations > before)
-
-    run(test())
+        # Names of chips that the node lacks are kept as they were written.
+        edit("Ascend910-5, Ascend910-99,spare board")
+        await node.devices(7)
+        names = "Ascend910-5,Ascend910-99,spare board"
+        await node.until(lambda: said() == (names, "Ascend910-5"))
+        reasons = json.loads(node.report()["UpgradeFaultReason"])
+        assert reasons["Ascend910-5"][0]["upgrade_type"] == "FaultAutofill"
+        # Also over a restart, and over a chip that is gone then.
+        await node.stop()
+        node.driver = SimulatedDriver({"count": 5})
+        await node.start()
+        await node.devices(5)
+        node.driver.change(0, [0x80E18402])
+        await node.until(lambda: said() == (names, "Ascend910-0"))
+        assert json.loads(node.report()["UpgradeFaultReason"])["Ascend910-5"] == reasons["Ascend910-5"]
+        await node.stop()
+        node.driver = SimulatedDriver({"count": 8})
+        await node.start()
+        await node.devices(7)
+        await node.until(lambda: said() == (names, "Ascend910-5"))
+        edit("Ascend910-99")
+        await node.devices(8)
+        await node.until(lambda: said() == ("Ascend910-99", ""))
+        edit("")
+        node.driver.change(1, [0x80E18402])
+        await node.until(lambda: said() == ("", "Ascend910-1"))
 
 
-def test_names_that_operators_wrote_are_kept_and_removed_names_are_released() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            await node.until(lambda: node.report()["DeviceInfoCfg"])
-
-            def edit(names: str) -> None:
-                found = node.api.get(CONFIG_MAPS, REPORT)
-                node.api.put(CONFIG_MAPS, {**found, "data": {**found["data"], "ManuallySeparateNPU": names}})
-
-            def said() -> tuple[str, str]:
-                """What is separated, and the chips of the last own write."""
-                report = node.report()
-                return report["ManuallySeparateNPU"], node.device_list()[f"{RESOURCE}-Unhealthy"]
-
-            # Names of chips that the node lacks are kept as they were written.
-            edit("Ascend910-5, Ascend910-99,spare board")
-            await node.devices(7)
-            names = "Ascend910-5,Ascend910-99,spare board"
-            await node.until(lambda: said() == (names, "Ascend910-5"))
-            reasons = json.loads(node.report()["UpgradeFaultReason"])
-            assert reasons["Ascend910-5"][0]["upgrade_type"] == "FaultAutofill"
-            # Also over a restart, and over a chip that is gone then.
-            await node.stop()
-            node.driver = SimulatedDriver({"count": 5})
-            await node.start()
-            await node.devices(5)
-            node.driver.change(0, [0x80E18402])
-            await node.until(lambda: said() == (names, "Ascend910-0"))
-            assert json.loads(node.report()["UpgradeFaultReason"])["Ascend910-5"] == reasons["Ascend910-5"]
-            await node.stop()
-            node.driver = SimulatedDriver({"count": 8})
-            await node.start()
-            await node.devices(7)
-            await node.until(lambda: said() == (names, "Ascend910-5"))
-            edit("Ascend910-99")
-            await node.devices(8)
-            await node.until(lambda: said() == ("Ascend910-99", ""))
-            edit("")
-            node.driver.change(1, [0x80E18402])
-            await node.until(lambda: said() == ("", "Ascend910-1"))
-
-    run(test())
-
-
-def test_F4_what_an_earlier_version_mirrored_is_no_word_of_an_operator() -> None:
-    async def test() -> None:
-        async with rig(started=False) as node:
-            node.api.put(
-                CONFIG_MAPS,
-                {
-                    "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
-                    "data": {
-                        "ManuallySeparateNPU": "Ascend910-3,Ascend910-8,Ascend910-9",
-                        "RingwiseIsolatedChips": "Ascend910-3,Ascend910-9",
-                    },
+async def test_F4_what_an_earlier_version_mirrored_is_no_word_of_an_operator() -> None:
+    async with rig(started=False) as node:
+        node.api.put(
+            CONFIG_MAPS,
+            {
+                "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
+                "data": {
+                    "ManuallySeparateNPU": "Ascend910-3,Ascend910-8,Ascend910-9",
+                    "RingwiseIsolatedChips": "Ascend910-3,Ascend910-9",
                 },
-            )
-            isolate(node, "Ascend910-3")
-            await node.start()
-            await node.devices(8)
-            await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
-            await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-3")
-            assert "RingwiseIsolatedChips" not in node.report()
-            assert node.device_list()[f"{RESOURCE}-Unhealthy"] == ""
-
-    run(test())
-
-
-def test_the_fault_configuration_of_the_cluster_counts() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            node.driver.change(1, [0x80E18402])
-            await node.devices(7)
-            codes = {"NotHandleFaultCodes": ["80E18402"]}
-            meta = {"namespace": "kube-system", "name": "mindx-dl-fault-config"}
-            node.api.put(CONFIG_MAPS, {"metadata": meta, "data": {"faultCode.json": json.dumps(codes)}})
-            await node.devices(8)
-
-    run(test())
+            },
+        )
+        isolate(node, "Ascend910-3")
+        await node.start()
+        await node.devices(8)
+        await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
+        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-3")
+        assert "RingwiseIsolatedChips" not in node.report()
+        assert node.device_list()[f"{RESOURCE}-Unhealthy"] == ""
 
 
-def test_without_matching_kubelet_s_ids_are_the_chips() -> None:
-    async def test() -> None:
-        async with rig(match_pods=False) as node:
-            node.bind("train", "Ascend910-4")
-            assert await node.admit("train", ids=["Ascend910-6"]) == (6,)
-            assert node.annotations("train")["predicate-time"] == "1"
-            assert node.api.count("PATCH /api/v1/namespaces/default/pods") == 0
+async def test_the_fault_configuration_of_the_cluster_counts() -> None:
+    async with rig() as node:
+        node.driver.change(1, [0x80E18402])
+        await node.devices(7)
+        codes = {"NotHandleFaultCodes": ["80E18402"]}
+        meta = {"namespace": "kube-system", "name": "mindx-dl-fault-config"}
+        node.api.put(CONFIG_MAPS, {"metadata": meta, "data": {"faultCode.json": json.dumps(codes)}})
+        await node.devices(8)
 
-    run(test())
+
+async def test_without_matching_kubelet_s_ids_are_the_chips() -> None:
+    async with rig(match_pods=False) as node:
+        node.bind("train", "Ascend910-4")
+        assert await node.admit("train", ids=["Ascend910-6"]) == (6,)
+        assert node.annotations("train")["predicate-time"] == "1"
+        assert node.api.count("PATCH /api/v1/namespaces/default/pods") == 0
 
 
-def test_by_environment_nothing_is_exchanged() -> None:
+async def test_by_environment_nothing_is_exchanged() -> None:
     """With Ascend Docker Runtime a container reads its own annotation, whatever Allocate answered."""
-
-    async def test() -> None:
-        async with rig(mount_by="ascend-docker") as node:
-            env: list[dict[str, Any]] = [
-                {
-                    "name": "ASCEND_VISIBLE_DEVICES",
-                    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{RESOURCE}']"}},
-                }
-            ]
-            limits = {"limits": {RESOURCE: "1"}}
-            spec = {"nodeName": NODE, "containers": [{"name": "main", "resources": limits, "env": env}]}
-            node.bind("first", "Ascend910-0", "1", spec=spec)
-            node.bind("second", "Ascend910-1", "2", spec=spec)
-            await node.admit("second")
-            await node.until(lambda: node.annotations("second").get(REAL) == "Ascend910-1")
-            await node.until(lambda: REAL not in node.annotations("first"))
-            assert node.annotations("first")[RESOURCE] == "Ascend910-0"
-            assert await node.admit("first") == (0,)
-
-    run(test())
+    async with rig(mount_by="ascend-docker") as node:
+        env: list[dict[str, Any]] = [
+            {
+                "name": "ASCEND_VISIBLE_DEVICES",
+                "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{RESOURCE}']"}},
+            }
+        ]
+        limits = {"limits": {RESOURCE: "1"}}
+        spec = {"nodeName": NODE, "containers": [{"name": "main", "resources": limits, "env": env}]}
+        node.bind("first", "Ascend910-0", "1", spec=spec)
+        node.bind("second", "Ascend910-1", "2", spec=spec)
+        await node.admit("second")
+        await node.until(lambda: node.annotations("second").get(REAL) == "Ascend910-1")
+        await node.until(lambda: REAL not in node.annotations("first"))
+        assert node.annotations("first")[RESOURCE] == "Ascend910-0"
+        assert await node.admit("first") == (0,)
 
 
-def test_a_fault_is_an_event_on_the_plugin_s_own_pod() -> None:
-    async def test() -> None:
-        async with rig(pod="volcano-system/plugin-x") as node:
-            node.driver.change(3, [0x80E18402])
-            await node.until(lambda: node.api.all(EVENTS))
-            node.driver.change(3, [])
-            await node.until(lambda: len(node.api.all(EVENTS)) == 2)
-            occurred, recovered = sorted(node.api.all(EVENTS), key=lambda one: str(one["metadata"]["name"]))
-            assert occurred["metadata"]["namespace"] == "volcano-system"
-            assert occurred["metadata"]["name"].startswith("plugin-x.")
-            assert occurred["involvedObject"]["kind"] == "Pod"
-            assert (occurred["reason"], occurred["action"], occurred["type"]) == (
-                "Occur",
-                "SeparateNPU",
-                "Warning",
-            )
-            assert (recovered["reason"], recovered["type"]) == ("Recovery", "Normal")
-            for part in (
-                f"nodeName:{NODE}",
-                "assertion:Occur",
-                "faultCodes:80E18402",
-                "cardID:",
-                "deviceID:",
-            ):
-                assert part in occurred["message"]
-
-    run(test())
+async def test_a_fault_is_an_event_on_the_plugin_s_own_pod() -> None:
+    async with rig(pod="volcano-system/plugin-x") as node:
+        node.driver.change(3, [0x80E18402])
+        await node.until(lambda: node.api.all(EVENTS))
+        node.driver.change(3, [])
+        await node.until(lambda: len(node.api.all(EVENTS)) == 2)
+        occurred, recovered = sorted(node.api.all(EVENTS), key=lambda one: str(one["metadata"]["name"]))
+        assert occurred["metadata"]["namespace"] == "volcano-system"
+        assert occurred["metadata"]["name"].startswith("plugin-x.")
+        assert occurred["involvedObject"]["kind"] == "Pod"
+        assert (occurred["reason"], occurred["action"], occurred["type"]) == (
+            "Occur",
+            "SeparateNPU",
+            "Warning",
+        )
+        assert (recovered["reason"], recovered["type"]) == ("Recovery", "Normal")
+        for part in (
+            f"nodeName:{NODE}",
+            "assertion:Occur",
+            "faultCodes:80E18402",
+            "cardID:",
+            "deviceID:",
+        ):
+            assert part in occurred["message"]
 
 
-def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_limited() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            codes = [int(code, 16) for code in ("80E18402", "80E18005", "80E01801", "8C204E00", "80C98008")]
-            for number in range(8):
-                node.driver.change(number, codes)
-            await node.until(lambda: len(node.api.all(EVENTS)) == MAX_EVENTS)
-            await node.until(lambda: not node.device_list()[RESOURCE])
-            events = node.api.all(EVENTS)
-            assert len(events) == MAX_EVENTS
-            assert {one["involvedObject"]["kind"] for one in events} == {"Node"}
-            assert {one["metadata"]["namespace"] for one in events} == {"default"}
-
-    run(test())
+async def test_outside_of_a_pod_a_fault_is_an_event_on_the_node_and_a_storm_is_limited() -> None:
+    async with rig() as node:
+        codes = [int(code, 16) for code in ("80E18402", "80E18005", "80E01801", "8C204E00", "80C98008")]
+        for number in range(8):
+            node.driver.change(number, codes)
+        await node.until(lambda: len(node.api.all(EVENTS)) == MAX_EVENTS)
+        await node.until(lambda: not node.device_list()[RESOURCE])
+        events = node.api.all(EVENTS)
+        assert len(events) == MAX_EVENTS
+        assert {one["involvedObject"]["kind"] for one in events} == {"Node"}
+        assert {one["metadata"]["namespace"] for one in events} == {"default"}
 
 
-def test_a_node_has_one_device_plugin_for_a_resource() -> None:
+async def test_a_node_has_one_device_plugin_for_a_resource() -> None:
     """Huawei's plugin on the same socket is not pushed aside; ours waits until it is gone."""
-
-    async def test() -> None:
-        async with rig(started=False) as node:
-            socket = node.settings.plugin_folder / "Ascend910.sock"
-            other = await asyncio.start_unix_server(lambda reader, writer: writer.close(), socket)
-            await node.start()
-            await node.until(lambda: node.plugin.ready)
-            await asyncio.sleep(3 * node.settings.last_retry)
-            assert node.kubelet.registrations == 0
-            other.close()
-            await node.devices(8)
-            assert node.kubelet.registrations == 1
-
-    run(test())
+    async with rig(started=False) as node:
+        socket = node.settings.plugin_folder / "Ascend910.sock"
+        other = await asyncio.start_unix_server(lambda reader, writer: writer.close(), socket)
+        await node.start()
+        await node.until(lambda: node.plugin.ready)
+        await asyncio.sleep(3 * node.settings.last_retry)
+        assert node.kubelet.registrations == 0
+        other.close()
+        await node.devices(8)
+        assert node.kubelet.registrations == 1

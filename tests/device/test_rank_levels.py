@@ -12,7 +12,6 @@ from ringwise.device.cards import ASCEND910A5, ASCEND910B, Chip, chips_per_stand
 from ringwise.device.rank_levels import level_lists, read_links
 from ringwise.device.report import base_device_infos
 from tests.device.rig import NODES, rig
-from tests.kube.harness import run
 
 ALL = 0x3F
 
@@ -131,46 +130,42 @@ def test_other_boards_have_no_layers() -> None:
     assert json.loads(infos) == {"npu-9": {"IP": "", "SuperDeviceID": 0, "DeviceID": 1}}
 
 
-def test_node_and_rank_table_name_the_layers() -> None:
+async def test_node_and_rank_table_name_the_layers() -> None:
     description = {
         "chip_name": "Ascend950PR",
         "superpod": 5,
         "superpod_type": 1,
         "chips": [{"network_ids": [list(ids) for ids in IDS]}],
     }
+    async with rig(description, started=False) as node:
+        await node.start()
 
-    async def test() -> None:
-        async with rig(description, started=False) as node:
-            await node.start()
+        def infos() -> dict[str, Any]:
+            text = node.api.get(NODES, "node-1")["metadata"]["annotations"]["baseDeviceInfos"]
+            found: dict[str, Any] = json.loads(text)["npu-0"]
+            return found
 
-            def infos() -> dict[str, Any]:
-                text = node.api.get(NODES, "node-1")["metadata"]["annotations"]["baseDeviceInfos"]
-                found: dict[str, Any] = json.loads(text)["npu-0"]
-                return found
-
-            await node.until(lambda: infos()["levelList"][0]["info"]["UB"]["net_instance_id"] == "5_0")
-            assert list(infos()) == ["IP", "SuperDeviceID", "DeviceID", "levelList"]
-            resource = "huawei.com/npu"
-            node.api.put(
-                "/api/v1/pods",
-                {
-                    "metadata": {
-                        "namespace": "default",
-                        "name": "train",
-                        "annotations": {resource: "npu-0", "predicate-time": "1"},
-                    },
-                    "spec": {
-                        "nodeName": "node-1",
-                        "containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}],
-                    },
-                    "status": {"phase": "Pending"},
+        await node.until(lambda: infos()["levelList"][0]["info"]["UB"]["net_instance_id"] == "5_0")
+        assert list(infos()) == ["IP", "SuperDeviceID", "DeviceID", "levelList"]
+        resource = "huawei.com/npu"
+        node.api.put(
+            "/api/v1/pods",
+            {
+                "metadata": {
+                    "namespace": "default",
+                    "name": "train",
+                    "annotations": {resource: "npu-0", "predicate-time": "1"},
                 },
-            )
-            await node.kubelet.devices(resource, 1)
-            await node.kubelet.admit("default/train", resource, 1)
-            table = node.annotations("train")["ascend.kubectl.kubernetes.io/ascend-npu-configuration"]
-            (one,) = json.loads(table)["devices"]
-            assert list(one) == ["device_id", "device_ip", "super_device_id", "levelList"]
-            assert one["levelList"] == infos()["levelList"]
-
-    run(test())
+                "spec": {
+                    "nodeName": "node-1",
+                    "containers": [{"name": "main", "resources": {"limits": {resource: "1"}}}],
+                },
+                "status": {"phase": "Pending"},
+            },
+        )
+        await node.kubelet.devices(resource, 1)
+        await node.kubelet.admit("default/train", resource, 1)
+        table = node.annotations("train")["ascend.kubectl.kubernetes.io/ascend-npu-configuration"]
+        (one,) = json.loads(table)["devices"]
+        assert list(one) == ["device_id", "device_ip", "super_device_id", "levelList"]
+        assert one["levelList"] == infos()["levelList"]

@@ -19,7 +19,6 @@ from ringwise.device.simulated_kubelet import SimulatedKubelet
 from tests.device.rig import CONFIG_MAPS, NODE, NODES, PODS, RESOURCE
 from tests.device.test_commands import kubeconfig, node_object
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import run
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The user that owns nothing.
@@ -40,52 +39,48 @@ def _own_mounts() -> str:
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["as another user", "on a read-only root"])
 @pytest.mark.parametrize("mount_by", ["plain", "cdi"])
-def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: str, read_only: bool) -> None:
+async def test_it_works_without_root_and_writes_in_its_folders_only(mount_by: str, read_only: bool) -> None:
     if read_only and (why := _own_mounts()):
         pytest.skip(why)
-
-    async def test() -> None:
-        # The paths of sockets are short, and the other user must reach them.
-        with tempfile.TemporaryDirectory(prefix="rw") as name:
-            folder = Path(name)
-            plugins, cdi = folder / "device-plugins", folder / "cdi"
-            (folder / "chips.json").write_text(json.dumps({"count": 4}))
-            async with FakeApiServer() as api:
-                api.put(NODES, node_object())
-                api.put(PODS, _pod())
-                config = kubeconfig(folder, api.url)
-                kubelet = SimulatedKubelet(plugins, folder / "pod-resources" / "kubelet.sock")
-                cdi.mkdir()
-                async with kubelet:
-                    _open_to_the_user(folder)
-                    before = _files(folder)
-                    process = await _started(folder, config, mount_by, [plugins, cdi] if read_only else [])
-                    try:
-                        await kubelet.devices(RESOURCE, 4)
-                        assert plugins.joinpath("Ascend910.sock").stat().st_uid in (NOBODY, os.getuid())
-                        container = await kubelet.admit("default/train", RESOURCE, 1)
-                        assert container.chips == (2,)
-                        while f"kube-system/mindx-dl-deviceinfo-{NODE}" not in api.collections.get(
-                            CONFIG_MAPS, {}
-                        ):
-                            await asyncio.sleep(0.01)
-                        made = _files(folder) - before
-                    finally:
-                        with contextlib.suppress(ProcessLookupError):
-                            process.send_signal(signal.SIGTERM)
-                        _, errors = await process.communicate()
-                    assert process.returncode == 0, errors
-                    failures = [line for line in errors.decode().splitlines() if '"level":"error"' in line]
-                    assert failures == []
-                    allowed = {
-                        "device-plugins/Ascend910.sock",
-                        "device-plugins/ringwise",
-                        "device-plugins/ringwise/Ascend910-mounts.jsonl",
-                        *(("cdi/huawei.com-npu.json",) if mount_by == "cdi" else ()),
-                    }
-                    assert made == allowed
-
-    run(test())
+    # The paths of sockets are short, and the other user must reach them.
+    with tempfile.TemporaryDirectory(prefix="rw") as name:
+        folder = Path(name)
+        plugins, cdi = folder / "device-plugins", folder / "cdi"
+        (folder / "chips.json").write_text(json.dumps({"count": 4}))
+        async with FakeApiServer() as api:
+            api.put(NODES, node_object())
+            api.put(PODS, _pod())
+            config = kubeconfig(folder, api.url)
+            kubelet = SimulatedKubelet(plugins, folder / "pod-resources" / "kubelet.sock")
+            cdi.mkdir()
+            async with kubelet:
+                _open_to_the_user(folder)
+                before = _files(folder)
+                process = await _started(folder, config, mount_by, [plugins, cdi] if read_only else [])
+                try:
+                    await kubelet.devices(RESOURCE, 4)
+                    assert plugins.joinpath("Ascend910.sock").stat().st_uid in (NOBODY, os.getuid())
+                    container = await kubelet.admit("default/train", RESOURCE, 1)
+                    assert container.chips == (2,)
+                    while f"kube-system/mindx-dl-deviceinfo-{NODE}" not in api.collections.get(
+                        CONFIG_MAPS, {}
+                    ):
+                        await asyncio.sleep(0.01)
+                    made = _files(folder) - before
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        process.send_signal(signal.SIGTERM)
+                    _, errors = await process.communicate()
+                assert process.returncode == 0, errors
+                failures = [line for line in errors.decode().splitlines() if '"level":"error"' in line]
+                assert failures == []
+                allowed = {
+                    "device-plugins/Ascend910.sock",
+                    "device-plugins/ringwise",
+                    "device-plugins/ringwise/Ascend910-mounts.jsonl",
+                    *(("cdi/huawei.com-npu.json",) if mount_by == "cdi" else ()),
+                }
+                assert made == allowed
 
 
 async def _started(

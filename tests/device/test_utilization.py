@@ -15,7 +15,6 @@ from ringwise.manifests.text.wire import ConfigMapWire, MetaWire
 from ringwise.state.model import DeviceReport
 from ringwise.wellknown import DEVICE_INFO_PREFIX, KUBE_SYSTEM, UTILIZATION_KEY
 from tests.device.rig import RESOURCE, rig
-from tests.kube.harness import run
 
 A, B = "Ascend910-0", "Ascend910-1"
 
@@ -111,21 +110,18 @@ def test_what_cannot_be_read_counts_as_not_reported(text: str) -> None:
     assert read({**content({}).data(0), UTILIZATION_KEY: text}).utilization == ()
 
 
-def test_the_plugin_reports_what_the_driver_tells_of_chips_that_a_pod_has() -> None:
-    async def test() -> None:
-        async with rig() as node:
-            node.bind("train", "Ascend910-1")
-            await node.admit("train")
-            figures = {0: Readings(utilization=50.0), 1: Readings(utilization=3.0), 2: Readings()}
-            node.plugin.take_figures(figures)
-            # Whatever is written next has it: here another pod.
-            node.bind("other", "Ascend910-2")
-            await node.until(lambda: "Ascend910-2" not in node.device_list()[RESOURCE])
-            await node.until(lambda: UTILIZATION_KEY in node.report())
-            assert json.loads(node.report()[UTILIZATION_KEY]) == {"Ascend910-1": [3.0, 0]}
-            # The driver does not tell it any more.
-            node.plugin.take_figures({1: Readings()})
-            node.bind("third", "Ascend910-3")
-            await node.until(lambda: not node.report().get(UTILIZATION_KEY))
-
-    run(test())
+async def test_the_plugin_reports_what_the_driver_tells_of_chips_that_a_pod_has() -> None:
+    async with rig() as node:
+        node.bind("train", "Ascend910-1")
+        await node.admit("train")
+        figures = {0: Readings(utilization=50.0), 1: Readings(utilization=3.0), 2: Readings()}
+        node.plugin.take_figures(figures)
+        # Whatever is written next has it: here another pod.
+        node.bind("other", "Ascend910-2")
+        await node.until(lambda: "Ascend910-2" not in node.device_list()[RESOURCE])
+        await node.until(lambda: UTILIZATION_KEY in node.report())
+        assert json.loads(node.report()[UTILIZATION_KEY]) == {"Ascend910-1": [3.0, 0]}
+        # The driver does not tell it any more.
+        node.plugin.take_figures({1: Readings()})
+        node.bind("third", "Ascend910-3")
+        await node.until(lambda: not node.report().get(UTILIZATION_KEY))

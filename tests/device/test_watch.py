@@ -8,7 +8,7 @@ from ringwise.device.watch import ObjectWatch
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.resources import PODS as POD_KIND
 from ringwise.manifests.text.wire import PodWire
-from tests.kube.harness import PODS, InstantClock, pod, run, server, until
+from tests.kube.harness import PODS, InstantClock, pod, server, until
 
 
 class Followed:
@@ -41,39 +41,33 @@ class Followed:
         return (one.metadata.name if one.metadata is not None else None) or ""
 
 
-def test_a_list_that_expires_between_pages_is_read_without_pages() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            for index in range(6):
-                api.put(PODS, pod(f"pod-{index}"))
-            api.fault(lambda method, path: api.count("GET /api/v1/pods") == 2, status=410)
-            one = Followed(client)
-            one.watch._page_size = 2
-            running = asyncio.create_task(one.watch.run())
-            await one.watch.synced.wait()
-            assert (len(one.names), one.lists) == (6, 1)
-            assert api.count("GET /api/v1/pods") <= 4
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    run(test())
+async def test_a_list_that_expires_between_pages_is_read_without_pages() -> None:
+    async with server() as (api, client):
+        for index in range(6):
+            api.put(PODS, pod(f"pod-{index}"))
+        api.fault(lambda method, path: api.count("GET /api/v1/pods") == 2, status=410)
+        one = Followed(client)
+        one.watch._page_size = 2
+        running = asyncio.create_task(one.watch.run())
+        await one.watch.synced.wait()
+        assert (len(one.names), one.lists) == (6, 1)
+        assert api.count("GET /api/v1/pods") <= 4
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
-def test_one_object_that_cannot_be_read_costs_no_other() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(PODS, pod("a"))
-            one = Followed(client)
-            running = asyncio.create_task(one.watch.run())
-            await one.watch.synced.wait()
-            broken = pod("broken")
-            broken["spec"]["priority"] = "high"
-            api.put(PODS, broken)
-            api.put(PODS, pod("b"))
-            api.remove(PODS, "default/a")
-            await until(lambda: one.names == {"b"})
-            assert one.lists == 1
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    run(test())
+async def test_one_object_that_cannot_be_read_costs_no_other() -> None:
+    async with server() as (api, client):
+        api.put(PODS, pod("a"))
+        one = Followed(client)
+        running = asyncio.create_task(one.watch.run())
+        await one.watch.synced.wait()
+        broken = pod("broken")
+        broken["spec"]["priority"] = "high"
+        api.put(PODS, broken)
+        api.put(PODS, pod("b"))
+        api.remove(PODS, "default/a")
+        await until(lambda: one.names == {"b"})
+        assert one.lists == 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -18,7 +17,6 @@ from ringwise.kubeclient.credentials import Credential
 from ringwise.manifests.text.quantities import micro_time
 from ringwise.scheduler.defragment.movable import DisruptionBudget
 from tests.kube.fake_api_server import FakeApiServer, Object
-from tests.timeouts import TEST_TIMEOUT
 
 PODS, NODES, CONFIG_MAPS = "/api/v1/pods", "/api/v1/nodes", "/api/v1/configmaps"
 EVENTS, LEASES = "/api/v1/events", "/apis/coordination.k8s.io/v1/leases"
@@ -26,23 +24,6 @@ GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 JOBS = "/apis/batch.volcano.sh/v1alpha1/jobs"
 CHIP = "huawei.com/Ascend910"
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    """Run a test; it fails when it leaves tasks or threads running."""
-
-    async def checked() -> None:
-        async with asyncio.timeout(TEST_TIMEOUT):
-            await test
-        # Run the callbacks of closed connections.
-        for _ in range(5):
-            await asyncio.sleep(0)
-        left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        assert not left, f"tasks still running: {left}"
-        threads = [thread.name for thread in threading.enumerate() if thread.name == "core"]
-        assert not threads, f"threads still running: {threads}"
-
-    asyncio.run(checked())
 
 
 class InstantClock:

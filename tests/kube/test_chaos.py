@@ -17,7 +17,7 @@ from ringwise.kube.run.runner import Runner
 from ringwise.kubeclient.client import Client
 from ringwise.kubeclient.config import direct
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CHIP, GROUPS, NODES, PODS, InstantClock, group, node, pod, run, until
+from tests.kube.harness import CHIP, GROUPS, NODES, PODS, InstantClock, group, node, pod, until
 
 NODE_COUNT, CHIPS = 4, 8
 
@@ -133,56 +133,53 @@ async def after(clock: SharedClock, seconds: float, act: Callable[[], None]) -> 
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_faults_between_scheduler_and_server(seed: int) -> None:
-    async def test() -> None:
-        rng = random.Random(seed)
-        clock = SharedClock()
-        async with FakeApiServer() as api:
-            for index in range(NODE_COUNT):
-                api.put(NODES, node(f"node-{index}", CHIPS))
-            # Replicas are on machines whose clocks differ. A restarted one has the right time.
-            clocks = [WrongClock(clock, 0.8, 5), WrongClock(clock, 1.1, -5)]
-            replicas = [
-                SchedulerReplica(api, name, wrong, seed)
-                for name, wrong in zip(("left", "right"), clocks, strict=True)
-            ]
-            born = 2
-            lasting: list[asyncio.Task[None]] = []
-            for wave in range(12):
-                size = rng.choice([1, 2, 4])
-                api.put(PODS, pod(f"single-{wave}", size))
-                if wave % 4 == 0:
-                    api.put(GROUPS, group(f"gang-{wave}", 2))
-                    make_gang(api, f"gang-{wave}")
-                if (ends := inject_fault(api, rng, clock)) is not None:
-                    lasting.append(ends)
-                for wrong in clocks:
-                    # The clock is set forward or back by ten hours, or stays.
-                    wrong.hours *= rng.choice([1, -1])
-                for _ in range(rng.randrange(1, 30)):
-                    await asyncio.sleep(0.0005)
-                    assert max(holders(api).values(), default=0) <= 1
-                if wave in (4, 8):
-                    victim = rng.choice(replicas)
-                    replicas.remove(victim)
-                    await victim.die()
-                    born += 1
-                    replicas.append(SchedulerReplica(api, f"born-{born}", clock, seed + born))
-                finish_some(api, rng)
-            await asyncio.gather(*lasting)
-            api.faults = [fault for fault in api.faults if fault.agent]
-            api.duplicate = False
-            while waiting(api):
+async def test_faults_between_scheduler_and_server(seed: int) -> None:
+    rng = random.Random(seed)
+    clock = SharedClock()
+    async with FakeApiServer() as api:
+        for index in range(NODE_COUNT):
+            api.put(NODES, node(f"node-{index}", CHIPS))
+        # Replicas are on machines whose clocks differ. A restarted one has the right time.
+        clocks = [WrongClock(clock, 0.8, 5), WrongClock(clock, 1.1, -5)]
+        replicas = [
+            SchedulerReplica(api, name, wrong, seed)
+            for name, wrong in zip(("left", "right"), clocks, strict=True)
+        ]
+        born = 2
+        lasting: list[asyncio.Task[None]] = []
+        for wave in range(12):
+            size = rng.choice([1, 2, 4])
+            api.put(PODS, pod(f"single-{wave}", size))
+            if wave % 4 == 0:
+                api.put(GROUPS, group(f"gang-{wave}", 2))
+                make_gang(api, f"gang-{wave}")
+            if (ends := inject_fault(api, rng, clock)) is not None:
+                lasting.append(ends)
+            for wrong in clocks:
+                # The clock is set forward or back by ten hours, or stays.
+                wrong.hours *= rng.choice([1, -1])
+            for _ in range(rng.randrange(1, 30)):
+                await asyncio.sleep(0.0005)
                 assert max(holders(api).values(), default=0) <= 1
-                finish_some(api, rng)
-                for one in api.all(GROUPS):
-                    make_gang(api, one["metadata"]["name"])
-                for _ in range(20):
-                    await asyncio.sleep(0.0005)
-            for replica in replicas:
-                await replica.end()
-
-    run(test())
+            if wave in (4, 8):
+                victim = rng.choice(replicas)
+                replicas.remove(victim)
+                await victim.die()
+                born += 1
+                replicas.append(SchedulerReplica(api, f"born-{born}", clock, seed + born))
+            finish_some(api, rng)
+        await asyncio.gather(*lasting)
+        api.faults = [fault for fault in api.faults if fault.agent]
+        api.duplicate = False
+        while waiting(api):
+            assert max(holders(api).values(), default=0) <= 1
+            finish_some(api, rng)
+            for one in api.all(GROUPS):
+                make_gang(api, one["metadata"]["name"])
+            for _ in range(20):
+                await asyncio.sleep(0.0005)
+        for replica in replicas:
+            await replica.end()
 
 
 def make_gang(api: FakeApiServer, name: str) -> None:
@@ -216,27 +213,22 @@ def finish_some(api: FakeApiServer, rng: random.Random) -> None:
             api.put(PODS, {**one, "status": {"phase": "Succeeded"}})
 
 
-def test_the_next_leader_completes_a_gang_that_a_killed_replica_started() -> None:
-    async def test() -> None:
-        clock = SharedClock()
-        async with FakeApiServer() as api:
-            for index in range(4):
-                api.put(NODES, node(f"node-{index}"))
-            first = SchedulerReplica(api, "first", clock, 1)
-            await until(first.runner.deciding.is_set)
-            api.fault(
-                lambda method, path: "/binding" in path and api.count("/binding") > 2, drop=True, times=99
-            )
-            api.put(GROUPS, group("gang", 4))
-            for member in range(4):
-                api.put(PODS, pod(f"gang-{member}", 8, group="gang"))
-            await until(lambda: api.count("/binding") > 2)
-            await first.die()
-            assert len(waiting(api)) == 2
-            api.faults = [fault for fault in api.faults if fault.agent]
-            second = SchedulerReplica(api, "second", clock, 2)
-            await until(lambda: not waiting(api))
-            assert max(holders(api).values()) == 1
-            await second.end()
-
-    run(test())
+async def test_the_next_leader_completes_a_gang_that_a_killed_replica_started() -> None:
+    clock = SharedClock()
+    async with FakeApiServer() as api:
+        for index in range(4):
+            api.put(NODES, node(f"node-{index}"))
+        first = SchedulerReplica(api, "first", clock, 1)
+        await until(first.runner.deciding.is_set)
+        api.fault(lambda method, path: "/binding" in path and api.count("/binding") > 2, drop=True, times=99)
+        api.put(GROUPS, group("gang", 4))
+        for member in range(4):
+            api.put(PODS, pod(f"gang-{member}", 8, group="gang"))
+        await until(lambda: api.count("/binding") > 2)
+        await first.die()
+        assert len(waiting(api)) == 2
+        api.faults = [fault for fault in api.faults if fault.agent]
+        second = SchedulerReplica(api, "second", clock, 2)
+        await until(lambda: not waiting(api))
+        assert max(holders(api).values()) == 1
+        await second.end()

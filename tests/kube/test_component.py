@@ -30,7 +30,7 @@ from ringwise.metrics.endpoints import AddressError, parse_address, serving
 from ringwise.metrics.prometheus import Metrics
 from ringwise.topology.boards import shipped_catalog
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, NODES, PODS, node, pod, run, until
+from tests.kube.harness import CONFIG_MAPS, EVENTS, GROUPS, NODES, PODS, node, pod, until
 
 KUBECONFIG = (
     "current-context: a\ncontexts: [{name: a, context: {cluster: a}}]\n"
@@ -43,42 +43,39 @@ async def fetched(port: int, page: str) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-def test_readiness_follows_the_component_and_health_does_not() -> None:
-    async def test() -> None:
-        ready = False
-        metrics = Metrics()
-        async with serving(
-            metrics, lambda: ready, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0"
-        ) as (port,):
-            assert (await fetched(port, "/readyz"))[0] == 503
-            assert (await fetched(port, "/healthz"))[0] == 200
-            ready = True
-            assert (await fetched(port, "/readyz"))[0] == 200
-            metrics.bound(0.02)
-            metrics.bind_failed("conflict")
-            metrics.pending({"full": 3})
-            metrics.pending({})
-            metrics.chips("huawei.com/Ascend910", 8, {"free": 5, "used": 3, "faulty": 1}, 3)
-            metrics.rescheduling_left_out(2)
-            metrics.throttled({"flood": 12.5})
-            text = (await fetched(port, "/metrics"))[1]
-            for line in (
-                "ringwise_bindings_total 1.0",
-                "ringwise_rescheduling_left_out 2.0",
-                'ringwise_throttled_namespace_processor_seconds{namespace="flood"} 12.5',
-                'ringwise_bind_errors_total{kind="conflict"} 1.0',
-                'ringwise_pending_jobs{reason="full"} 0.0',
-                'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
-                'ringwise_chip_capacity{resource="huawei.com/Ascend910"} 8.0',
-                'ringwise_chips_before_drain{resource="huawei.com/Ascend910"} 3.0',
-                'volcano_schedule_attempts_total{result="scheduled"} 1.0',
-            ):
-                assert line in text.splitlines()
-
-    run(test())
+async def test_readiness_follows_the_component_and_health_does_not() -> None:
+    ready = False
+    metrics = Metrics()
+    async with serving(
+        metrics, lambda: ready, metrics_address="127.0.0.1:0", health_address="127.0.0.1:0"
+    ) as (port,):
+        assert (await fetched(port, "/readyz"))[0] == 503
+        assert (await fetched(port, "/healthz"))[0] == 200
+        ready = True
+        assert (await fetched(port, "/readyz"))[0] == 200
+        metrics.bound(0.02)
+        metrics.bind_failed("conflict")
+        metrics.pending({"full": 3})
+        metrics.pending({})
+        metrics.chips("huawei.com/Ascend910", 8, {"free": 5, "used": 3, "faulty": 1}, 3)
+        metrics.rescheduling_left_out(2)
+        metrics.throttled({"flood": 12.5})
+        text = (await fetched(port, "/metrics"))[1]
+        for line in (
+            "ringwise_bindings_total 1.0",
+            "ringwise_rescheduling_left_out 2.0",
+            'ringwise_throttled_namespace_processor_seconds{namespace="flood"} 12.5',
+            'ringwise_bind_errors_total{kind="conflict"} 1.0',
+            'ringwise_pending_jobs{reason="full"} 0.0',
+            'ringwise_chips{resource="huawei.com/Ascend910",state="faulty"} 1.0',
+            'ringwise_chip_capacity{resource="huawei.com/Ascend910"} 8.0',
+            'ringwise_chips_before_drain{resource="huawei.com/Ascend910"} 3.0',
+            'volcano_schedule_attempts_total{result="scheduled"} 1.0',
+        ):
+            assert line in text.splitlines()
 
 
-def test_probes_by_https(tmp_path: Path) -> None:
+async def test_probes_by_https(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     authority = make_authority("tests", now, timedelta(days=1))
     pair = make_server(authority, ["localhost"], now, timedelta(days=1))
@@ -88,41 +85,34 @@ def test_probes_by_https(tmp_path: Path) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(certificate, key)
     trusted = ssl.create_default_context(cadata=authority.certificate)
-
-    async def test() -> None:
-        async with serving(
-            Metrics(),
-            lambda: True,
-            metrics_address="127.0.0.1:0",
-            health_address="localhost:0",
-            health_tls=tls,
-        ) as (plain, secret):
-            # The metrics stay as they are, and a probe of Huawei's components asks for the root.
-            assert (await fetched(plain, "/metrics"))[0] == 200
-            async with aiohttp.ClientSession() as session:
-                for page in ("/", "/healthz", "/readyz"):
-                    async with session.get(f"https://localhost:{secret}{page}", ssl=trusted) as answer:
-                        assert answer.status == 200
-
-    run(test())
+    async with serving(
+        Metrics(),
+        lambda: True,
+        metrics_address="127.0.0.1:0",
+        health_address="localhost:0",
+        health_tls=tls,
+    ) as (plain, secret):
+        # The metrics stay as they are, and a probe of Huawei's components asks for the root.
+        assert (await fetched(plain, "/metrics"))[0] == 200
+        async with aiohttp.ClientSession() as session:
+            for page in ("/", "/healthz", "/readyz"):
+                async with session.get(f"https://localhost:{secret}{page}", ssl=trusted) as answer:
+                    assert answer.status == 200
 
 
-def test_a_component_without_progress_is_neither_healthy_nor_ready() -> None:
-    async def test() -> None:
-        healthy = True
-        async with serving(
-            Metrics(),
-            lambda: True,
-            healthy=lambda: healthy,
-            metrics_address="",
-            health_address="127.0.0.1:0",
-        ) as (port,):
-            for expected in (200, 503):
-                for page in ("/healthz", "/livez", "/readyz"):
-                    assert (await fetched(port, page))[0] == expected
-                healthy = False
-
-    run(test())
+async def test_a_component_without_progress_is_neither_healthy_nor_ready() -> None:
+    healthy = True
+    async with serving(
+        Metrics(),
+        lambda: True,
+        healthy=lambda: healthy,
+        metrics_address="",
+        health_address="127.0.0.1:0",
+    ) as (port,):
+        for expected in (200, 503):
+            for page in ("/healthz", "/livez", "/readyz"):
+                assert (await fetched(port, page))[0] == expected
+            healthy = False
 
 
 class LargeMetrics(Metrics):
@@ -132,26 +122,22 @@ class LargeMetrics(Metrics):
         return b"x" * (32 << 20)
 
 
-def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_client_that_does_not_read_is_disconnected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(endpoints, "CLIENT_TIMEOUT", 0.1)
-
-    async def test() -> None:
-        async with serving(
-            LargeMetrics(), lambda: True, metrics_address="127.0.0.1:0", health_address=""
-        ) as (port,):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
-            writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            answering = partial(_tasks_of, "PageServer.answer")
-            await until(answering)
-            await until(lambda: not answering())
-            received = 0
-            with suppress(ConnectionResetError):
-                while chunk := await reader.read(1 << 16):
-                    received += len(chunk)
-            assert received < 32 << 20
-            writer.close()
-
-    run(test())
+    async with serving(LargeMetrics(), lambda: True, metrics_address="127.0.0.1:0", health_address="") as (
+        port,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 10)
+        writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
+        answering = partial(_tasks_of, "PageServer.answer")
+        await until(answering)
+        await until(lambda: not answering())
+        received = 0
+        with suppress(ConnectionResetError):
+            while chunk := await reader.read(1 << 16):
+                received += len(chunk)
+        assert received < 32 << 20
+        writer.close()
 
 
 def _tasks_of(name: str) -> list[asyncio.Task[Any]]:
@@ -171,18 +157,13 @@ def test_addresses() -> None:
     assert parse_address("[::1]:9") == ("::1", 9)
 
 
-def test_a_port_in_use_is_reported() -> None:
-    async def test() -> None:
-        metrics = Metrics()
-        async with serving(metrics, lambda: True, metrics_address="127.0.0.1:0", health_address="") as (
-            port,
-        ):
-            taken = f"127.0.0.1:{port}"
-            with pytest.raises(AddressError, match="cannot listen"):
-                async with serving(metrics, lambda: True, metrics_address=taken, health_address=""):
-                    pass
-
-    run(test())
+async def test_a_port_in_use_is_reported() -> None:
+    metrics = Metrics()
+    async with serving(metrics, lambda: True, metrics_address="127.0.0.1:0", health_address="") as (port,):
+        taken = f"127.0.0.1:{port}"
+        with pytest.raises(AddressError, match="cannot listen"):
+            async with serving(metrics, lambda: True, metrics_address=taken, health_address=""):
+                pass
 
 
 def test_a_changed_configuration_file_is_read_and_the_last_valid_one_stays(tmp_path: Path) -> None:
@@ -210,99 +191,85 @@ def component(api: FakeApiServer, stop: asyncio.Event, lines: list[dict[str, Any
     return serve(options, direct(api.url), None, shipped_catalog(()), lines.append, stop)
 
 
-def test_shadow_mode_writes_nothing() -> None:
-    async def test() -> None:
-        stop, lines = asyncio.Event(), list[dict[str, Any]]()
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            task = asyncio.create_task(component(api, stop, lines, shadow=True))
-            # At some point a pod is decided here before the other scheduler binds it.
-            for number in itertools.count(1):
-                api.put(PODS, pod(f"train-{number}", 1))
-                await asyncio.sleep(0.05 * number)
-                api.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
-                await asyncio.sleep(0.05 * number)
-                api.remove(PODS, f"default/train-{number}")
-                if lines:
-                    break
-            stop.set()
-            await task
-            assert {method for method, _ in api.requests} == {"GET"}
-        assert lines[0]["pod"].startswith("default/train-")
-        assert lines[-1]["event"] == "summary"
-        assert json.dumps(lines)
-
-    run(test())
+async def test_shadow_mode_writes_nothing() -> None:
+    stop, lines = asyncio.Event(), list[dict[str, Any]]()
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        task = asyncio.create_task(component(api, stop, lines, shadow=True))
+        # At some point a pod is decided here before the other scheduler binds it.
+        for number in itertools.count(1):
+            api.put(PODS, pod(f"train-{number}", 1))
+            await asyncio.sleep(0.05 * number)
+            api.put(PODS, pod(f"train-{number}", 1, on="node-1", held="Ascend910-0"))
+            await asyncio.sleep(0.05 * number)
+            api.remove(PODS, f"default/train-{number}")
+            if lines:
+                break
+        stop.set()
+        await task
+        assert {method for method, _ in api.requests} == {"GET"}
+    assert lines[0]["pod"].startswith("default/train-")
+    assert lines[-1]["event"] == "summary"
+    assert json.dumps(lines)
 
 
-def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster() -> None:
-    async def test() -> None:
-        stop = asyncio.Event()
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            configuration = {
-                "metadata": {"name": "conf", "namespace": "volcano-system"},
-                "data": {"volcano-scheduler.conf": 'actions: "enqueue, allocate"'},
-            }
-            api.put(CONFIG_MAPS, configuration)
-            chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
-            task = asyncio.create_task(component(api, stop, [], **chosen))
-            api.put(PODS, pod("train", 1))
-            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
-            stop.set()
-            await task
-            assert api.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
-
-    run(test())
+async def test_the_whole_component_binds_and_reads_its_configuration_from_the_cluster() -> None:
+    stop = asyncio.Event()
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        configuration = {
+            "metadata": {"name": "conf", "namespace": "volcano-system"},
+            "data": {"volcano-scheduler.conf": 'actions: "enqueue, allocate"'},
+        }
+        api.put(CONFIG_MAPS, configuration)
+        chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+        task = asyncio.create_task(component(api, stop, [], **chosen))
+        api.put(PODS, pod("train", 1))
+        await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
+        stop.set()
+        await task
+        assert api.count("GET /api/v1/namespaces/volcano-system/configmaps") >= 1
 
 
-def test_bindings_of_bare_pods_come_before_everything_else_and_few_writes_follow() -> None:
+async def test_bindings_of_bare_pods_come_before_everything_else_and_few_writes_follow() -> None:
     """With all defaults: one Binding and one event for each pod, and no PodGroup."""
-
-    async def test() -> None:
-        stop, hold = asyncio.Event(), asyncio.Event()
-        async with FakeApiServer() as api:
-            pods = [f"train-{number}" for number in range(24)]
-            for number in range(3):
-                api.put(NODES, node(f"node-{number}"))
-            for name in pods:
-                api.put(PODS, pod(name, 1))
-            # The last binding is not answered for a while.
-            api.fault(f"{pods[-1]}/binding", until=hold)
-            task = asyncio.create_task(component(api, stop, []))
-            await until(lambda: api.count("/binding") == len(pods))
-            await until(lambda: sum(bool(one["spec"].get("nodeName")) for one in api.all(PODS)) == 23)
-            for _ in range(100):
-                await asyncio.sleep(0)
-            assert api.count("POST /api/v1/namespaces/default/events") == 0
-            hold.set()
-            await until(lambda: len(api.all(EVENTS)) == len(pods))
-            assert api.count("podgroups/") == 0
-            assert api.count("PATCH /api/v1/namespaces/default/pods") == 0
-            assert api.all(GROUPS) == []
-            stop.set()
-            await task
-
-    run(test())
+    stop, hold = asyncio.Event(), asyncio.Event()
+    async with FakeApiServer() as api:
+        pods = [f"train-{number}" for number in range(24)]
+        for number in range(3):
+            api.put(NODES, node(f"node-{number}"))
+        for name in pods:
+            api.put(PODS, pod(name, 1))
+        # The last binding is not answered for a while.
+        api.fault(f"{pods[-1]}/binding", until=hold)
+        task = asyncio.create_task(component(api, stop, []))
+        await until(lambda: api.count("/binding") == len(pods))
+        await until(lambda: sum(bool(one["spec"].get("nodeName")) for one in api.all(PODS)) == 23)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert api.count("POST /api/v1/namespaces/default/events") == 0
+        hold.set()
+        await until(lambda: len(api.all(EVENTS)) == len(pods))
+        assert api.count("podgroups/") == 0
+        assert api.count("PATCH /api/v1/namespaces/default/pods") == 0
+        assert api.all(GROUPS) == []
+        stop.set()
+        await task
 
 
-def test_the_journal_of_the_component_gives_the_same_decisions_and_the_story_over_a_restart(
+async def test_the_journal_of_the_component_gives_the_same_decisions_and_the_story_over_a_restart(
     tmp_path: Path,
 ) -> None:
     journal = tmp_path / "journal.jsonl"
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            for number in range(2):
-                stop = asyncio.Event()
-                task = asyncio.create_task(component(api, stop, [], journal=journal))
-                api.put(PODS, pod(f"train-{number}", 1))
-                await until(lambda: api.get(PODS, f"default/train-{number}")["spec"].get("nodeName"))  # noqa: B023
-                stop.set()
-                await task
-
-    run(test())
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        for number in range(2):
+            stop = asyncio.Event()
+            task = asyncio.create_task(component(api, stop, [], journal=journal))
+            api.put(PODS, pod(f"train-{number}", 1))
+            await until(lambda: api.get(PODS, f"default/train-{number}")["spec"].get("nodeName"))  # noqa: B023
+            stop.set()
+            await task
     answer = replay(open_journal(journal), shipped_catalog())
     assert answer.difference is None
     assert answer.notes == ()
@@ -313,37 +280,33 @@ def test_the_journal_of_the_component_gives_the_same_decisions_and_the_story_ove
     assert "the scheduler started again" in [entry["text"] for entry in entries]
 
 
-def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(
+async def test_a_cold_start_with_an_unreadable_config_map_uses_the_default_until_it_is_corrected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Threads write to it while it is read, which the capture of pytest does not allow.
     log = io.StringIO()
     monkeypatch.setattr(Logger, "_stream", log)
     monkeypatch.setattr(Logger, "_written", frozenset(LEVELS))
+    stop = asyncio.Event()
 
-    async def test() -> None:
-        stop = asyncio.Event()
+    def configured(text: str) -> dict[str, Any]:
+        return {
+            "metadata": {"name": "conf", "namespace": "volcano-system"},
+            "data": {"volcano-scheduler.conf": text},
+        }
 
-        def configured(text: str) -> dict[str, Any]:
-            return {
-                "metadata": {"name": "conf", "namespace": "volcano-system"},
-                "data": {"volcano-scheduler.conf": text},
-            }
-
-        async with FakeApiServer() as api:
-            api.put(NODES, node("node-1"))
-            api.put(CONFIG_MAPS, configured("actions: dance\nsettings: none"))
-            chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
-            task = asyncio.create_task(component(api, stop, [], **chosen))
-            api.put(PODS, pod("train", 1))
-            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
-            # Corrected: only allocate runs from here on, and a pod that requests nothing waits.
-            api.put(CONFIG_MAPS, configured("actions: allocate\ntiers: [{plugins: [{name: usage}]}]"))
-            await until(lambda: "no plugin usage" in log.getvalue())
-            stop.set()
-            await task
-
-    run(test())
+    async with FakeApiServer() as api:
+        api.put(NODES, node("node-1"))
+        api.put(CONFIG_MAPS, configured("actions: dance\nsettings: none"))
+        chosen = {"configuration_map": ("volcano-system", "conf"), "lease_namespace": "volcano-system"}
+        task = asyncio.create_task(component(api, stop, [], **chosen))
+        api.put(PODS, pod("train", 1))
+        await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
+        # Corrected: only allocate runs from here on, and a pod that requests nothing waits.
+        api.put(CONFIG_MAPS, configured("actions: allocate\ntiers: [{plugins: [{name: usage}]}]"))
+        await until(lambda: "no plugin usage" in log.getvalue())
+        stop.set()
+        await task
     text = log.getvalue()
     assert "unknown action 'dance'" in text
     assert "unknown key 'settings'" in text
@@ -362,17 +325,14 @@ def test_a_cold_start_with_an_unreadable_file_prints_every_error_and_ends_with_2
     assert second.startswith(f"{conf}: line 2: unknown key 'settings'; allowed: actions, tiers")
 
 
-def test_the_controller_alone_reads_no_nodes() -> None:
-    async def test() -> None:
-        stop = asyncio.Event()
-        async with FakeApiServer() as api:
-            task = asyncio.create_task(component(api, stop, [], with_scheduler=False, leader_elect=False))
-            await until(lambda: api.count("GET /api/v1/pods") >= 2)
-            stop.set()
-            await task
-            assert api.count("/nodes") == 0
-
-    run(test())
+async def test_the_controller_alone_reads_no_nodes() -> None:
+    stop = asyncio.Event()
+    async with FakeApiServer() as api:
+        task = asyncio.create_task(component(api, stop, [], with_scheduler=False, leader_elect=False))
+        await until(lambda: api.count("GET /api/v1/pods") >= 2)
+        stop.set()
+        await task
+        assert api.count("/nodes") == 0
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from ringwise.state.model import Owner
 from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.wellknown import MOVABLE, RESTART_COST
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import InstantClock, run
+from tests.kube.harness import InstantClock
 from tests.scheduler.defragment.test_moves import apply, finish, fragmented, moves_of, submit
 from tests.scheduler.rig import CHIP, SECOND, Rig
 
@@ -126,7 +126,7 @@ def sent(api: FakeApiServer) -> MovePlan:
     return plan
 
 
-def test_a_plan_is_sent_and_followed_to_its_end() -> None:
+async def test_a_plan_is_sent_and_followed_to_its_end() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
     rig.run()
@@ -135,29 +135,25 @@ def test_a_plan_is_sent_and_followed_to_its_end() -> None:
     rig.run()
     rig.run()
     done = moves_of(rig).document()
+    async with FakeApiServer() as api, Client(direct(api.url)) as client:
+        for _ in range(2):
+            await send(client, plan)
+            assert sent(api) == plan
+        told: list[str] = []
 
-    async def test() -> None:
-        async with FakeApiServer() as api, Client(direct(api.url)) as client:
-            for _ in range(2):
-                await send(client, plan)
-                assert sent(api) == plan
-            told: list[str] = []
+        def tell(line: str) -> None:
+            told.append(line)
+            text = running if len(told) == 1 else done
+            meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
 
-            def tell(line: str) -> None:
-                told.append(line)
-                text = running if len(told) == 1 else done
-                meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
-
-            result = await follow(client, plan, clock=InstantClock(), tell=tell)
-            assert (result["outcome"], result["job"]) == ("done", "default/big")
-            assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
-
-    run(test())
+        result = await follow(client, plan, clock=InstantClock(), tell=tell)
+        assert (result["outcome"], result["job"]) == ("done", "default/big")
+        assert told == ["waiting for the scheduler", "0 of 1 pod gone"]
 
 
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bool) -> None:
+async def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bool) -> None:
     rig, plan = fragmented()
     apply(rig, plan)
     rig.run()
@@ -165,40 +161,32 @@ def test_the_record_of_a_scheduler_in_a_namespace_of_its_own(forbidden: bool) ->
     rig.run()
     rig.run()
     texts = {"tenant": "{", "other": "{}", "ringwise": moves_of(rig).document()}
-
-    async def test() -> None:
-        async with FakeApiServer() as api, Client(direct(api.url)) as client:
-            if forbidden:
-                # Roles in a namespace that does not exist do not exist either.
-                api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-            for namespace, text in texts.items():
-                meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
-                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
-            result = await follow(client, plan, clock=InstantClock())
-            assert (result["outcome"], result["job"]) == ("done", "default/big")
-
-    run(test())
+    async with FakeApiServer() as api, Client(direct(api.url)) as client:
+        if forbidden:
+            # Roles in a namespace that does not exist do not exist either.
+            api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
+        for namespace, text in texts.items():
+            meta = {"namespace": namespace, "name": "ringwise-rescheduling"}
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": text}})
+        result = await follow(client, plan, clock=InstantClock())
+        assert (result["outcome"], result["job"]) == ("done", "default/big")
 
 
 @pytest.mark.parametrize("forbidden", [False, True])
-def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> None:
+async def test_a_plan_that_nobody_takes_or_that_cannot_be_read(forbidden: bool) -> None:
     _, plan = fragmented()
-
-    async def test() -> None:
-        async with FakeApiServer() as api, Client(direct(api.url)) as client:
-            clock = InstantClock()
-            if forbidden:
-                api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
-                api.fault(f"GET {CONFIG_MAPS}", status=403, times=99)
-            with pytest.raises(NoSchedulerAnswersError) as problem:
-                await follow(client, plan, clock=clock)
-            if forbidden:
-                assert "without get on ConfigMap volcano-system/ringwise-rescheduling" in str(problem.value)
-            else:
-                assert str(problem.value) == NOT_TAKEN
-                assert sum(clock.slept) > ACCEPT_SECONDS
-
-    run(test())
+    async with FakeApiServer() as api, Client(direct(api.url)) as client:
+        clock = InstantClock()
+        if forbidden:
+            api.fault("GET /api/v1/namespaces/volcano-system", status=403, times=99)
+            api.fault(f"GET {CONFIG_MAPS}", status=403, times=99)
+        with pytest.raises(NoSchedulerAnswersError) as problem:
+            await follow(client, plan, clock=clock)
+        if forbidden:
+            assert "without get on ConfigMap volcano-system/ringwise-rescheduling" in str(problem.value)
+        else:
+            assert str(problem.value) == NOT_TAKEN
+            assert sum(clock.slept) > ACCEPT_SECONDS
 
 
 @pytest.mark.parametrize(
@@ -210,22 +198,18 @@ def test_a_record_that_cannot_be_read_is_one_clear_error(text: str) -> None:
         state_in(text, "plan-1")
 
 
-def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:
+async def test_a_plan_that_is_not_in_the_record_any_more_is_not_followed_for_ever() -> None:
     rig, plan = fragmented()
     apply(rig, plan)
     texts = [moves_of(rig).document(), ""]
+    async with FakeApiServer() as api, Client(direct(api.url)) as client:
 
-    async def test() -> None:
-        async with FakeApiServer() as api, Client(direct(api.url)) as client:
+        def tell(_: str) -> None:
+            meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
+            api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": texts.pop(0)}})
 
-            def tell(_: str) -> None:
-                meta = {"namespace": "volcano-system", "name": "ringwise-rescheduling"}
-                api.put(CONFIG_MAPS, {"metadata": meta, "data": {"moves.json": texts.pop(0)}})
-
-            with pytest.raises(NoSchedulerAnswersError, match="does not stand in ConfigMap"):
-                await follow(client, plan, clock=InstantClock(), tell=tell)
-
-    run(test())
+        with pytest.raises(NoSchedulerAnswersError, match="does not stand in ConfigMap"):
+            await follow(client, plan, clock=InstantClock(), tell=tell)
 
 
 def read_as(**more: object) -> str:
@@ -289,7 +273,7 @@ class Answering(Aside):
         return answer
 
 
-def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
+async def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
     _, plan = fragmented()
     slept: list[float] = []
     put: list[MovePlanSeen] = []
@@ -297,21 +281,18 @@ def test_plans_are_looked_for_from_time_to_time_where_they_are_wanted() -> None:
     found = json.dumps(plain_plan(plan)).encode()
     aside = Answering(QuestionFailedError("it was ended"), b"null", found)
 
-    async def test() -> None:
-        async def sleep(seconds: float) -> None:
-            slept.append(seconds)
-            if len(slept) > 4:
-                raise asyncio.CancelledError
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) > 4:
+            raise asyncio.CancelledError
 
-        async def is_wanted() -> bool:
-            return wanted.pop(0)
+    async def is_wanted() -> bool:
+        return wanted.pop(0)
 
-        async def copy(*_: object) -> None: ...
+    async def copy(*_: object) -> None: ...
 
-        with pytest.raises(asyncio.CancelledError):
-            await keep_moving(is_wanted, copy, put.append, aside, sleep)
-
-    run(test())
+    with pytest.raises(asyncio.CancelledError):
+        await keep_moving(is_wanted, copy, put.append, aside, sleep)
     assert slept == [INTERVAL] * 5
     assert put == [MovePlanSeen(plan)]
     assert not aside.answers
@@ -331,7 +312,7 @@ def willing() -> Rig:
 
 
 @pytest.mark.parametrize(("allowed", "plans"), [(1, 1), (0, 0), (None, 0)])
-def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
+async def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
     allowed: int | None, plans: int
 ) -> None:
     rig, put, slept = willing(), list[MovePlanSeen](), list[float]()
@@ -340,26 +321,23 @@ def test_M1_what_a_disruption_budget_forbids_is_not_planned_without_a_question(
         async def answer(self, _: object, work: Callable[[Any, int], bytes], *__: object) -> bytes:
             return work(rig.machine, rig.now)
 
-    async def test() -> None:
-        async def sleep(seconds: float) -> None:
-            slept.append(seconds)
-            if len(slept) > 1:
-                raise asyncio.CancelledError
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) > 1:
+            raise asyncio.CancelledError
 
-        async def is_wanted() -> bool:
-            return True
+    async def is_wanted() -> bool:
+        return True
 
-        async def copy(*_: object) -> None: ...
+    async def copy(*_: object) -> None: ...
 
-        async def budgets() -> list[DisruptionBudget]:
-            if allowed is None:
-                raise QuestionFailedError("they cannot be read")
-            return [DisruptionBudget("default", "all", (), allowed)]
+    async def budgets() -> list[DisruptionBudget]:
+        if allowed is None:
+            raise QuestionFailedError("they cannot be read")
+        return [DisruptionBudget("default", "all", (), allowed)]
 
-        with pytest.raises(asyncio.CancelledError):
-            await keep_moving(is_wanted, copy, put.append, AnsweringHere(), sleep, budgets)
-
-    run(test())
+    with pytest.raises(asyncio.CancelledError):
+        await keep_moving(is_wanted, copy, put.append, AnsweringHere(), sleep, budgets)
     assert len(put) == plans
 
 

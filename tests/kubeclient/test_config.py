@@ -18,7 +18,7 @@ from ringwise.kubeclient.config import Access, find_access, in_cluster, read_kub
 from ringwise.kubeclient.credentials import TOKEN_FILE_AGE, Credential, ExecPlugin, KubeConfigError, TokenFile
 from ringwise.kubeclient.resources import PODS as POD_KIND
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import InstantClock, run
+from tests.kube.harness import InstantClock
 
 
 def kubeconfig(folder: Path, user: dict[str, Any] | None = None, **cluster: Any) -> Path:
@@ -146,32 +146,26 @@ def test_without_configuration_the_error_says_what_to_do(tmp_path: Path) -> None
         in_cluster({"KUBERNETES_SERVICE_HOST": "1.2.3.4"}, InstantClock(), tmp_path)
 
 
-def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
-    async def test() -> None:
-        clock = InstantClock()
-        tokens = TokenFile(account(tmp_path) / "token", clock)
-        assert (await tokens.current()).token == "abc"
-        (tmp_path / "token").write_text("def\n")
-        assert (await tokens.current()).token == "abc"
-        clock.moment += TOKEN_FILE_AGE
-        assert (await tokens.current()).token == "def"
-        (tmp_path / "token").unlink()
-        clock.moment += TOKEN_FILE_AGE
-        assert (await tokens.current()).token == "def"
-
-    run(test())
+async def test_a_rotated_token_is_read_again(tmp_path: Path) -> None:
+    clock = InstantClock()
+    tokens = TokenFile(account(tmp_path) / "token", clock)
+    assert (await tokens.current()).token == "abc"
+    (tmp_path / "token").write_text("def\n")
+    assert (await tokens.current()).token == "abc"
+    clock.moment += TOKEN_FILE_AGE
+    assert (await tokens.current()).token == "def"
+    (tmp_path / "token").unlink()
+    clock.moment += TOKEN_FILE_AGE
+    assert (await tokens.current()).token == "def"
 
 
-def test_a_rejected_token_is_read_again_at_once(tmp_path: Path) -> None:
-    async def test() -> None:
-        tokens = TokenFile(account(tmp_path, "old") / "token", InstantClock())
-        async with FakeApiServer(tokens={"new"}) as api, Client(Access(api.url, tokens)) as client:
-            with pytest.raises(ApiError, match="401"):
-                await client.request("GET", POD_KIND.path())
-            (tmp_path / "token").write_text("new")
+async def test_a_rejected_token_is_read_again_at_once(tmp_path: Path) -> None:
+    tokens = TokenFile(account(tmp_path, "old") / "token", InstantClock())
+    async with FakeApiServer(tokens={"new"}) as api, Client(Access(api.url, tokens)) as client:
+        with pytest.raises(ApiError, match="401"):
             await client.request("GET", POD_KIND.path())
-
-    run(test())
+        (tmp_path / "token").write_text("new")
+        await client.request("GET", POD_KIND.path())
 
 
 def plugin(folder: Path, script: str, clock: InstantClock, **more: Any) -> ExecPlugin:
@@ -192,18 +186,15 @@ print(json.dumps({"apiVersion": info["apiVersion"], "kind": "ExecCredential", "s
 """
 
 
-def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: Path) -> None:
-    async def test() -> None:
-        clock = InstantClock()
-        asked = plugin(tmp_path, ANSWER, clock)
-        assert (await asked.current()).token == "hello-1"
-        assert (await asked.current()).token == "hello-1"
-        clock.moment += 40 * 60
-        assert (await asked.current()).token == "hello-2"
-        asked.refused()
-        assert (await asked.current()).token == "hello-3"
-
-    run(test())
+async def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: Path) -> None:
+    clock = InstantClock()
+    asked = plugin(tmp_path, ANSWER, clock)
+    assert (await asked.current()).token == "hello-1"
+    assert (await asked.current()).token == "hello-1"
+    clock.moment += 40 * 60
+    assert (await asked.current()).token == "hello-2"
+    asked.refused()
+    assert (await asked.current()).token == "hello-3"
 
 
 @pytest.mark.parametrize(
@@ -216,48 +207,35 @@ def test_an_exec_plugin_runs_again_when_its_credential_expires(tmp_path: Path) -
         ('print(\'{"status": {"token": "t", "expirationTimestamp": "soon"}}\')', "expirationTimestamp"),
     ],
 )
-def test_the_error_names_a_failed_exec_plugin(tmp_path: Path, script: str, expected: str) -> None:
-    async def test() -> None:
-        with pytest.raises(KubeConfigError, match=expected):
-            await plugin(tmp_path, script, InstantClock()).current()
-
-    run(test())
+async def test_the_error_names_a_failed_exec_plugin(tmp_path: Path, script: str, expected: str) -> None:
+    with pytest.raises(KubeConfigError, match=expected):
+        await plugin(tmp_path, script, InstantClock()).current()
 
 
-def test_the_error_names_an_exec_plugin_that_cannot_run(tmp_path: Path) -> None:
-    async def test() -> None:
-        broken = plugin(tmp_path, "", InstantClock())
-        (tmp_path / "plugin").write_text("#!/no/such/interpreter\n")
-        with pytest.raises(KubeConfigError, match="plugin cannot run: "):
-            await broken.current()
-
-    run(test())
+async def test_the_error_names_an_exec_plugin_that_cannot_run(tmp_path: Path) -> None:
+    broken = plugin(tmp_path, "", InstantClock())
+    (tmp_path / "plugin").write_text("#!/no/such/interpreter\n")
+    with pytest.raises(KubeConfigError, match="plugin cannot run: "):
+        await broken.current()
 
 
-def test_an_exec_plugin_slower_than_the_requests_still_gives_a_credential(tmp_path: Path) -> None:
+async def test_an_exec_plugin_slower_than_the_requests_still_gives_a_credential(tmp_path: Path) -> None:
     """Requests that time out leave the program running: the next request gets what it printed."""
     signal = tmp_path / "signal"
     os.mkfifo(signal)
     script = f"open({str(signal)!r}).read()\n{ANSWER}"
-
-    async def test() -> None:
-        slow = plugin(tmp_path, script, InstantClock())
-        for _ in range(2):
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.01):
-                    await slow.current()
-        waiting = [asyncio.create_task(slow.current()) for _ in range(2)]
-        # Opening it for writing waits until the program reads.
-        await asyncio.to_thread(signal.write_text, "go")
-        assert [one.token for one in await asyncio.gather(*waiting)] == ["hello-1", "hello-1"]
-
-    run(test())
+    slow = plugin(tmp_path, script, InstantClock())
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await slow.current()
+    waiting = [asyncio.create_task(slow.current()) for _ in range(2)]
+    # Opening it for writing waits until the program reads.
+    await asyncio.to_thread(signal.write_text, "go")
+    assert [one.token for one in await asyncio.gather(*waiting)] == ["hello-1", "hello-1"]
 
 
-def test_the_error_of_a_missing_exec_plugin_has_its_hint() -> None:
-    async def test() -> None:
-        missing = ExecPlugin("no-such-program", (), {}, InstantClock(), hint="install it")
-        with pytest.raises(KubeConfigError, match="is not on the PATH; install it"):
-            await missing.current()
-
-    run(test())
+async def test_the_error_of_a_missing_exec_plugin_has_its_hint() -> None:
+    missing = ExecPlugin("no-such-program", (), {}, InstantClock(), hint="install it")
+    with pytest.raises(KubeConfigError, match="is not on the PATH; install it"):
+        await missing.current()

@@ -20,7 +20,7 @@ from ringwise.kubeclient.rate_limit import RateLimit
 from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import NODES, PODS, InstantClock, ManualClock, pod, run, until
+from tests.kube.harness import NODES, PODS, InstantClock, ManualClock, pod, until
 
 
 def len_is(things: list[int], count: int) -> bool:
@@ -74,99 +74,86 @@ def test_never_more_than_burst_and_rate_allow(rate: float, burst: int, pauses: l
     assert all(earlier <= later for earlier, later in pairwise(moments))
 
 
-def test_waiting_callers_continue_in_order() -> None:
-    async def test() -> None:
-        clock = ManualClock()
-        limit = RateLimit(2, 1, clock)
-        gone: list[int] = []
+async def test_waiting_callers_continue_in_order() -> None:
+    clock = ManualClock()
+    limit = RateLimit(2, 1, clock)
+    gone: list[int] = []
 
-        async def go(number: int) -> None:
-            await limit.wait()
-            gone.append(number)
+    async def go(number: int) -> None:
+        await limit.wait()
+        gone.append(number)
 
-        tasks = [asyncio.create_task(go(number)) for number in range(4)]
-        await until(lambda: len(clock.slept) == 3)
-        assert gone == [0]
-        for expected in ([0, 1], [0, 1, 2], [0, 1, 2, 3]):
-            await clock.pass_time(0.5)
-            await until(partial(len_is, gone, len(expected)))
-            assert gone == expected
-        await asyncio.gather(*tasks)
-
-    run(test())
+    tasks = [asyncio.create_task(go(number)) for number in range(4)]
+    await until(lambda: len(clock.slept) == 3)
+    assert gone == [0]
+    for expected in ([0, 1], [0, 1, 2], [0, 1, 2, 3]):
+        await clock.pass_time(0.5)
+        await until(partial(len_is, gone, len(expected)))
+        assert gone == expected
+    await asyncio.gather(*tasks)
 
 
-def test_early_callers_wait_and_none_is_rejected() -> None:
-    async def test() -> None:
-        clock = InstantClock()
-        limit = RateLimit(10, 3, clock)
-        for _ in range(3):
-            await limit.wait()
-        assert sum(clock.slept) == pytest.approx(0)
-        before = clock.moment
-        for _ in range(20):
-            await limit.wait()
-        assert clock.moment - before == pytest.approx(2.0)
-        clock.moment += 3600
-        clock.slept.clear()
-        for _ in range(3):
-            await limit.wait()
-        assert sum(clock.slept) == pytest.approx(0)
-
-    run(test())
+async def test_early_callers_wait_and_none_is_rejected() -> None:
+    clock = InstantClock()
+    limit = RateLimit(10, 3, clock)
+    for _ in range(3):
+        await limit.wait()
+    assert sum(clock.slept) == pytest.approx(0)
+    before = clock.moment
+    for _ in range(20):
+        await limit.wait()
+    assert clock.moment - before == pytest.approx(2.0)
+    clock.moment += 3600
+    clock.slept.clear()
+    for _ in range(3):
+        await limit.wait()
+    assert sum(clock.slept) == pytest.approx(0)
 
 
-def test_requests_wait_and_leader_election_does_not() -> None:
-    async def test() -> None:
-        clock = InstantClock()
-        async with (
-            FakeApiServer() as api,
-            Client(direct(api.url), rate_limit=RateLimit(4, 1, clock)) as client,
-        ):
-            for _ in range(5):
-                await client.request("GET", NODES)
-            assert sum(clock.slept) == 1.0
-            lease_clock = InstantClock()
-            election = LeaderElection(client, Fence(lease_clock), "a", clock=lease_clock)
-            task = asyncio.create_task(election.run())
-            await until(lambda: api.count("PUT") >= 5)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await election.release()
-            assert api.count("POST") == 1
-            assert sum(clock.slept) == 1.0
-
-    run(test())
+async def test_requests_wait_and_leader_election_does_not() -> None:
+    clock = InstantClock()
+    async with (
+        FakeApiServer() as api,
+        Client(direct(api.url), rate_limit=RateLimit(4, 1, clock)) as client,
+    ):
+        for _ in range(5):
+            await client.request("GET", NODES)
+        assert sum(clock.slept) == 1.0
+        lease_clock = InstantClock()
+        election = LeaderElection(client, Fence(lease_clock), "a", clock=lease_clock)
+        task = asyncio.create_task(election.run())
+        await until(lambda: api.count("PUT") >= 5)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await election.release()
+        assert api.count("POST") == 1
+        assert sum(clock.slept) == 1.0
 
 
 @pytest.mark.parametrize("loses_the_lease", [False, True])
-def test_a_binding_waits_before_the_fence_is_checked(loses_the_lease: bool) -> None:
+async def test_a_binding_waits_before_the_fence_is_checked(loses_the_lease: bool) -> None:
     """It waits once, and binds nothing if the lease was lost meanwhile."""
-
-    async def test() -> None:
-        clock = ManualClock()
-        async with (
-            FakeApiServer() as api,
-            Client(direct(api.url), rate_limit=RateLimit(1, 1, clock)) as client,
-        ):
-            uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
-            fence = Fence(clock)
-            fence.open_forever()
-            failed: list[BindFailed] = []
-            binder = Binder(client, fence, clock=clock, on_failed=failed.append)
-            binds = [Bind(uid, "default", name, "n", (0,), {}) for uid, name in zip(uids, "ab", strict=True)]
-            binder.submit(binds)
-            await until(lambda: "nodeName" in api.get(PODS, "default/a")["spec"])
-            assert clock.slept == [1.0]
-            if loses_the_lease:
-                fence.close()
-            await clock.pass_time(1.0)
-            await binder.idle.wait()
-            assert ("nodeName" in api.get(PODS, "default/b")["spec"]) is not loses_the_lease
-            assert [failure.uid for failure in failed] == (uids[1:] if loses_the_lease else [])
-            assert clock.slept == [1.0]
-
-    run(test())
+    clock = ManualClock()
+    async with (
+        FakeApiServer() as api,
+        Client(direct(api.url), rate_limit=RateLimit(1, 1, clock)) as client,
+    ):
+        uids = [api.put(PODS, pod(name))["metadata"]["uid"] for name in ("a", "b")]
+        fence = Fence(clock)
+        fence.open_forever()
+        failed: list[BindFailed] = []
+        binder = Binder(client, fence, clock=clock, on_failed=failed.append)
+        binds = [Bind(uid, "default", name, "n", (0,), {}) for uid, name in zip(uids, "ab", strict=True)]
+        binder.submit(binds)
+        await until(lambda: "nodeName" in api.get(PODS, "default/a")["spec"])
+        assert clock.slept == [1.0]
+        if loses_the_lease:
+            fence.close()
+        await clock.pass_time(1.0)
+        await binder.idle.wait()
+        assert ("nodeName" in api.get(PODS, "default/b")["spec"]) is not loses_the_lease
+        assert [failure.uid for failure in failed] == (uids[1:] if loses_the_lease else [])
+        assert clock.slept == [1.0]
 
 
 def test_the_options_set_the_limit() -> None:

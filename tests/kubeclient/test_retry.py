@@ -8,7 +8,8 @@ import pytest
 
 from ringwise.kubeclient.client import ApiError
 from ringwise.kubeclient.retry import MAX_CONFLICTS, GivenUpError, Retrier
-from tests.kube.harness import InstantClock, run
+from tests.event_loop import run
+from tests.kube.harness import InstantClock
 
 
 @pytest.mark.parametrize(
@@ -58,15 +59,12 @@ def _tries(answers: list[ApiError]) -> tuple[int, int | None]:
     return made, status
 
 
-def test_nothing_is_tried_when_writing_is_not_allowed() -> None:
+async def test_nothing_is_tried_when_writing_is_not_allowed() -> None:
     attempts: list[int] = []
 
     async def action() -> None:
         attempts.append(1)
 
-    async def test() -> None:
-        with pytest.raises(GivenUpError, match="not the leader"):
-            await Retrier(InstantClock(), may_write=lambda: False).run(action)
-
-    run(test())
+    with pytest.raises(GivenUpError, match="not the leader"):
+        await Retrier(InstantClock(), may_write=lambda: False).run(action)
     assert attempts == []

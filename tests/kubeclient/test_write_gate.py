@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from ringwise.kubeclient.client import (
 )
 from ringwise.kubeclient.config import Access
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import NODES, HeldCredentials, ManualClock, node, run, until
+from tests.kube.harness import NODES, HeldCredentials, ManualClock, node, until
 
 WRITES = ["POST", "PUT", "PATCH", "DELETE"]
 
@@ -49,21 +51,19 @@ class Gated:
         return await self.gated.request(method, f"{NODES}/a", body=b"{}", **more)
 
 
-def gated(test: Any) -> None:
-    async def prepared() -> None:
-        api = QueryRecorder()
-        async with api:
-            api.put(NODES, node("a"))
-            one = Gated(api)
-            async with one.client:
-                await test(one)
-
-    run(prepared())
+@asynccontextmanager
+async def gated() -> AsyncIterator[Gated]:
+    api = QueryRecorder()
+    async with api:
+        api.put(NODES, node("a"))
+        one = Gated(api)
+        async with one.client:
+            yield one
 
 
 @pytest.mark.parametrize("method", WRITES)
-def test_a_write_that_waits_for_credentials_is_not_sent_after_the_fence_closed(method: str) -> None:
-    async def test(one: Gated) -> None:
+async def test_a_write_that_waits_for_credentials_is_not_sent_after_the_fence_closed(method: str) -> None:
+    async with gated() as one:
         one.credentials.available.clear()
         writing = asyncio.create_task(one.write(method))
         await until(lambda: one.credentials.waiting)
@@ -73,13 +73,11 @@ def test_a_write_that_waits_for_credentials_is_not_sent_after_the_fence_closed(m
             await writing
         assert one.api.requests == []
 
-    gated(test)
-
 
 @pytest.mark.parametrize("method", WRITES)
 @pytest.mark.parametrize("closed", [True, False])
-def test_after_a_401_a_write_passes_the_fence_again(method: str, closed: bool) -> None:
-    async def test(one: Gated) -> None:
+async def test_after_a_401_a_write_passes_the_fence_again(method: str, closed: bool) -> None:
+    async with gated() as one:
         hold = asyncio.Event()
         one.api.fault("/nodes/a", status=401, times=9, until=hold)
         writing = asyncio.create_task(one.write(method))
@@ -92,57 +90,45 @@ def test_after_a_401_a_write_passes_the_fence_again(method: str, closed: bool) -
         assert one.credentials.rejections == 1
         assert len(one.api.requests) == (1 if closed else 2)
 
-    gated(test)
 
-
-def test_reads_are_not_gated() -> None:
-    async def test(one: Gated) -> None:
+async def test_reads_are_not_gated() -> None:
+    async with gated() as one:
         one.fence.close()
         assert b'"a"' in await one.gated.request("GET", f"{NODES}/a")
         assert one.api.queries == [{}]
 
-    gated(test)
-
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_credentials_that_never_come_end_the_request(method: str) -> None:
-    async def test(one: Gated) -> None:
+async def test_credentials_that_never_come_end_the_request(method: str) -> None:
+    async with gated() as one:
         one.credentials.available.clear()
         with pytest.raises(UnreachableError, match=r"no credentials within 0.01s") as raised:
             await one.write(method, timeout=0.01)
         assert not raised.value.maybe_done
 
-    gated(test)
 
-
-def test_a_watch_does_not_wait_for_credentials_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_watch_does_not_wait_for_credentials_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ringwise.kubeclient.client.TIMEOUT", 0.01)
-
-    async def test(one: Gated) -> None:
+    async with gated() as one:
         one.credentials.available.clear()
         with pytest.raises(UnreachableError, match="no credentials"):
             async with one.client.watch(NODES, {}, "0"):
                 raise AssertionError("the watch cannot start")
-
-    gated(test)
 
 
 @pytest.mark.parametrize(
     ("left", "timeout", "server"),
     [(10.0, 30.0, "14000ms"), (0.25, 30.0, "4250ms"), (10.0, 4.5, "4000ms")],
 )
-def test_a_gated_write_ends_before_another_replica_may_write(
+async def test_a_gated_write_ends_before_another_replica_may_write(
     left: float, timeout: float, server: str
 ) -> None:
     """Also on the server: its limit is the shorter one."""
-
-    async def test(one: Gated) -> None:
+    async with gated() as one:
         one.fence.open_until(one.clock.moment + left)
         assert one.fence.seconds_left() < left + MIN_FENCE_GAP
         await one.write("PATCH", timeout=timeout)
         assert one.api.queries == [{"timeout": server}]
-
-    gated(test)
 
 
 def test_a_closed_fence_has_no_time_left() -> None:
@@ -158,26 +144,21 @@ def test_a_closed_fence_has_no_time_left() -> None:
     ("header", "expected"),
     [("7", 7.0), ("86400", MAX_RETRY_AFTER), ("9" * 400, MAX_RETRY_AFTER), ("-5", None), ("soon", None)],
 )
-def test_the_retry_after_header_is_capped(header: str, expected: float | None) -> None:
-    async def test(one: Gated) -> None:
+async def test_the_retry_after_header_is_capped(header: str, expected: float | None) -> None:
+    async with gated() as one:
         one.api.fault("/nodes/a", status=429, retry_after=header)
         with pytest.raises(ApiError) as raised:
             await one.gated.request("GET", f"{NODES}/a")
         assert raised.value.retry_after == expected
 
-    gated(test)
-
 
 @pytest.mark.parametrize(("seconds", "expected"), [(3, 3.0), (10**12, MAX_RETRY_AFTER), (-10, 0.0)])
-def test_the_retry_after_of_a_status_is_capped(seconds: int, expected: float) -> None:
+async def test_the_retry_after_of_a_status_is_capped(seconds: int, expected: float) -> None:
     class Busy(FakeApiServer):
         async def _answer(self, request: web.Request, path: str, body: bytes) -> web.StreamResponse:
             return web.json_response({"details": {"retryAfterSeconds": seconds}}, status=429)
 
-    async def test() -> None:
-        async with Busy() as api, Client(Access(api.url, HeldCredentials())) as client:
-            with pytest.raises(ApiError) as raised:
-                await client.request("GET", NODES)
-            assert raised.value.retry_after == expected
-
-    run(test())
+    async with Busy() as api, Client(Access(api.url, HeldCredentials())) as client:
+        with pytest.raises(ApiError) as raised:
+            await client.request("GET", NODES)
+        assert raised.value.retry_after == expected

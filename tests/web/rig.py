@@ -139,10 +139,6 @@ async def dashboard(
         yield Dashboard(core, hub, made, url, session)
 
 
-def run(story: Any) -> None:
-    asyncio.run(story)
-
-
 def address_of(at: Dashboard) -> tuple[str, int]:
     url = urlsplit(at.url)
     assert url.hostname

@@ -12,7 +12,7 @@ from ringwise.state.vcjob import PodTemplate, Task, VcJob
 from ringwise.web import openapi
 from tests.scheduler.clusters import gang
 from tests.tools.schemas import check_document
-from tests.web.rig import TestCore, address_of, dashboard, raw_answer, run
+from tests.web.rig import TestCore, address_of, dashboard, raw_answer
 
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -31,74 +31,65 @@ spec:
 """
 
 
-def test_every_document_keeps_to_its_schema() -> None:
-    async def story() -> None:
-        core = TestCore()
-        core.tell([*gang("runs", 2, 8), *gang("waits", 9, 8)])
-        async with dashboard(core) as at:
-            seen = set()
-            for path in (
-                "api/v1/snapshot",
-                "api/v1/series",
-                "api/v1/jobs/default/runs",
-                "api/v1/jobs/default/waits/why",
-                "api/v1/nodes/n1",
-                "api/v1/nodes/none",
-            ):
-                _, document = await at.get(path)
-                seen.add(check_document(document))
-            async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
-                answer = await response.json()
-                assert (response.status, answer["jobs"][0]["outcome"]) == (200, "placed"), answer
-                seen.add(check_document(answer))
-            core.tell(gang("new", 1, 1))
-            snapshot = await at.snapshot()
-            core.tell(gang("newer", 1, 1))
-            async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
-                name, change = await anext(events)
-                assert name == "change"
-                seen.add(check_document(change))
-        assert seen == {
-            f"ringwise.io/{name}/v1"
-            for name in (
-                *("dashboard", "dashboard-change", "dashboard-job", "dashboard-node", "series", "why"),
-                "error",
-                "place",
-            )
-        }
-
-    run(story())
+async def test_every_document_keeps_to_its_schema() -> None:
+    core = TestCore()
+    core.tell([*gang("runs", 2, 8), *gang("waits", 9, 8)])
+    async with dashboard(core) as at:
+        seen = set()
+        for path in (
+            "api/v1/snapshot",
+            "api/v1/series",
+            "api/v1/jobs/default/runs",
+            "api/v1/jobs/default/waits/why",
+            "api/v1/nodes/n1",
+            "api/v1/nodes/none",
+        ):
+            _, document = await at.get(path)
+            seen.add(check_document(document))
+        async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
+            answer = await response.json()
+            assert (response.status, answer["jobs"][0]["outcome"]) == (200, "placed"), answer
+            seen.add(check_document(answer))
+        core.tell(gang("new", 1, 1))
+        snapshot = await at.snapshot()
+        core.tell(gang("newer", 1, 1))
+        async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
+            name, change = await anext(events)
+            assert name == "change"
+            seen.add(check_document(change))
+    assert seen == {
+        f"ringwise.io/{name}/v1"
+        for name in (
+            *("dashboard", "dashboard-change", "dashboard-job", "dashboard-node", "series", "why"),
+            "error",
+            "place",
+        )
+    }
 
 
-def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:
-    async def story() -> None:
-        core = TestCore()
-        core.tell(gang("runs", 2, 8))
-        async with dashboard(core) as at:
-            _, job = await at.get("api/v1/jobs/default/runs")
-            assert [(pod["node"], pod["chips"]) for pod in job["pods"]] == [
-                ("n1", list(range(8))),
-                ("n2", list(range(8))),
-            ]
-            assert job["board"] == "910-x8"
-            _, found = await at.get("api/v1/nodes/n1")
-            assert {chip["job"] for chip in found["chips"]} == {"default/runs"}
-            assert found["node"]["holders"] == [job["job"]["id"]] * 8
-            assert found["pods"][0]["chips"] == list(range(8))
-
-    run(story())
+async def test_a_job_with_its_pods_and_a_node_with_its_chips() -> None:
+    core = TestCore()
+    core.tell(gang("runs", 2, 8))
+    async with dashboard(core) as at:
+        _, job = await at.get("api/v1/jobs/default/runs")
+        assert [(pod["node"], pod["chips"]) for pod in job["pods"]] == [
+            ("n1", list(range(8))),
+            ("n2", list(range(8))),
+        ]
+        assert job["board"] == "910-x8"
+        _, found = await at.get("api/v1/nodes/n1")
+        assert {chip["job"] for chip in found["chips"]} == {"default/runs"}
+        assert found["node"]["holders"] == [job["job"]["id"]] * 8
+        assert found["pods"][0]["chips"] == list(range(8))
 
 
-def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
-    async def story() -> None:
-        core = TestCore()
-        template = PodTemplate(PodClass("huawei.com/Ascend910", 8), chip_containers=1)
-        core.tell([ev.VcJobSeen(VcJob("default", "train", "", (Task("worker", 8, 6, template),), 6))])
-        async with dashboard(core) as at:
-            _, job = await at.get("api/v1/jobs/default/train")
-            assert (job["minAvailable"], job["job"]["pods"]) == (6, 8)
-
-    run(story())
+async def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
+    core = TestCore()
+    template = PodTemplate(PodClass("huawei.com/Ascend910", 8), chip_containers=1)
+    core.tell([ev.VcJobSeen(VcJob("default", "train", "", (Task("worker", 8, 6, template),), 6))])
+    async with dashboard(core) as at:
+        _, job = await at.get("api/v1/jobs/default/train")
+        assert (job["minAvailable"], job["job"]["pods"]) == (6, 8)
 
 
 @pytest.mark.parametrize(
@@ -118,29 +109,23 @@ def test_a_vcjob_without_pods_says_how_many_must_start_together() -> None:
         "elsewhere",
     ],
 )
-def test_what_is_not_there_is_404(path: str) -> None:
-    async def story() -> None:
-        async with dashboard() as at:
-            host, port = address_of(at)
-            raw = await raw_answer(
-                host, port, f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
-            )
-            assert raw.startswith(b"HTTP/1.1 404 "), raw
-            assert b'"error":{"code":"' in raw
-
-    run(story())
+async def test_what_is_not_there_is_404(path: str) -> None:
+    async with dashboard() as at:
+        host, port = address_of(at)
+        raw = await raw_answer(
+            host, port, f"GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        )
+        assert raw.startswith(b"HTTP/1.1 404 "), raw
+        assert b'"error":{"code":"' in raw
 
 
-def test_a_what_if_changes_nothing() -> None:
-    async def story() -> None:
-        async with dashboard() as at:
-            before = await at.snapshot()
-            async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
-                assert (await response.json())["jobs"][0]["pods"][0]["node"] == "n1"
-            after = await at.snapshot()
-            assert (after["sequence"], after["nodes"]) == (before["sequence"], before["nodes"])
-
-    run(story())
+async def test_a_what_if_changes_nothing() -> None:
+    async with dashboard() as at:
+        before = await at.snapshot()
+        async with at.session.post(f"{at.url}api/v1/what-if", data=JOB) as response:
+            assert (await response.json())["jobs"][0]["pods"][0]["node"] == "n1"
+        after = await at.snapshot()
+        assert (after["sequence"], after["nodes"]) == (before["sequence"], before["nodes"])
 
 
 @pytest.mark.parametrize(
@@ -154,44 +139,34 @@ def test_a_what_if_changes_nothing() -> None:
         ("[" * 5000, "manifest"),
     ],
 )
-def test_a_bad_manifest_is_refused_with_its_error(text: str, says: str) -> None:
-    async def story() -> None:
-        async with dashboard() as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
-            document = await response.json()
-            assert response.status == 400, document
-            assert says in document["error"]["message"]
-
-    run(story())
+async def test_a_bad_manifest_is_refused_with_its_error(text: str, says: str) -> None:
+    async with dashboard() as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
+        document = await response.json()
+        assert response.status == 400, document
+        assert says in document["error"]["message"]
 
 
-def test_a_what_if_about_a_job_that_exists_is_refused() -> None:
-    async def story() -> None:
-        core = TestCore()
-        core.tell(gang("train", 1, 1))
-        text = JOB.replace("kind: Job", "kind: PodGroup").split("spec:")[0].replace("batch", "scheduling")
-        text = text.replace("v1alpha1", "v1beta1").replace("asked", "train") + "spec: {minMember: 1}"
-        async with dashboard(core) as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
-            assert response.status == 400
-            assert (await response.json())["error"]["code"] == "already-there"
-
-    run(story())
+async def test_a_what_if_about_a_job_that_exists_is_refused() -> None:
+    core = TestCore()
+    core.tell(gang("train", 1, 1))
+    text = JOB.replace("kind: Job", "kind: PodGroup").split("spec:")[0].replace("batch", "scheduling")
+    text = text.replace("v1alpha1", "v1beta1").replace("asked", "train") + "spec: {minMember: 1}"
+    async with dashboard(core) as at, at.session.post(f"{at.url}api/v1/what-if", data=text) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["code"] == "already-there"
 
 
-def test_the_openapi_document_names_every_route() -> None:
+async def test_the_openapi_document_names_every_route() -> None:
     document = openapi.openapi_document()
     assert document["openapi"].startswith("3.1")
-
-    async def story() -> None:
-        async with dashboard() as at:
-            status, served = await at.get("api/v1/openapi.json")
-            assert (status, served["paths"].keys()) == (200, document["paths"].keys())
-            async with at.session.get(f"{at.url}api/") as response:
-                page = await response.text()
-            assert all(path in page for path in document["paths"])
-            assert "<script" not in page
-            assert "style=" not in page
-
-    run(story())
+    async with dashboard() as at:
+        status, served = await at.get("api/v1/openapi.json")
+        assert (status, served["paths"].keys()) == (200, document["paths"].keys())
+        async with at.session.get(f"{at.url}api/") as response:
+            page = await response.text()
+        assert all(path in page for path in document["paths"])
+        assert "<script" not in page
+        assert "style=" not in page
     for part in _references(document):
         assert part in document["components"]["schemas"]
 
@@ -203,21 +178,18 @@ def _references(value: Any) -> set[str]:
     return set().union(*map(_references, value)) if isinstance(value, list) else set()
 
 
-def test_names_of_objects_are_text() -> None:
-    async def story() -> None:
-        core = TestCore()
-        name = "<script>\u202e&amp;'\"\n\r\0"
-        core.tell(
-            [ev.PodSeen(event.pod) if isinstance(event, ev.PodSeen) else event for event in gang(name, 1, 1)]
-        )
-        async with dashboard(core) as at:
-            snapshot = await at.snapshot()
-            assert [row["name"] for row in snapshot["jobs"]] == [name]
-            async with at.session.get(f"{at.url}api/v1/snapshot") as response:
-                assert response.content_type == "application/json"
-            core.tell(gang(name + "2", 1, 1))
-            async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
-                _, change = await anext(events)
-                assert {row["name"] for row in change["jobs"]} == {name + "2"}
-
-    run(story())
+async def test_names_of_objects_are_text() -> None:
+    core = TestCore()
+    name = "<script>\u202e&amp;'\"\n\r\0"
+    core.tell(
+        [ev.PodSeen(event.pod) if isinstance(event, ev.PodSeen) else event for event in gang(name, 1, 1)]
+    )
+    async with dashboard(core) as at:
+        snapshot = await at.snapshot()
+        assert [row["name"] for row in snapshot["jobs"]] == [name]
+        async with at.session.get(f"{at.url}api/v1/snapshot") as response:
+            assert response.content_type == "application/json"
+        core.tell(gang(name + "2", 1, 1))
+        async with at.stream(snapshot["epoch"], snapshot["sequence"]) as events:
+            _, change = await anext(events)
+            assert {row["name"] for row in change["jobs"]} == {name + "2"}

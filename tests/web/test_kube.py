@@ -32,7 +32,7 @@ from ringwise.web.core import WatchedScheduler
 from ringwise_bench.control_plane import free_port
 from tests.deploy.test_live_defrag import guarded
 from tests.kube.fake_api_server import FakeApiServer, Object
-from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, run, server, until
+from tests.kube.harness import GROUPS, NODES, PODS, group, node, pod, server, until
 from tests.web.client import Mirror
 from tests.web.rig import events_of
 
@@ -82,101 +82,89 @@ def with_nodes(api: FakeApiServer) -> None:
         api.put(NODES, node(f"n{number}"))
 
 
-def test_the_leader_shows_what_it_decides() -> None:
-    async def story() -> None:
-        async with server() as (api, client), replica(client) as one:
-            with_nodes(api)
-            await one.runner.deciding.wait()
-            _, first = await one.get("api/v1/snapshot")
-            mirror = Mirror.of_document(first)
-            path = f"{one.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
-            async with one.session.get(path) as response:
-                api.put(GROUPS, group("train", 2))
-                for number in range(2):
-                    api.put(PODS, pod(f"train-{number}", 8, group="train"))
-                async for name, change in events_of(response.content.iter_any()):
-                    assert name == "change"
-                    mirror.apply(change)
-                    if mirror.totals["resources"][CHIP]["used"] == 16 and mirror.totals["running"] == 1:
-                        break
-            _, last = await one.get("api/v1/snapshot")
-            assert last["source"]["kind"] == "cluster"
-            status, why = await one.get("api/v1/jobs/default/train/why")
-            assert (status, why["outcome"]) == (200, "starting")
-            status, story = await one.get("api/v1/jobs/default/train/story")
-            assert (status, story["error"]["code"]) == (404, "no-journal")
-
-    run(story())
+async def test_the_leader_shows_what_it_decides() -> None:
+    async with server() as (api, client), replica(client) as one:
+        with_nodes(api)
+        await one.runner.deciding.wait()
+        _, first = await one.get("api/v1/snapshot")
+        mirror = Mirror.of_document(first)
+        path = f"{one.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+        async with one.session.get(path) as response:
+            api.put(GROUPS, group("train", 2))
+            for number in range(2):
+                api.put(PODS, pod(f"train-{number}", 8, group="train"))
+            async for name, change in events_of(response.content.iter_any()):
+                assert name == "change"
+                mirror.apply(change)
+                if mirror.totals["resources"][CHIP]["used"] == 16 and mirror.totals["running"] == 1:
+                    break
+        _, last = await one.get("api/v1/snapshot")
+        assert last["source"]["kind"] == "cluster"
+        status, why = await one.get("api/v1/jobs/default/train/why")
+        assert (status, why["outcome"]) == (200, "starting")
+        status, story = await one.get("api/v1/jobs/default/train/story")
+        assert (status, story["error"]["code"]) == (404, "no-journal")
 
 
 @pytest.mark.parametrize("allowed", [0, 1])
-def test_moves_are_a_cure_only_where_disruption_budgets_allow_them(allowed: int) -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            guarded(api, allowed)
-            async with replica(client) as one:
-                await one.runner.deciding.wait()
-                _, why = await one.get("api/v1/jobs/default/train/why")
-            assert ("moves" in [cure["kind"] for cure in why["cures"]]) is (allowed > 0)
-
-    run(story())
+async def test_moves_are_a_cure_only_where_disruption_budgets_allow_them(allowed: int) -> None:
+    async with server() as (api, client):
+        guarded(api, allowed)
+        async with replica(client) as one:
+            await one.runner.deciding.wait()
+            _, why = await one.get("api/v1/jobs/default/train/why")
+        assert ("moves" in [cure["kind"] for cure in why["cures"]]) is (allowed > 0)
 
 
-def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            guarded(api, 1)
-            now = 0.0
-            budgets = BudgetsOfCluster(client, lambda: now)
+async def test_however_many_ask_disruption_budgets_are_listed_now_and_then() -> None:
+    async with server() as (api, client):
+        guarded(api, 1)
+        now = 0.0
+        budgets = BudgetsOfCluster(client, lambda: now)
 
-            async def listed() -> int:
-                first, second = await asyncio.gather(budgets.read(), budgets.read())
-                assert first == second
-                assert len(first[0]) == 1
-                return api.count(DISRUPTION_BUDGETS.path())
+        async def listed() -> int:
+            first, second = await asyncio.gather(budgets.read(), budgets.read())
+            assert first == second
+            assert len(first[0]) == 1
+            return api.count(DISRUPTION_BUDGETS.path())
 
-            assert await listed() == 1
-            assert await listed() == 1
-            now = BUDGETS_KEPT
-            assert await listed() == 2
-
-    run(story())
+        assert await listed() == 1
+        assert await listed() == 1
+        now = BUDGETS_KEPT
+        assert await listed() == 2
 
 
-def test_a_standby_replica_says_who_leads() -> None:
-    async def story() -> None:
-        def settings(name: str) -> RunnerSettings:
-            return RunnerSettings(lease=LeaseSettings(retry=1), identity=name)
+async def test_a_standby_replica_says_who_leads() -> None:
+    def settings(name: str) -> RunnerSettings:
+        return RunnerSettings(lease=LeaseSettings(retry=1), identity=name)
 
-        async with server() as (api, client):
-            with_nodes(api)
-            api.put(GROUPS, group("waits", 4))
-            for number in range(4):
-                api.put(PODS, pod(f"waits-{number}", 8, group="waits"))
-            async with replica(client, settings("first")) as first:
-                await first.runner.deciding.wait()
-                async with replica(client, settings("second")) as second:
-                    await until(lambda: second.runner.ready)
-                    status, document = await second.get("api/v1/snapshot")
-                    assert (status, document["error"]["code"]) == (503, "not-leading")
-                    assert document["error"]["leader"] == "first"
-                    # What it knows is enough for a question: the leader is left alone.
-                    status, why = await second.get("api/v1/jobs/default/waits/why")
-                    assert (status, why["outcome"]) == (200, "pending")
-                    # What it does not know it says.
-                    assert why["left_out"] == [MEMORY]
-                    # Its journal does not have what the leader decided.
-                    status, told = await second.get("api/v1/jobs/default/waits/story")
-                    assert (status, told["error"]["code"]) == (503, "not-leading")
-                    _, of_leader = await first.get("api/v1/jobs/default/waits/why")
-                    assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])
-                    async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
-                        events = [event async for event in events_of(response.content.iter_any())]
-                    assert events == [("leader", {"leader": "first", "address": ""})]
-                _, document = await first.get("api/v1/snapshot")
-                assert document["source"]["leader"] == "first"
-
-    run(story())
+    async with server() as (api, client):
+        with_nodes(api)
+        api.put(GROUPS, group("waits", 4))
+        for number in range(4):
+            api.put(PODS, pod(f"waits-{number}", 8, group="waits"))
+        async with replica(client, settings("first")) as first:
+            await first.runner.deciding.wait()
+            async with replica(client, settings("second")) as second:
+                await until(lambda: second.runner.ready)
+                status, document = await second.get("api/v1/snapshot")
+                assert (status, document["error"]["code"]) == (503, "not-leading")
+                assert document["error"]["leader"] == "first"
+                # What it knows is enough for a question: the leader is left alone.
+                status, why = await second.get("api/v1/jobs/default/waits/why")
+                assert (status, why["outcome"]) == (200, "pending")
+                # What it does not know it says.
+                assert why["left_out"] == [MEMORY]
+                # Its journal does not have what the leader decided.
+                status, told = await second.get("api/v1/jobs/default/waits/story")
+                assert (status, told["error"]["code"]) == (503, "not-leading")
+                _, of_leader = await first.get("api/v1/jobs/default/waits/why")
+                assert (why["reason"], why["cures"]) == (of_leader["reason"], of_leader["cures"])
+                async with second.session.get(f"{second.url}api/v1/stream?since=0") as response:
+                    events = [event async for event in events_of(response.content.iter_any())]
+                assert events == [("leader", {"leader": "first", "address": ""})]
+            _, document = await first.get("api/v1/snapshot")
+            assert document["source"]["leader"] == "first"
 
 
 class Counted:
@@ -231,68 +219,56 @@ MANIFEST = {
 }
 
 
-def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
+async def test_a_standby_replica_answers_the_questions_that_the_leader_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counted = Counted(monkeypatch)
-
-    async def story() -> None:
-        async with server() as (api, client), two_replicas(api, client) as (first, second):
-            own = await second.get(WAITS)
-            assert counted.taken() == [second.scheduler()]
-            status, why = await first.get(WAITS)
-            assert (status, counted.taken()) == (200, [second.scheduler()])
-            # The leader has looked whether it remembers more, and it does not: nothing is left out.
-            assert "left_out" not in why
-            assert why["reason"] == own[1]["reason"]
-            async with first.session.post(f"{first.url}api/v1/what-if", json=MANIFEST) as response:
-                assert response.status == 200
-                assert [job["name"] for job in (await response.json())["jobs"]] == ["later"]
-            assert counted.taken() == [second.scheduler()]
-            # What is refused there is refused here.
-            async with first.session.post(f"{first.url}api/v1/what-if", data=b"[") as response:
-                assert (response.status, (await response.json())["error"]["code"]) == (400, "bad-manifest")
-            # Nobody has read about it yet: the leader looks itself.
-            assert (await first.get("api/v1/jobs/default/nobody/why"))[0] == 404
-
-    run(story())
+    async with server() as (api, client), two_replicas(api, client) as (first, second):
+        own = await second.get(WAITS)
+        assert counted.taken() == [second.scheduler()]
+        status, why = await first.get(WAITS)
+        assert (status, counted.taken()) == (200, [second.scheduler()])
+        # The leader has looked whether it remembers more, and it does not: nothing is left out.
+        assert "left_out" not in why
+        assert why["reason"] == own[1]["reason"]
+        async with first.session.post(f"{first.url}api/v1/what-if", json=MANIFEST) as response:
+            assert response.status == 200
+            assert [job["name"] for job in (await response.json())["jobs"]] == ["later"]
+        assert counted.taken() == [second.scheduler()]
+        # What is refused there is refused here.
+        async with first.session.post(f"{first.url}api/v1/what-if", data=b"[") as response:
+            assert (response.status, (await response.json())["error"]["code"]) == (400, "bad-manifest")
+        # Nobody has read about it yet: the leader looks itself.
+        assert (await first.get("api/v1/jobs/default/nobody/why"))[0] == 404
 
 
-def test_the_leader_answers_what_only_it_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_leader_answers_what_only_it_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
-
-    async def story() -> None:
-        async with server() as (api, client), two_replicas(api, client) as (first, _):
-            leader = first.scheduler()
-            resource = "huawei.com/Ascend910"
-            kept = Reservation("default/other", resource, {0: 0xFF})
-            await first.runner.ask(lambda now: leader.view._reservations.make(kept))
-            assert (await first.get(WAITS))[0] == 200
-            assert counted.taken() == [leader]
-
-    run(story())
+    async with server() as (api, client), two_replicas(api, client) as (first, _):
+        leader = first.scheduler()
+        resource = "huawei.com/Ascend910"
+        kept = Reservation("default/other", resource, {0: 0xFF})
+        await first.runner.ask(lambda now: leader.view._reservations.make(kept))
+        assert (await first.get(WAITS))[0] == 200
+        assert counted.taken() == [leader]
 
 
-def test_the_leader_answers_where_no_standby_replica_does(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_leader_answers_where_no_standby_replica_does(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = Counted(monkeypatch)
-
-    async def story() -> None:
-        async with server() as (api, client):
-            # A name that has the address of the leader alone, as where all others are gone.
-            own = replace(WEB, address=f"127.0.0.1:{free_port()}")
-            with_nodes(api)
-            api.put(GROUPS, group("waits", 4))
-            async with replica(client, None, replace(own, replicas=own.address)) as alone:
-                await alone.runner.deciding.wait()
-                assert (await alone.get(WAITS))[0] == 200
-                assert counted.taken() == [alone.scheduler()]
-            nobody = replace(WEB, replicas=f"127.0.0.1:{free_port()}")
-            async with replica(client, None, nobody) as alone:
-                await alone.runner.deciding.wait()
-                assert (await alone.get(WAITS))[0] == 200
-                assert counted.taken() == [alone.scheduler()]
-
-    run(story())
+    async with server() as (api, client):
+        # A name that has the address of the leader alone, as where all others are gone.
+        own = replace(WEB, address=f"127.0.0.1:{free_port()}")
+        with_nodes(api)
+        api.put(GROUPS, group("waits", 4))
+        async with replica(client, None, replace(own, replicas=own.address)) as alone:
+            await alone.runner.deciding.wait()
+            assert (await alone.get(WAITS))[0] == 200
+            assert counted.taken() == [alone.scheduler()]
+        nobody = replace(WEB, replicas=f"127.0.0.1:{free_port()}")
+        async with replica(client, None, nobody) as alone:
+            await alone.runner.deciding.wait()
+            assert (await alone.get(WAITS))[0] == 200
+            assert counted.taken() == [alone.scheduler()]
 
 
 class Beside:
@@ -327,49 +303,40 @@ async def beside(client: Client) -> AsyncIterator[Beside]:
     await serving
 
 
-def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            with_nodes(api)
-            api.put(PODS, pod("waits", 4))
-            api.put(PODS, pod("runs", 4, on="n1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
-            async with beside(client) as page:
-                document = await page.snapshot()
-                rows = {row["name"]: row for row in document["jobs"]}
-                assert rows["waits"]["outcome"] == "pending"
-                assert rows["runs"]["outcome"] == "placed"
-                assert document["totals"]["resources"][CHIP]["used"] == 4
-                _, why = await page.get("api/v1/jobs/default/waits/why")
-                assert why["namespace"] == "default"
-            assert api.count("POST ") == 0
-            assert api.count("PATCH ") == 0
-
-    run(story())
+async def test_beside_a_cluster_nothing_is_decided_or_written() -> None:
+    async with server() as (api, client):
+        with_nodes(api)
+        api.put(PODS, pod("waits", 4))
+        api.put(PODS, pod("runs", 4, on="n1", held="Ascend910-0,Ascend910-1,Ascend910-2,Ascend910-3"))
+        async with beside(client) as page:
+            document = await page.snapshot()
+            rows = {row["name"]: row for row in document["jobs"]}
+            assert rows["waits"]["outcome"] == "pending"
+            assert rows["runs"]["outcome"] == "placed"
+            assert document["totals"]["resources"][CHIP]["used"] == 4
+            _, why = await page.get("api/v1/jobs/default/waits/why")
+            assert why["namespace"] == "default"
+        assert api.count("POST ") == 0
+        assert api.count("PATCH ") == 0
 
 
-def test_beside_a_cluster_nodes_and_pods_must_be_readable() -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            api.fault("GET /api/v1/nodes", status=403)
-            urls: list[str] = []
-            with pytest.raises(NothingReadableError) as refused:
-                await serve_standalone(WEB, client, shipped_catalog(()), urls.append, asyncio.Event())
-            assert str(refused.value).startswith("nodes: not allowed; you need the verb list on nodes in the")
-            assert urls == []
-
-    run(story())
+async def test_beside_a_cluster_nodes_and_pods_must_be_readable() -> None:
+    async with server() as (api, client):
+        api.fault("GET /api/v1/nodes", status=403)
+        urls: list[str] = []
+        with pytest.raises(NothingReadableError) as refused:
+            await serve_standalone(WEB, client, shipped_catalog(()), urls.append, asyncio.Event())
+        assert str(refused.value).startswith("nodes: not allowed; you need the verb list on nodes in the")
+        assert urls == []
 
 
-def test_beside_a_cluster_what_may_not_be_read_is_left_out() -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            with_nodes(api)
-            api.fault("/queues", status=403, times=1000)
-            api.fault("/configmaps", status=403, times=1000)
-            async with beside(client) as page:
-                assert len((await page.snapshot())["nodes"]) == 3
-
-    run(story())
+async def test_beside_a_cluster_what_may_not_be_read_is_left_out() -> None:
+    async with server() as (api, client):
+        with_nodes(api)
+        api.fault("/queues", status=403, times=1000)
+        api.fault("/configmaps", status=403, times=1000)
+        async with beside(client) as page:
+            assert len((await page.snapshot())["nodes"]) == 3
 
 
 def condition(reason: str, message: str = "", type_: str = "Unschedulable", status: str = "True") -> Object:
@@ -447,81 +414,70 @@ CONDITIONS = {
 
 
 @pytest.mark.parametrize("case", CONDITIONS)
-def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -> None:
+async def test_beside_a_cluster_the_reason_is_that_of_the_condition(case: str) -> None:
     groups, pods, (outcome, reason, message, kind) = CONDITIONS[case]
-
-    async def story() -> None:
-        async with server() as (api, client):
-            with_nodes(api)
-            for one in groups:
-                api.put(GROUPS, copy.deepcopy(one))
-            for one in pods:
-                api.put(PODS, copy.deepcopy(one))
-            async with beside(client) as page:
-                (row,) = (await page.snapshot())["jobs"]
-                assert (row["outcome"], row["reason_code"], row["condition_of"]) == (outcome, reason, kind)
-                assert row["reason_text"].startswith(message)
-                assert len(row["reason_text"]) <= 300
-                assert bool(row["reason_text"]) == bool(message)
-
-    run(story())
+    async with server() as (api, client):
+        with_nodes(api)
+        for one in groups:
+            api.put(GROUPS, copy.deepcopy(one))
+        for one in pods:
+            api.put(PODS, copy.deepcopy(one))
+        async with beside(client) as page:
+            (row,) = (await page.snapshot())["jobs"]
+            assert (row["outcome"], row["reason_code"], row["condition_of"]) == (outcome, reason, kind)
+            assert row["reason_text"].startswith(message)
+            assert len(row["reason_text"]) <= 300
+            assert bool(row["reason_text"]) == bool(message)
 
 
-def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
+async def test_beside_a_cluster_a_condition_is_followed_alone() -> None:
     """It changes nothing else of the PodGroup or the pod, so that no event reaches the scheduler."""
+    async with server() as (api, client):
+        with_nodes(api)
+        api.put(GROUPS, group_with("gang"))
+        api.put(PODS, pod_with("alone"))
+        async with beside(client) as page:
+            first = await page.snapshot()
+            mirror = Mirror.of_document(first)
 
-    async def story() -> None:
-        async with server() as (api, client):
-            with_nodes(api)
-            api.put(GROUPS, group_with("gang"))
-            api.put(PODS, pod_with("alone"))
-            async with beside(client) as page:
-                first = await page.snapshot()
-                mirror = Mirror.of_document(first)
+            def told() -> dict[str, str]:
+                return {row["name"]: row["reason_text"] for row in mirror.jobs.values()}
 
-                def told() -> dict[str, str]:
-                    return {row["name"]: row["reason_text"] for row in mirror.jobs.values()}
+            assert told() == {"gang": "", "alone": ""}
+            path = f"{page.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
+            async with page.session.get(path) as response:
+                events = events_of(response.content.iter_any())
 
-                assert told() == {"gang": "", "alone": ""}
-                path = f"{page.url}api/v1/stream?epoch={first['epoch']}&since={first['sequence']}"
-                async with page.session.get(path) as response:
-                    events = events_of(response.content.iter_any())
+                async def until_told(wanted: dict[str, str]) -> None:
+                    while told() != wanted:
+                        name, change = await anext(events)
+                        assert name == "change"
+                        mirror.apply(change)
 
-                    async def until_told(wanted: dict[str, str]) -> None:
-                        while told() != wanted:
-                            name, change = await anext(events)
-                            assert name == "change"
-                            mirror.apply(change)
-
-                    api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "first")))
-                    api.put(PODS, pod_with("alone", condition("x", "second", "PodScheduled", "False")))
-                    await until_told({"gang": "first", "alone": "second"})
-                    api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "third")))
-                    api.put(PODS, pod_with("alone"))
-                    await until_told({"gang": "third", "alone": ""})
-
-    run(story())
+                api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "first")))
+                api.put(PODS, pod_with("alone", condition("x", "second", "PodScheduled", "False")))
+                await until_told({"gang": "first", "alone": "second"})
+                api.put(GROUPS, group_with("gang", condition("NotEnoughResources", "third")))
+                api.put(PODS, pod_with("alone"))
+                await until_told({"gang": "third", "alone": ""})
 
 
-def test_a_core_that_has_ended_answers_no_question() -> None:
-    async def story() -> None:
-        async with server() as (api, client):
-            with_nodes(api)
-            async with replica(client) as one:
-                await one.runner.deciding.wait()
-                core = one.runner._core
-                assert core is not None
-                assert await one.runner.ask(lambda now: now) > 0
-                with pytest.raises(ZeroDivisionError):
-                    await one.runner.ask(lambda now: now // 0)
-                # A question that fails is no failure of the core.
-                assert await one.runner.ask(lambda now: now) > 0
-            with pytest.raises(CoreStoppedError):
-                core.ask(lambda now: now).result(5)
-            with pytest.raises(CoreStoppedError):
-                await one.runner.ask(lambda now: now)
-
-    run(story())
+async def test_a_core_that_has_ended_answers_no_question() -> None:
+    async with server() as (api, client):
+        with_nodes(api)
+        async with replica(client) as one:
+            await one.runner.deciding.wait()
+            core = one.runner._core
+            assert core is not None
+            assert await one.runner.ask(lambda now: now) > 0
+            with pytest.raises(ZeroDivisionError):
+                await one.runner.ask(lambda now: now // 0)
+            # A question that fails is no failure of the core.
+            assert await one.runner.ask(lambda now: now) > 0
+        with pytest.raises(CoreStoppedError):
+            core.ask(lambda now: now).result(5)
+        with pytest.raises(CoreStoppedError):
+            await one.runner.ask(lambda now: now)
 
 
 @pytest.mark.parametrize(

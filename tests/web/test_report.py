@@ -20,7 +20,7 @@ from ringwise.manifests.accounts.document import (
 )
 from ringwise.web.guard import RequestRefusedError
 from tests.tools.schemas import check_document
-from tests.web.rig import dashboard, run
+from tests.web.rig import dashboard
 
 #: The day of the rig's clock.
 DAY = "1970-01-01"
@@ -33,7 +33,7 @@ JOBS = [
 DOCUMENT = document_text(AccountDocument(FORMAT, VERSION, DAY, 900), map(account_text, JOBS))
 
 
-def test_the_days_that_are_asked_for_are_added_up() -> None:
+async def test_the_days_that_are_asked_for_are_added_up() -> None:
     asked = 0
 
     async def accounts() -> Sequence[tuple[str, str]]:
@@ -41,47 +41,38 @@ def test_the_days_that_are_asked_for_are_added_up() -> None:
         asked += 1
         return [(f"{DAY}-00", DOCUMENT)]
 
-    async def story() -> None:
-        async with dashboard(accounts=accounts) as at:
-            status, week = await at.get("api/v1/report")
-            assert status == 200
-            assert check_document(week) == "ringwise.io/report/v1"
-            assert (week["by"], len(week["days"]), week["days"][-1]) == ("queue", 7, DAY)
-            held = {row["queue"]: row["held_chip_hours"] for row in week["rows"]}
-            assert held == {"research": 8, "default": 1}
-            status, day = await at.get("api/v1/report?by=user&days=1")
-            assert (day["by"], len(day["days"])) == ("user", 1)
-            users = {(row["user"], row["verified"]): row["held_by_day"] for row in day["rows"]}
-            assert users == {("ana", True): [8], ("ana", False): [1]}
-            for wrong in ("by=pod", "by=", "days=0", "days=367", "days=x", "days=-1"):
-                status, error = await at.get(f"api/v1/report?{wrong}")
-                assert (status, error["error"]["code"]) == (400, "bad-request"), wrong
-        assert asked == 2
-
-    run(story())
+    async with dashboard(accounts=accounts) as at:
+        status, week = await at.get("api/v1/report")
+        assert status == 200
+        assert check_document(week) == "ringwise.io/report/v1"
+        assert (week["by"], len(week["days"]), week["days"][-1]) == ("queue", 7, DAY)
+        held = {row["queue"]: row["held_chip_hours"] for row in week["rows"]}
+        assert held == {"research": 8, "default": 1}
+        status, day = await at.get("api/v1/report?by=user&days=1")
+        assert (day["by"], len(day["days"])) == ("user", 1)
+        users = {(row["user"], row["verified"]): row["held_by_day"] for row in day["rows"]}
+        assert users == {("ana", True): [8], ("ana", False): [1]}
+        for wrong in ("by=pod", "by=", "days=0", "days=367", "days=x", "days=-1"):
+            status, error = await at.get(f"api/v1/report?{wrong}")
+            assert (status, error["error"]["code"]) == (400, "bad-request"), wrong
+    assert asked == 2
 
 
-def test_where_none_is_kept_it_says_so() -> None:
-    async def story() -> None:
-        async with dashboard() as at:
-            status, error = await at.get("api/v1/report")
-            assert (status, error["error"]["code"]) == (404, "no-accounting")
-
-    run(story())
+async def test_where_none_is_kept_it_says_so() -> None:
+    async with dashboard() as at:
+        status, error = await at.get("api/v1/report")
+        assert (status, error["error"]["code"]) == (404, "no-accounting")
 
 
-def test_documents_are_read_once_a_minute_for_all() -> None:
-    async def story() -> None:
-        times, answers = iter([0.0, 30.0, 59.0, 60.0, 61.0]), iter([[("first", "")], [("second", "")]])
+async def test_documents_are_read_once_a_minute_for_all() -> None:
+    times, answers = iter([0.0, 30.0, 59.0, 60.0, 61.0]), iter([[("first", "")], [("second", "")]])
 
-        async def read() -> Any:
-            return next(answers)
+    async def read() -> Any:
+        return next(answers)
 
-        accounts = RecentAccounts(read, lambda: next(times))
-        found = [await accounts() for _ in range(5)]
-        assert found == [[("first", "")]] * 3 + [[("second", "")]] * 2
-
-    run(story())
+    accounts = RecentAccounts(read, lambda: next(times))
+    found = [await accounts() for _ in range(5)]
+    assert found == [[("first", "")]] * 3 + [[("second", "")]] * 2
 
 
 @pytest.mark.parametrize(
@@ -93,19 +84,18 @@ def test_documents_are_read_once_a_minute_for_all() -> None:
         (OSError("no"), 503, "no-accounting-now"),
     ],
 )
-def test_what_cannot_be_read_is_said_and_asked_for_again(problem: Exception, status: int, code: str) -> None:
-    async def story() -> None:
-        problems = [problem]
+async def test_what_cannot_be_read_is_said_and_asked_for_again(
+    problem: Exception, status: int, code: str
+) -> None:
+    problems = [problem]
 
-        async def read() -> Any:
-            if problems:
-                raise problems.pop()
-            return [("read", "")]
+    async def read() -> Any:
+        if problems:
+            raise problems.pop()
+        return [("read", "")]
 
-        accounts = RecentAccounts(read, lambda: 0.0)
-        with pytest.raises(RequestRefusedError) as refusal:
-            await accounts()
-        assert (refusal.value.status, refusal.value.code) == (status, code)
-        assert await accounts() == [("read", "")]
-
-    run(story())
+    accounts = RecentAccounts(read, lambda: 0.0)
+    with pytest.raises(RequestRefusedError) as refusal:
+        await accounts()
+    assert (refusal.value.status, refusal.value.code) == (status, code)
+    assert await accounts() == [("read", "")]

@@ -26,7 +26,6 @@ from ringwise.web.application import FORWARDED, Asker
 from ringwise.web.connections import serving_application
 from tests.timeouts import TEST_TIMEOUT
 from tests.web.reviews import GOOD, review_server
-from tests.web.rig import run
 
 DAY = timedelta(days=1)
 
@@ -57,56 +56,54 @@ class Files:
         self.key.write_text(pair.key)
 
 
-def test_an_exposed_dashboard_wants_tls_and_a_token_and_takes_a_renewed_certificate(tmp_path: Path) -> None:
+async def test_an_exposed_dashboard_wants_tls_and_a_token_and_takes_a_renewed_certificate(
+    tmp_path: Path,
+) -> None:
     first, second = Issued("first"), Issued("second")
     files = Files(tmp_path, first)
     options = WebOptions("0.0.0.0:0", certificate=files.certificate, key=files.key)
+    async with review_server() as (_, client):
+        scheduler = new_scheduler()
+        runner = Runner(client, lambda: [SchedulerAdapter(scheduler)])
+        serving = serving_dashboard(runner, lambda: scheduler, client, options, certificate_interval=0.01)
+        async with serving as url, asyncio.timeout(TEST_TIMEOUT):
+            parts = urlsplit(url)
+            assert parts.scheme == "https"
 
-    async def story() -> None:
-        async with review_server() as (_, client):
-            scheduler = new_scheduler()
-            runner = Runner(client, lambda: [SchedulerAdapter(scheduler)])
-            serving = serving_dashboard(runner, lambda: scheduler, client, options, certificate_interval=0.01)
-            async with serving as url, asyncio.timeout(TEST_TIMEOUT):
-                parts = urlsplit(url)
-                assert parts.scheme == "https"
+            async def status(path: str, issued: Issued, token: str = "") -> int:
+                """Of a request on a connection of its own."""
+                headers = {"Authorization": f"Bearer {token}"} if token else {}
+                connector = TCPConnector(ssl=issued.trusted)
+                async with (
+                    ClientSession(connector=connector, headers=headers) as session,
+                    session.get(f"https://localhost:{parts.port}/{path}") as response,
+                ):
+                    return response.status
 
-                async def status(path: str, issued: Issued, token: str = "") -> int:
-                    """Of a request on a connection of its own."""
-                    headers = {"Authorization": f"Bearer {token}"} if token else {}
-                    connector = TCPConnector(ssl=issued.trusted)
-                    async with (
-                        ClientSession(connector=connector, headers=headers) as session,
-                        session.get(f"https://localhost:{parts.port}/{path}") as response,
-                    ):
-                        return response.status
+            assert await status("", first) == 200
+            assert await status("api/v1/openapi.json", first) == 401
+            assert await status("api/v1/openapi.json", first, "wrong") == 401
+            assert await status("api/v1/openapi.json", first, GOOD) == 200
+            with pytest.raises(ClientConnectorCertificateError):
+                await status("", second)
+            # Nothing is answered in the clear.
+            reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert b"HTTP/" not in await reader.read()
+            writer.close()
 
-                assert await status("", first) == 200
-                assert await status("api/v1/openapi.json", first) == 401
-                assert await status("api/v1/openapi.json", first, "wrong") == 401
-                assert await status("api/v1/openapi.json", first, GOOD) == 200
-                with pytest.raises(ClientConnectorCertificateError):
-                    await status("", second)
-                # Nothing is answered in the clear.
-                reader, writer = await asyncio.open_connection("127.0.0.1", parts.port)
-                writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                assert b"HTTP/" not in await reader.read()
-                writer.close()
-
-                files.replace(second.pair)
-                while True:
-                    try:
-                        assert await status("api/v1/openapi.json", second, GOOD) == 200
-                        break
-                    except ClientConnectorCertificateError:
-                        await asyncio.sleep(0.01)
-                with pytest.raises(ClientConnectorCertificateError):
-                    await status("", first)
-
-    run(story())
+            files.replace(second.pair)
+            while True:
+                try:
+                    assert await status("api/v1/openapi.json", second, GOOD) == 200
+                    break
+                except ClientConnectorCertificateError:
+                    await asyncio.sleep(0.01)
+            with pytest.raises(ClientConnectorCertificateError):
+                await status("", first)
 
 
-def test_tls_1_1_is_not_spoken(tmp_path: Path) -> None:
+async def test_tls_1_1_is_not_spoken(tmp_path: Path) -> None:
     issued = Issued("one")
     files = Files(tmp_path, issued)
     options = WebOptions("127.0.0.1:0", certificate=files.certificate, key=files.key)
@@ -115,23 +112,19 @@ def test_tls_1_1_is_not_spoken(tmp_path: Path) -> None:
     old.set_ciphers("ALL:@SECLEVEL=0")
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
-
-    async def story() -> None:
-        async with review_server() as (_, client):
-            scheduler = new_scheduler()
-            runner = Runner(client, lambda: [SchedulerAdapter(scheduler)])
-            async with serving_dashboard(runner, lambda: scheduler, client, options) as url:
-                page = f"https://localhost:{urlsplit(url).port}/"
-                async with ClientSession(connector=TCPConnector(ssl=old)) as session:
-                    with pytest.raises(ClientConnectorError):
-                        await session.get(page)
-                async with (
-                    ClientSession(connector=TCPConnector(ssl=issued.trusted)) as session,
-                    session.get(page) as response,
-                ):
-                    assert response.status == 200
-
-    run(story())
+    async with review_server() as (_, client):
+        scheduler = new_scheduler()
+        runner = Runner(client, lambda: [SchedulerAdapter(scheduler)])
+        async with serving_dashboard(runner, lambda: scheduler, client, options) as url:
+            page = f"https://localhost:{urlsplit(url).port}/"
+            async with ClientSession(connector=TCPConnector(ssl=old)) as session:
+                with pytest.raises(ClientConnectorError):
+                    await session.get(page)
+            async with (
+                ClientSession(connector=TCPConnector(ssl=issued.trusted)) as session,
+                session.get(page) as response,
+            ):
+                assert response.status == 200
 
 
 def test_files_that_do_not_fit_leave_the_last_certificate_in_use(tmp_path: Path) -> None:
@@ -183,7 +176,7 @@ def _handshake(server: ssl.SSLContext, client: ssl.SSLContext) -> bool:
     return asking.version() is not None
 
 
-def test_a_question_is_passed_on_only_to_who_has_the_same_certificate(tmp_path: Path) -> None:
+async def test_a_question_is_passed_on_only_to_who_has_the_same_certificate(tmp_path: Path) -> None:
     own, other = Issued("own"), Issued("other")
     files = Files(tmp_path, own)
     seen: list[str | None] = []
@@ -201,10 +194,7 @@ def test_a_question_is_passed_on_only_to_who_has_the_same_certificate(tmp_path: 
             replicas = Replicas(f"127.0.0.1:{port}", files.certificate)
             return await replicas.ask(Asker("Bearer secret"), "GET", "/why")
 
-    async def story() -> None:
-        assert await asked(other) is None
-        assert not seen
-        assert await asked(own) == {"answer": 1}
-        assert seen == ["Bearer secret"]
-
-    run(story())
+    assert await asked(other) is None
+    assert not seen
+    assert await asked(own) == {"answer": 1}
+    assert seen == ["Bearer secret"]

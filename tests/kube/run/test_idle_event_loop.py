@@ -33,8 +33,5 @@ def test_it_is_idle_while_it_waits_and_busy_while_it_works() -> None:
     assert idle_event_loop.run(test()) == [False, True, False, False]
 
 
-def test_another_loop_always_counts_as_idle() -> None:
-    async def test() -> bool:
-        return idle_event_loop.loop_idle_event().is_set()
-
-    assert asyncio.run(test())
+async def test_another_loop_always_counts_as_idle() -> None:
+    assert idle_event_loop.loop_idle_event().is_set()

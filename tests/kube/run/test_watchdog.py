@@ -20,7 +20,8 @@ from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.state.model import Node, Pod, PodClass
 from ringwise.state.vcjob import VcJob
-from tests.kube.harness import LEASES, NODES, PODS, FrozenClock, ManualClock, node, pod, run, server, until
+from tests.event_loop import run
+from tests.kube.harness import LEASES, NODES, PODS, FrozenClock, ManualClock, node, pod, server, until
 
 RESOURCE = "huawei.com/Ascend910"
 
@@ -124,46 +125,43 @@ class Hanging(SchedulerAdapter):
         return super().decide(events, now)
 
 
-def test_a_hung_leader_gives_up_the_lease_and_its_process_ends() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(NODES, node("node-1"))
-            hanging = Hanging()
-            clock, hung = ManualClock(), list[str]()
-            first = Runner(
-                client,
-                lambda: [hanging],
-                RunnerSettings(lease=LeaseSettings(), identity="first"),
-                clock=FrozenClock(),
-                watchdog_clock=clock,
-                on_hung=lambda: hung.append("first"),
-            )
-            second = Runner(
-                client,
-                lambda: [SchedulerAdapter(new_scheduler())],
-                RunnerSettings(lease=LeaseSettings(), identity="second"),
-                clock=FrozenClock(),
-            )
-            stop = asyncio.Event()
-            running = [asyncio.create_task(first.run(stop))]
-            await first.deciding.wait()
-            running.append(asyncio.create_task(second.run(stop)))
-            await until(lambda: second.ready)
-            api.put(PODS, pod("train"))
-            await until(hanging.hangs.is_set)
-            await pass_seconds(clock, 14)
-            assert [first.healthy] == [True]
-            assert api.all(LEASES)[0]["spec"]["holderIdentity"] == "first"
-            await pass_seconds(clock, 2)
-            assert [first.healthy] == [False]
-            await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
-            assert api.all(LEASES)[0]["spec"]["holderIdentity"] == "second"
-            assert hung == []
-            await pass_seconds(clock, 15)
-            assert hung == ["first"]
-            hanging.go_on.set()
-            stop.set()
-            await asyncio.gather(*running)
-            assert api.count("/binding") == 1
-
-    run(test())
+async def test_a_hung_leader_gives_up_the_lease_and_its_process_ends() -> None:
+    async with server() as (api, client):
+        api.put(NODES, node("node-1"))
+        hanging = Hanging()
+        clock, hung = ManualClock(), list[str]()
+        first = Runner(
+            client,
+            lambda: [hanging],
+            RunnerSettings(lease=LeaseSettings(), identity="first"),
+            clock=FrozenClock(),
+            watchdog_clock=clock,
+            on_hung=lambda: hung.append("first"),
+        )
+        second = Runner(
+            client,
+            lambda: [SchedulerAdapter(new_scheduler())],
+            RunnerSettings(lease=LeaseSettings(), identity="second"),
+            clock=FrozenClock(),
+        )
+        stop = asyncio.Event()
+        running = [asyncio.create_task(first.run(stop))]
+        await first.deciding.wait()
+        running.append(asyncio.create_task(second.run(stop)))
+        await until(lambda: second.ready)
+        api.put(PODS, pod("train"))
+        await until(hanging.hangs.is_set)
+        await pass_seconds(clock, 14)
+        assert [first.healthy] == [True]
+        assert api.all(LEASES)[0]["spec"]["holderIdentity"] == "first"
+        await pass_seconds(clock, 2)
+        assert [first.healthy] == [False]
+        await until(lambda: api.get(PODS, "default/train")["spec"].get("nodeName"))
+        assert api.all(LEASES)[0]["spec"]["holderIdentity"] == "second"
+        assert hung == []
+        await pass_seconds(clock, 15)
+        assert hung == ["first"]
+        hanging.go_on.set()
+        stop.set()
+        await asyncio.gather(*running)
+        assert api.count("/binding") == 1

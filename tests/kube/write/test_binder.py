@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +19,7 @@ from ringwise.messages.commands import Bind
 from ringwise.messages.events import BindFailed
 from ringwise.metrics.prometheus import Metrics
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import CHIP, PODS, HeldCredentials, InstantClock, pod, run, server, until
+from tests.kube.harness import CHIP, PODS, HeldCredentials, InstantClock, pod, server, until
 
 
 class Recording(Metrics):
@@ -65,13 +67,11 @@ class Trial:
         await self.binder.idle.wait()
 
 
-def trial(test: Any, in_flight: int = 64) -> None:
-    async def prepared() -> None:
-        async with server() as (api, client):
-            api.put(PODS, pod("train"))
-            await test(Trial(api, client, InstantClock(), in_flight))
-
-    run(prepared())
+@asynccontextmanager
+async def trial(in_flight: int = 64) -> AsyncIterator[Trial]:
+    async with server() as (api, client):
+        api.put(PODS, pod("train"))
+        yield Trial(api, client, InstantClock(), in_flight)
 
 
 def node_of(api: FakeApiServer, name: str = "train") -> str | None:
@@ -91,8 +91,8 @@ def node_of(api: FakeApiServer, name: str = "train") -> str | None:
         ({"drop": True, "done": True}, ["unknown-outcome"]),
     ],
 )
-def test_temporary_errors_are_retried_until_bound(fault: dict[str, Any], retried: list[str]) -> None:
-    async def test(one: Trial) -> None:
+async def test_temporary_errors_are_retried_until_bound(fault: dict[str, Any], retried: list[str]) -> None:
+    async with trial() as one:
         one.api.fault("POST /api/v1/namespaces/default/pods/train/binding", **fault)
         await one.submit(one.bind("train"))
         assert node_of(one.api) == "node-1"
@@ -104,12 +104,10 @@ def test_temporary_errors_are_retried_until_bound(fault: dict[str, Any], retried
         # A request without a response is not repeated when it had taken effect.
         assert one.api.count("/binding") == (1 if fault.get("done") else 2)
 
-    trial(test)
-
 
 @pytest.mark.parametrize("status", [400, 403, 404, 422])
-def test_a_refused_binding_fails_at_once(status: int) -> None:
-    async def test(one: Trial) -> None:
+async def test_a_refused_binding_fails_at_once(status: int) -> None:
+    async with trial() as one:
         one.api.fault("/binding", status=status)
         bind = one.bind("train")
         await one.submit(bind)
@@ -118,13 +116,10 @@ def test_a_refused_binding_fails_at_once(status: int) -> None:
         assert one.api.count("/binding") == 1
         assert one.bound == []
 
-    trial(test)
 
-
-def test_N8_a_pod_edited_since_its_binding_keeps_its_chips() -> None:
+async def test_N8_a_pod_edited_since_its_binding_keeps_its_chips() -> None:
     """The answer was lost, and its user changed the annotation before the pod was read again."""
-
-    async def test(one: Trial) -> None:
+    async with trial() as one:
         one.api.fault("/binding", drop=True, done=True)
 
         def edited(method: str, path: str) -> bool:
@@ -139,8 +134,6 @@ def test_N8_a_pod_edited_since_its_binding_keeps_its_chips() -> None:
         assert one.failures == []
         assert len(one.bound) == 1
 
-    trial(test)
-
 
 @pytest.mark.parametrize(
     ("node", "chips", "expected"),
@@ -149,19 +142,18 @@ def test_N8_a_pod_edited_since_its_binding_keeps_its_chips() -> None:
         ("node-1", "Ascend910-5", CHIP),
     ],
 )
-def test_a_pod_bound_by_another_scheduler_fails(node: str, chips: str, expected: str) -> None:
-    async def test(one: Trial) -> None:
+async def test_a_pod_bound_by_another_scheduler_fails(node: str, chips: str, expected: str) -> None:
+    async with trial() as one:
         taken = pod("train", on=node, held=chips)
         one.api.put(PODS, taken)
         await one.submit(one.bind("train"))
         assert one.counting.failed == ["taken"]
         assert expected in one.failures[0].why
 
-    trial(test)
 
+async def test_annotations_of_the_device_plugin_do_not_matter() -> None:
+    async with trial() as one:
 
-def test_annotations_of_the_device_plugin_do_not_matter() -> None:
-    async def test(one: Trial) -> None:
         async def started() -> None:
             found = one.api.get(PODS, "default/train")
             found["metadata"]["annotations"] |= {
@@ -181,32 +173,26 @@ def test_annotations_of_the_device_plugin_do_not_matter() -> None:
         assert one.failures == []
         assert len(one.bound) == 1
 
-    trial(test)
 
-
-def test_another_pod_of_the_same_name_is_not_bound() -> None:
-    async def test(one: Trial) -> None:
+async def test_another_pod_of_the_same_name_is_not_bound() -> None:
+    async with trial() as one:
         await one.submit(one.bind("train", uid="uid-of-an-earlier-pod"))
         assert node_of(one.api) is None
         assert one.counting.failed == ["replaced"]
 
-    trial(test)
 
-
-def test_a_terminating_pod_fails() -> None:
-    async def test(one: Trial) -> None:
+async def test_a_terminating_pod_fails() -> None:
+    async with trial() as one:
         leaving = pod("train")
         leaving["metadata"]["deletionTimestamp"] = "2025-01-01T00:00:00Z"
         one.api.put(PODS, leaving)
         await one.submit(one.bind("train"))
         assert one.counting.failed == ["not-found"]
 
-    trial(test)
-
 
 @pytest.mark.parametrize(("status", "most"), [(500, 60), (409, MAX_CONFLICTS)])
-def test_a_permanent_error_fails_after_the_deadline(status: int, most: int) -> None:
-    async def test(one: Trial) -> None:
+async def test_a_permanent_error_fails_after_the_deadline(status: int, most: int) -> None:
+    async with trial() as one:
         one.api.fault("/binding", status=status, times=1000)
         began = one.clock.moment
         await one.submit(one.bind("train"))
@@ -214,11 +200,9 @@ def test_a_permanent_error_fails_after_the_deadline(status: int, most: int) -> N
         assert one.api.count("/binding") <= most
         assert one.clock.moment - began < 2 * BIND_DEADLINE
 
-    trial(test)
 
-
-def test_N6_chips_are_not_released_while_the_outcome_is_unknown() -> None:
-    async def test(one: Trial) -> None:
+async def test_N6_chips_are_not_released_while_the_outcome_is_unknown() -> None:
+    async with trial() as one:
         one.api.fault("/binding", done=True, drop=True)
         # Far longer than the deadline of bindings.
         one.api.fault("GET /api/v1/namespaces/default/pods/train", status=503, times=40)
@@ -227,32 +211,26 @@ def test_N6_chips_are_not_released_while_the_outcome_is_unknown() -> None:
         assert len(one.bound) == 1
         assert sum(one.clock.slept) > BIND_DEADLINE
 
-    trial(test)
 
-
-def test_nothing_is_sent_with_a_closed_fence() -> None:
-    async def test(one: Trial) -> None:
+async def test_nothing_is_sent_with_a_closed_fence() -> None:
+    async with trial() as one:
         one.fence.close()
         await one.submit(one.bind("train"))
         assert one.api.count("/binding") == 0
         assert one.counting.failed == ["fenced"]
 
-    trial(test)
 
-
-def test_the_fence_is_checked_before_every_attempt() -> None:
-    async def test(one: Trial) -> None:
+async def test_the_fence_is_checked_before_every_attempt() -> None:
+    async with trial() as one:
         one.fence.open_until(one.clock.moment + 1)
         one.api.fault("/binding", status=429, retry_after=5)
         await one.submit(one.bind("train"))
         assert one.api.count("/binding") == 1
         assert one.counting.failed == ["fenced"]
 
-    trial(test)
 
-
-def test_concurrent_requests_are_limited() -> None:
-    async def test(one: Trial) -> None:
+async def test_concurrent_requests_are_limited() -> None:
+    async with trial(in_flight=8) as one:
         at_once = most = 0
         gate = asyncio.Event()
 
@@ -274,11 +252,9 @@ def test_concurrent_requests_are_limited() -> None:
         assert most == 8
         assert len(one.bound) == 50
 
-    trial(test, in_flight=8)
 
-
-def test_stopping_fails_bindings_that_were_not_sent() -> None:
-    async def test(one: Trial) -> None:
+async def test_stopping_fails_bindings_that_were_not_sent() -> None:
+    async with trial(in_flight=1) as one:
         hold = asyncio.Event()
         one.api.put(PODS, pod("other"))
         one.api.fault("/binding", until=hold)
@@ -293,11 +269,9 @@ def test_stopping_fails_bindings_that_were_not_sent() -> None:
         assert node_of(one.api, "other") is None
         assert len(one.failures) == 1
 
-    trial(test, in_flight=1)
 
-
-def test_bindings_submitted_while_workers_end_are_executed() -> None:
-    async def test(one: Trial) -> None:
+async def test_bindings_submitted_while_workers_end_are_executed() -> None:
+    async with trial() as one:
         one.api.put(PODS, pod("other"))
         late = one.bind("other")
 
@@ -315,8 +289,6 @@ def test_bindings_submitted_while_workers_end_are_executed() -> None:
         await one.binder.idle.wait()
         assert node_of(one.api, "other") == "node-1"
 
-    trial(test)
-
 
 def stray(one: Trial) -> Bind:
     """A binding of a pod whose manifest was copied from a running pod."""
@@ -326,29 +298,25 @@ def stray(one: Trial) -> Bind:
     return replace(one.bind("copied"), remove=("huawei.com/AscendReal",))
 
 
-def test_N8_stray_annotations_are_removed_before_the_binding() -> None:
-    async def test(one: Trial) -> None:
+async def test_N8_stray_annotations_are_removed_before_the_binding() -> None:
+    async with trial() as one:
         await one.submit(stray(one))
         found = one.api.get(PODS, "default/copied")
         assert found["spec"]["nodeName"] == "node-1"
         assert found["metadata"]["annotations"] == {CHIP: "Ascend910-0", "predicate-time": "1", "kept": "y"}
         assert not one.failures
 
-    trial(test)
 
-
-def test_N8_without_the_removal_there_is_no_binding() -> None:
-    async def test(one: Trial) -> None:
+async def test_N8_without_the_removal_there_is_no_binding() -> None:
+    async with trial() as one:
         bind = replace(stray(one), uid="another")
         await one.submit(bind)
         assert node_of(one.api, "copied") is None
         assert len(one.failures) == 1
 
-    trial(test)
 
-
-def test_N8_the_fence_is_checked_again_between_removal_and_binding() -> None:
-    async def test(one: Trial) -> None:
+async def test_N8_the_fence_is_checked_again_between_removal_and_binding() -> None:
+    async with trial() as one:
         bind = stray(one)
         hold = asyncio.Event()
         one.api.fault("PATCH", until=hold)
@@ -360,54 +328,44 @@ def test_N8_the_fence_is_checked_again_between_removal_and_binding() -> None:
         assert one.api.count("/binding") == 0
         assert one.counting.failed == ["fenced"]
 
-    trial(test)
 
-
-def test_N8_stray_annotations_are_not_touched_with_a_closed_fence() -> None:
-    async def test(one: Trial) -> None:
+async def test_N8_stray_annotations_are_not_touched_with_a_closed_fence() -> None:
+    async with trial() as one:
         bind = stray(one)
         one.fence.close()
         await one.submit(bind)
         assert "huawei.com/AscendReal" in one.api.get(PODS, "default/copied")["metadata"]["annotations"]
         assert [request for request in one.api.requests if request[0] in ("PATCH", "POST")] == []
 
-    trial(test)
 
-
-def test_a_server_cannot_make_a_binding_wait_for_a_day() -> None:
-    async def test(one: Trial) -> None:
+async def test_a_server_cannot_make_a_binding_wait_for_a_day() -> None:
+    async with trial() as one:
         one.api.fault("/binding", status=429, retry_after=86400)
         await one.submit(one.bind("train"))
         assert node_of(one.api) == "node-1"
         assert max(one.clock.slept) == MAX_RETRY_AFTER
 
-    trial(test)
-
 
 @pytest.mark.parametrize("rejected", [False, True])
-def test_no_binding_is_sent_when_credentials_come_after_the_fence_closed(rejected: bool) -> None:
+async def test_no_binding_is_sent_when_credentials_come_after_the_fence_closed(rejected: bool) -> None:
     """Neither the first attempt, nor the one after a 401."""
-
-    async def test() -> None:
-        async with FakeApiServer() as api:
-            api.put(PODS, pod("train"))
-            credentials = HeldCredentials()
-            async with Client(Access(api.url, credentials)) as client:
-                one = Trial(api, client, InstantClock())
-                one.fence.open_until(one.clock.moment + 10)
-                hold = asyncio.Event()
-                if rejected:
-                    api.fault("/binding", status=401, until=hold)
-                else:
-                    credentials.available.clear()
-                one.binder.submit([one.bind("train")])
-                await until(lambda: api.requests if rejected else credentials.waiting)
-                one.clock.moment += 11
-                hold.set()
-                credentials.available.set()
-                await one.binder.idle.wait()
-                assert api.count("/binding") == rejected
-                assert node_of(api) is None
-                assert one.counting.failed == ["fenced"]
-
-    run(test())
+    async with FakeApiServer() as api:
+        api.put(PODS, pod("train"))
+        credentials = HeldCredentials()
+        async with Client(Access(api.url, credentials)) as client:
+            one = Trial(api, client, InstantClock())
+            one.fence.open_until(one.clock.moment + 10)
+            hold = asyncio.Event()
+            if rejected:
+                api.fault("/binding", status=401, until=hold)
+            else:
+                credentials.available.clear()
+            one.binder.submit([one.bind("train")])
+            await until(lambda: api.requests if rejected else credentials.waiting)
+            one.clock.moment += 11
+            hold.set()
+            credentials.available.set()
+            await one.binder.idle.wait()
+            assert api.count("/binding") == rejected
+            assert node_of(api) is None
+            assert one.counting.failed == ["fenced"]

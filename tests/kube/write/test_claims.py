@@ -11,8 +11,9 @@ from ringwise.kube.write.claims import ClaimWriter
 from ringwise.kubeclient.retry import GivenUpError, Retrier
 from ringwise.messages.commands import BindVolume, SelectNode
 from ringwise.messages.events import ClaimFailed
+from tests.event_loop import run
 from tests.kube.fake_api_server import FakeApiServer
-from tests.kube.harness import InstantClock, run, server
+from tests.kube.harness import InstantClock, server
 
 CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 SELECT = SelectNode("team", "data", "c-1", "node-7")

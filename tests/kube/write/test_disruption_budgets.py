@@ -8,7 +8,7 @@ import pytest
 
 from ringwise.messages.commands import DeletePod, Evict
 from tests.kube.fake_api_server import Object
-from tests.kube.harness import PODS, pod, run
+from tests.kube.harness import PODS, pod
 from tests.kube.write.executing import Executing, executing
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
@@ -61,44 +61,35 @@ ALL = {"matchLabels": {"job": "train"}}
         ),
     ],
 )
-def test_F4_every_budget_has_to_allow_all_its_evictions(budgets: list[Object], problem: str) -> None:
-    async def test() -> None:
-        async with executing() as one:
-            for each in budgets:
-                one.api.put(BUDGETS, each)
-            commands = of_job(one, 3)
-            await one.do(*commands)
-            evictions = [write for write in one.writes() if write == "POST eviction"]
-            assert len(evictions) == (0 if problem else 3), one.writes()
-            assert not any(write.startswith("DELETE") for write in one.writes())
-            assert {failure.why for failure in one.failed} == ({problem} if problem else set())
-            assert [failure.uid for failure in one.failed] == [command.uid for command in commands if problem]
-
-    run(test())
+async def test_F4_every_budget_has_to_allow_all_its_evictions(budgets: list[Object], problem: str) -> None:
+    async with executing() as one:
+        for each in budgets:
+            one.api.put(BUDGETS, each)
+        commands = of_job(one, 3)
+        await one.do(*commands)
+        evictions = [write for write in one.writes() if write == "POST eviction"]
+        assert len(evictions) == (0 if problem else 3), one.writes()
+        assert not any(write.startswith("DELETE") for write in one.writes())
+        assert {failure.why for failure in one.failed} == ({problem} if problem else set())
+        assert [failure.uid for failure in one.failed] == [command.uid for command in commands if problem]
 
 
-def test_F4_budgets_that_cannot_be_read_hold_back() -> None:
-    async def test() -> None:
-        async with executing() as one:
-            one.api.fault("poddisruptionbudgets", status=403, times=20)
-            await one.do(*of_job(one, 2))
-            assert len(one.failed) == 2
-            assert one.failed[0].why.startswith("disruption budgets cannot be read: ")
-            assert "POST eviction" not in one.writes()
-
-    run(test())
+async def test_F4_budgets_that_cannot_be_read_hold_back() -> None:
+    async with executing() as one:
+        one.api.fault("poddisruptionbudgets", status=403, times=20)
+        await one.do(*of_job(one, 2))
+        assert len(one.failed) == 2
+        assert one.failed[0].why.startswith("disruption budgets cannot be read: ")
+        assert "POST eviction" not in one.writes()
 
 
-def test_F4_an_eviction_that_the_server_refuses_all_the_same_is_reported_with_its_reason() -> None:
-    async def test() -> None:
-        async with executing() as one:
-            one.api.fault("train-1/eviction", status=429, times=20)
-            commands = of_job(one, 2)
-            await one.do(*commands)
-            assert [failure.uid for failure in one.failed] == [commands[1].uid]
-            assert one.failed[0].why
-
-    run(test())
+async def test_F4_an_eviction_that_the_server_refuses_all_the_same_is_reported_with_its_reason() -> None:
+    async with executing() as one:
+        one.api.fault("train-1/eviction", status=429, times=20)
+        commands = of_job(one, 2)
+        await one.do(*commands)
+        assert [failure.uid for failure in one.failed] == [commands[1].uid]
+        assert one.failed[0].why
 
 
 @pytest.mark.parametrize(
@@ -122,26 +113,21 @@ def test_F4_an_eviction_that_the_server_refuses_all_the_same_is_reported_with_it
         ),
     ],
 )
-def test_what_makes_room_for_one_job_is_evicted_as_a_whole(
+async def test_what_makes_room_for_one_job_is_evicted_as_a_whole(
     budgets: list[Object], refused: dict[str, str]
 ) -> None:
-    async def test() -> None:
-        async with executing() as one:
-            for each in budgets:
-                one.api.put(BUDGETS, each)
-            labels = {"train-0": {"job": "train"}, "train-1": {"job": "train"}, "alone": {"job": "alone"}}
-            uids = {}
-            for name, own in labels.items():
-                made = pod(name)
-                made["metadata"]["labels"] = own
-                uids[name] = one.api.put(PODS, made)["metadata"]["uid"]
-            await one.do(
-                *(Evict(uids[name], "default", name, "preempt", by="default/urgent") for name in labels)
-            )
-            assert len(one.api.all(PODS)) == (3 if refused else 0)
-            names = {uid: name for name, uid in uids.items()}
-            told = {names[failure.uid]: (failure.why, failure.in_vain) for failure in one.failed}
-            in_vain = {name: ("", True) for name in labels if refused}
-            assert told == {**in_vain, **{name: (why, False) for name, why in refused.items()}}
-
-    run(test())
+    async with executing() as one:
+        for each in budgets:
+            one.api.put(BUDGETS, each)
+        labels = {"train-0": {"job": "train"}, "train-1": {"job": "train"}, "alone": {"job": "alone"}}
+        uids = {}
+        for name, own in labels.items():
+            made = pod(name)
+            made["metadata"]["labels"] = own
+            uids[name] = one.api.put(PODS, made)["metadata"]["uid"]
+        await one.do(*(Evict(uids[name], "default", name, "preempt", by="default/urgent") for name in labels))
+        assert len(one.api.all(PODS)) == (3 if refused else 0)
+        names = {uid: name for name, uid in uids.items()}
+        told = {names[failure.uid]: (failure.why, failure.in_vain) for failure in one.failed}
+        in_vain = {name: ("", True) for name in labels if refused}
+        assert told == {**in_vain, **{name: (why, False) for name, why in refused.items()}}

@@ -13,7 +13,7 @@ from ringwise.kube.write.hyper_node_status import hyper_node_status
 from ringwise.kube.write.status import StatusWriter
 from ringwise.manifests.text.errors import Findings
 from ringwise.messages.commands import SetHyperNodeStatus
-from tests.kube.harness import InstantClock, run, server
+from tests.kube.harness import InstantClock, server
 
 NOW = "2026-01-01T00:00:00Z"
 HYPER_NODES = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
@@ -59,31 +59,28 @@ def test_what_is_written(
     assert hyper_node_status(command, ObservedHyperNode("uid", nodes, conditions), NOW) == written
 
 
-def test_condition_and_event_are_written_once() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            clock = InstantClock()
-            fence = Fence(clock)
-            fence.open_forever()
-            wire = {"metadata": {"name": "a", "uid": "u1"}, "spec": {"tier": 1}, "status": {"nodeCount": 1}}
-            api.put(HYPER_NODES, wire)
-            observed: dict[str, ObservedHyperNode] = {}
-            reader, found = HyperNodeReader(observed), Findings("a")
-            reader.read(msgspec.Raw(msgspec.json.encode(wire)), found)
-            assert not found.errors
-            writer = StatusWriter(client, fence, {}, clock=clock, hyper_nodes=observed)
-            for command in (BAD, SetHyperNodeStatus("gone", 5), BAD):
-                writer.hyper_node(command)
-            await writer.finish()
-            status = api.get(HYPER_NODES, "a")["status"]
-            assert status["nodeCount"] == 1
-            assert [one["reason"] for one in status["conditions"]] == ["Circle"]
-            events = api.all("/api/v1/events")
-            assert [(one["reason"], one["type"], one["involvedObject"]["name"]) for one in events] == [
-                ("InvalidHyperNode", "Warning", "a")
-            ]
-            reader.forget("a")
-            assert observed == {}
-            await writer.stop()
-
-    run(test())
+async def test_condition_and_event_are_written_once() -> None:
+    async with server() as (api, client):
+        clock = InstantClock()
+        fence = Fence(clock)
+        fence.open_forever()
+        wire = {"metadata": {"name": "a", "uid": "u1"}, "spec": {"tier": 1}, "status": {"nodeCount": 1}}
+        api.put(HYPER_NODES, wire)
+        observed: dict[str, ObservedHyperNode] = {}
+        reader, found = HyperNodeReader(observed), Findings("a")
+        reader.read(msgspec.Raw(msgspec.json.encode(wire)), found)
+        assert not found.errors
+        writer = StatusWriter(client, fence, {}, clock=clock, hyper_nodes=observed)
+        for command in (BAD, SetHyperNodeStatus("gone", 5), BAD):
+            writer.hyper_node(command)
+        await writer.finish()
+        status = api.get(HYPER_NODES, "a")["status"]
+        assert status["nodeCount"] == 1
+        assert [one["reason"] for one in status["conditions"]] == ["Circle"]
+        events = api.all("/api/v1/events")
+        assert [(one["reason"], one["type"], one["involvedObject"]["name"]) for one in events] == [
+            ("InvalidHyperNode", "Warning", "a")
+        ]
+        reader.forget("a")
+        assert observed == {}
+        await writer.stop()

@@ -13,7 +13,7 @@ from ringwise.kubeclient.resources import HYPER_NODES
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.state.model import HyperNode, HyperNodeMember
-from tests.kube.harness import run, server
+from tests.kube.harness import server
 
 PATH = "/apis/topology.volcano.sh/v1alpha1/hypernodes"
 MARK = "ringwise.io/topology-type"
@@ -28,58 +28,49 @@ def exact(*names: str) -> list[dict[str, Any]]:
     return [{"type": "Node", "selector": {"exactMatch": {"name": name}}} for name in names]
 
 
-def test_it_is_made_changed_with_its_status_kept_and_deleted() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            writer = HyperNodeWriter(client)
+async def test_it_is_made_changed_with_its_status_kept_and_deleted() -> None:
+    async with server() as (api, client):
+        writer = HyperNodeWriter(client)
+        await writer.put(wanted("a"))
+        (made,) = api.all(PATH)
+        assert made["spec"] == {"tier": 1, "tierName": "tor", "members": exact("a")}
+        assert made["metadata"]["labels"] == {MARK: "A2", "tor": "r"}
+        uid = made["metadata"]["uid"]
+        await client.patch(HYPER_NODES, None, "rack", {"metadata": {"labels": {"team": "x"}}})
+        status = {"status": {"nodeCount": 1}}
+        await client.patch(HYPER_NODES, None, "rack", status, subresource="status")
+        await writer.put(wanted("a", "b"))
+        (changed,) = api.all(PATH)
+        assert changed["spec"]["members"] == exact("a", "b")
+        assert changed["metadata"]["labels"]["team"] == "x"
+        assert (changed["metadata"]["uid"], changed["status"]) == (uid, {"nodeCount": 1})
+        above = HyperNode("row", 2, (HyperNodeMember(True, "rack"),), labels={MARK: "A2"})
+        await writer.put(above)
+        members = next(one["spec"]["members"] for one in api.all(PATH) if one["spec"]["tier"] == 2)
+        assert members == [{"type": "HyperNode", "selector": {"exactMatch": {"name": "rack"}}}]
+        for name in ("rack", "row", "never-there"):
+            await writer.delete(name)
+        assert api.all(PATH) == []
+
+
+async def test_one_of_another_is_neither_changed_nor_deleted() -> None:
+    async with server() as (api, client):
+        theirs = {"metadata": {"name": "rack", "labels": {}}, "spec": {"tier": 3}}
+        api.put(PATH, theirs)
+        before = json.dumps(api.all(PATH))
+        writer = HyperNodeWriter(client)
+        await writer.put(wanted("a"))
+        await writer.delete("rack")
+        assert json.dumps(api.all(PATH)) == before
+
+
+async def test_without_the_definition_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    async with server() as (api, client):
+        writer = HyperNodeWriter(client)
+        for _ in range(2):
+            api.fault(f"POST {PATH}", status=404)
             await writer.put(wanted("a"))
-            (made,) = api.all(PATH)
-            assert made["spec"] == {"tier": 1, "tierName": "tor", "members": exact("a")}
-            assert made["metadata"]["labels"] == {MARK: "A2", "tor": "r"}
-            uid = made["metadata"]["uid"]
-            await client.patch(HYPER_NODES, None, "rack", {"metadata": {"labels": {"team": "x"}}})
-            status = {"status": {"nodeCount": 1}}
-            await client.patch(HYPER_NODES, None, "rack", status, subresource="status")
-            await writer.put(wanted("a", "b"))
-            (changed,) = api.all(PATH)
-            assert changed["spec"]["members"] == exact("a", "b")
-            assert changed["metadata"]["labels"]["team"] == "x"
-            assert (changed["metadata"]["uid"], changed["status"]) == (uid, {"nodeCount": 1})
-            above = HyperNode("row", 2, (HyperNodeMember(True, "rack"),), labels={MARK: "A2"})
-            await writer.put(above)
-            members = next(one["spec"]["members"] for one in api.all(PATH) if one["spec"]["tier"] == 2)
-            assert members == [{"type": "HyperNode", "selector": {"exactMatch": {"name": "rack"}}}]
-            for name in ("rack", "row", "never-there"):
-                await writer.delete(name)
-            assert api.all(PATH) == []
-
-    run(test())
-
-
-def test_one_of_another_is_neither_changed_nor_deleted() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            theirs = {"metadata": {"name": "rack", "labels": {}}, "spec": {"tier": 3}}
-            api.put(PATH, theirs)
-            before = json.dumps(api.all(PATH))
-            writer = HyperNodeWriter(client)
-            await writer.put(wanted("a"))
-            await writer.delete("rack")
-            assert json.dumps(api.all(PATH)) == before
-
-    run(test())
-
-
-def test_without_the_definition_it_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            writer = HyperNodeWriter(client)
-            for _ in range(2):
-                api.fault(f"POST {PATH}", status=404)
-                await writer.put(wanted("a"))
-            assert api.all(PATH) == []
-
-    run(test())
+        assert api.all(PATH) == []
     assert capsys.readouterr().err.count("hypernodes.topology.volcano.sh") == 1
 
 

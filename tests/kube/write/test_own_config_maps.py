@@ -6,49 +6,39 @@ import pytest
 
 from ringwise.kube.write.own_config_maps import OwnConfigMaps
 from ringwise.kubeclient.client import ApiError
-from tests.kube.harness import CONFIG_MAPS, run, server
+from tests.kube.harness import CONFIG_MAPS, server
 
 USUAL, OWN, NAME = "mindx-dl", "volcano-system", "job-reschedule-reason"
 IN_USUAL = f"/api/v1/namespaces/{USUAL}/configmaps"
 
 
-def test_F1_what_is_written_is_read_back_and_other_keys_stay() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            theirs = {"metadata": {"name": NAME, "namespace": USUAL}, "data": {"other": "kept"}}
-            api.put(CONFIG_MAPS, theirs)
-            maps = OwnConfigMaps(client, OWN)
-            await maps.write(USUAL, NAME, {"records": "1"})
-            assert await maps.read(USUAL, NAME) == {"records": "1", "other": "kept"}
-            assert await maps.read(USUAL, "missing") == {}
-
-    run(test())
+async def test_F1_what_is_written_is_read_back_and_other_keys_stay() -> None:
+    async with server() as (api, client):
+        theirs = {"metadata": {"name": NAME, "namespace": USUAL}, "data": {"other": "kept"}}
+        api.put(CONFIG_MAPS, theirs)
+        maps = OwnConfigMaps(client, OWN)
+        await maps.write(USUAL, NAME, {"records": "1"})
+        assert await maps.read(USUAL, NAME) == {"records": "1", "other": "kept"}
+        assert await maps.read(USUAL, "missing") == {}
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_F1_without_the_usual_namespace_the_own_one_is_used(status: int) -> None:
+async def test_F1_without_the_usual_namespace_the_own_one_is_used(status: int) -> None:
     """Permissions for a namespace that does not exist do not exist: the server says 403."""
-
-    async def test() -> None:
-        async with server() as (api, client):
-            if status == 403:
-                for method in ("PATCH", "GET"):
-                    api.fault(f"{method} {IN_USUAL}/{NAME}", status=status)
-            api.fault(f"POST {IN_USUAL}", status=status)
-            maps = OwnConfigMaps(client, OWN)
-            await maps.write(USUAL, NAME, {"records": "1"})
-            (stored,) = api.all(CONFIG_MAPS)
-            assert stored["metadata"]["namespace"] == OWN
-            assert (await maps.read(USUAL, NAME))["records"] == "1"
-
-    run(test())
+    async with server() as (api, client):
+        if status == 403:
+            for method in ("PATCH", "GET"):
+                api.fault(f"{method} {IN_USUAL}/{NAME}", status=status)
+        api.fault(f"POST {IN_USUAL}", status=status)
+        maps = OwnConfigMaps(client, OWN)
+        await maps.write(USUAL, NAME, {"records": "1"})
+        (stored,) = api.all(CONFIG_MAPS)
+        assert stored["metadata"]["namespace"] == OWN
+        assert (await maps.read(USUAL, NAME))["records"] == "1"
 
 
-def test_F1_an_error_of_the_server_is_no_missing_object() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.fault(f"GET {IN_USUAL}/{NAME}", status=500)
-            with pytest.raises(ApiError):
-                await OwnConfigMaps(client, OWN).read(USUAL, NAME)
-
-    run(test())
+async def test_F1_an_error_of_the_server_is_no_missing_object() -> None:
+    async with server() as (api, client):
+        api.fault(f"GET {IN_USUAL}/{NAME}", status=500)
+        with pytest.raises(ApiError):
+            await OwnConfigMaps(client, OWN).read(USUAL, NAME)

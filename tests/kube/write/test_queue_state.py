@@ -11,7 +11,7 @@ from ringwise.kube.write.fence import Fence
 from ringwise.kube.write.status import StatusWriter
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import UpdateQueue
-from tests.kube.harness import EVENTS, QUEUES, InstantClock, run, server
+from tests.kube.harness import EVENTS, QUEUES, InstantClock, server
 
 
 @pytest.mark.parametrize(
@@ -23,27 +23,24 @@ from tests.kube.harness import EVENTS, QUEUES, InstantClock, run, server
         (None, []),
     ],
 )
-def test_a_state_that_cannot_be_written_is_an_event_on_the_queue(
+async def test_a_state_that_cannot_be_written_is_an_event_on_the_queue(
     status: int | None, events: list[str]
 ) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            clock = InstantClock()
-            fence = Fence(clock)
-            fence.open_forever()
-            writer = StatusWriter(client, fence, {}, clock=clock)
-            binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
-            executor = Executor(
-                client.gated(fence), binder, writer, TemplateStore(), Retrier(clock), lambda failure: None
-            )
-            api.put(QUEUES, {"metadata": {"name": "blue", "uid": "q1"}, "spec": {}})
-            if status is not None:
-                api.fault("queues/blue", status=status, times=100)
-            executor.execute([UpdateQueue("blue", "Closed", uid="q1")])
-            await executor.finish()
-            await executor.stop()
-            written = [one for one in api.all(EVENTS) if one["involvedObject"]["name"] == "blue"]
-            assert [one["message"][: len(text)] for one, text in zip(written, events, strict=True)] == events
-            assert {(one["type"], one["reason"]) for one in written} <= {("Warning", "QueueError")}
-
-    run(test())
+    async with server() as (api, client):
+        clock = InstantClock()
+        fence = Fence(clock)
+        fence.open_forever()
+        writer = StatusWriter(client, fence, {}, clock=clock)
+        binder = Binder(client, fence, clock=clock, on_failed=lambda failure: None)
+        executor = Executor(
+            client.gated(fence), binder, writer, TemplateStore(), Retrier(clock), lambda failure: None
+        )
+        api.put(QUEUES, {"metadata": {"name": "blue", "uid": "q1"}, "spec": {}})
+        if status is not None:
+            api.fault("queues/blue", status=status, times=100)
+        executor.execute([UpdateQueue("blue", "Closed", uid="q1")])
+        await executor.finish()
+        await executor.stop()
+        written = [one for one in api.all(EVENTS) if one["involvedObject"]["name"] == "blue"]
+        assert [one["message"][: len(text)] for one, text in zip(written, events, strict=True)] == events
+        assert {(one["type"], one["reason"]) for one in written} <= {("Warning", "QueueError")}

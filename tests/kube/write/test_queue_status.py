@@ -32,7 +32,6 @@ from tests.kube.harness import (
     group,
     node,
     pod,
-    run,
     server,
     until,
 )
@@ -94,48 +93,38 @@ async def writing(clock: InstantClock, *names: str) -> AsyncIterator[tuple[FakeA
         await writer.stop()
 
 
-def test_many_commands_in_a_second_make_two_writes() -> None:
+async def test_many_commands_in_a_second_make_two_writes() -> None:
     """The first at once, the last after a second."""
-
-    async def test() -> None:
-        clock = ManualClock()
-        async with writing(clock, "default") as (api, writer):
-            for number in range(1, 1001):
-                writer.queues.put(queue_command(chips=number, Running=number))
-                await asyncio.sleep(0)
-            await until(lambda: api.get(QUEUES, "default")["status"])
-            await clock.pass_time(0.9)
-            assert api.count("queues/default/status") == 1
-            await clock.pass_time(0.1)
-            await until(lambda: api.get(QUEUES, "default")["status"]["running"] == 1000)
-            assert api.get(QUEUES, "default")["status"]["allocated"] == {CHIP: "1000"}
-            assert api.count("queues/default/status") == 2
-
-    run(test())
+    clock = ManualClock()
+    async with writing(clock, "default") as (api, writer):
+        for number in range(1, 1001):
+            writer.queues.put(queue_command(chips=number, Running=number))
+            await asyncio.sleep(0)
+        await until(lambda: api.get(QUEUES, "default")["status"])
+        await clock.pass_time(0.9)
+        assert api.count("queues/default/status") == 1
+        await clock.pass_time(0.1)
+        await until(lambda: api.get(QUEUES, "default")["status"]["running"] == 1000)
+        assert api.get(QUEUES, "default")["status"]["allocated"] == {CHIP: "1000"}
+        assert api.count("queues/default/status") == 2
 
 
-def test_many_queues_have_a_longer_interval() -> None:
-    async def test() -> None:
-        clock = InstantClock()
-        names = [f"queue-{number}" for number in range(100)]
-        async with writing(clock, *names) as (api, writer):
-            for name in names:
-                writer.queues.put(queue_command(name))
-            await writer.finish()
-            assert clock.slept == [100 / MAX_WRITES_PER_SECOND]
-            assert api.count("/status") == 100
-
-    run(test())
+async def test_many_queues_have_a_longer_interval() -> None:
+    clock = InstantClock()
+    names = [f"queue-{number}" for number in range(100)]
+    async with writing(clock, *names) as (api, writer):
+        for name in names:
+            writer.queues.put(queue_command(name))
+        await writer.finish()
+        assert clock.slept == [100 / MAX_WRITES_PER_SECOND]
+        assert api.count("/status") == 100
 
 
-def test_a_queue_without_an_object_is_not_written() -> None:
-    async def test() -> None:
-        async with writing(InstantClock()) as (api, writer):
-            writer.queues.put(queue_command())
-            await writer.finish()
-            assert api.requests == []
-
-    run(test())
+async def test_a_queue_without_an_object_is_not_written() -> None:
+    async with writing(InstantClock()) as (api, writer):
+        writer.queues.put(queue_command())
+        await writer.finish()
+        assert api.requests == []
 
 
 def _allocated(api: FakeApiServer) -> list[str]:
@@ -147,37 +136,32 @@ def _counts(api: FakeApiServer) -> list[int]:
     return [status[field] for field in ("pending", "inqueue", "running", "unknown", "completed")]
 
 
-def test_a_running_scheduler_writes_the_queue_status_and_its_own_write_starts_no_cycle() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(NODES, node("node-1"))
-            api.put(QUEUES, queue("default", allocated={"huawei.com/Ascend310P": "3"}))
-            api.put(GROUPS, group("gang", 1))
-            api.put(PODS, pod("train", 4, group="gang"))
-            scheduler = new_scheduler()
-            runner = Runner(
-                client, lambda: [SchedulerAdapter(scheduler)], RunnerSettings(), clock=InstantClock()
-            )
-            stop = asyncio.Event()
-            task = asyncio.create_task(runner.run(stop))
-            try:
-                await until(lambda: api.get(QUEUES, "default")["status"].get("running") == 1)
-                status = api.get(QUEUES, "default")["status"]
-                # The controller writes the state, and none runs here.
-                assert "state" not in status
-                allocated = {name: value for name, value in status["allocated"].items() if value}
-                assert allocated == {CHIP: "4", "pods": "1"}
-                api.remove(PODS, "default/train")
-                api.remove(GROUPS, "default/gang")
-                # The events of pod and group may come one after the other.
-                await until(lambda: not any(_counts(api)) and not any(_allocated(api)))
-                writes, cycles = api.count("queues/default/status"), scheduler.view.cycles
-                for _ in range(50):
-                    await asyncio.sleep(0.001)
-                assert api.count("queues/default/status") == writes
-                assert scheduler.view.cycles == cycles
-            finally:
-                stop.set()
-                await task
-
-    run(test())
+async def test_a_running_scheduler_writes_the_queue_status_and_its_own_write_starts_no_cycle() -> None:
+    async with server() as (api, client):
+        api.put(NODES, node("node-1"))
+        api.put(QUEUES, queue("default", allocated={"huawei.com/Ascend310P": "3"}))
+        api.put(GROUPS, group("gang", 1))
+        api.put(PODS, pod("train", 4, group="gang"))
+        scheduler = new_scheduler()
+        runner = Runner(client, lambda: [SchedulerAdapter(scheduler)], RunnerSettings(), clock=InstantClock())
+        stop = asyncio.Event()
+        task = asyncio.create_task(runner.run(stop))
+        try:
+            await until(lambda: api.get(QUEUES, "default")["status"].get("running") == 1)
+            status = api.get(QUEUES, "default")["status"]
+            # The controller writes the state, and none runs here.
+            assert "state" not in status
+            allocated = {name: value for name, value in status["allocated"].items() if value}
+            assert allocated == {CHIP: "4", "pods": "1"}
+            api.remove(PODS, "default/train")
+            api.remove(GROUPS, "default/gang")
+            # The events of pod and group may come one after the other.
+            await until(lambda: not any(_counts(api)) and not any(_allocated(api)))
+            writes, cycles = api.count("queues/default/status"), scheduler.view.cycles
+            for _ in range(50):
+                await asyncio.sleep(0.001)
+            assert api.count("queues/default/status") == writes
+            assert scheduler.view.cycles == cycles
+        finally:
+            stop.set()
+            await task

@@ -14,7 +14,7 @@ from ringwise.kube.write.reset_config import ResetConfigs
 from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.config_maps.reset_config import changed
 from ringwise.messages.commands import SetResetConfig
-from tests.kube.harness import CONFIG_MAPS, InstantClock, run, server
+from tests.kube.harness import CONFIG_MAPS, InstantClock, server
 
 NAME = "reset-config-train"
 PATH = f"/api/v1/namespaces/team/configmaps/{NAME}"
@@ -86,53 +86,41 @@ def config_map(**data: Any) -> dict[str, Any]:
     return {"metadata": {"name": NAME, "namespace": "team"}, "data": data}
 
 
-def test_it_is_changed_where_it_exists_and_other_keys_stay() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(CONFIG_MAPS, config_map(**{"reset.json": INITIAL, "other": "kept"}))
-            await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
-            assert json.loads(stored(api)["reset.json"])["GracefulExit"] == 1
-            assert stored(api)["other"] == "kept"
-
-    run(test())
+async def test_it_is_changed_where_it_exists_and_other_keys_stay() -> None:
+    async with server() as (api, client):
+        api.put(CONFIG_MAPS, config_map(**{"reset.json": INITIAL, "other": "kept"}))
+        await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
+        assert json.loads(stored(api)["reset.json"])["GracefulExit"] == 1
+        assert stored(api)["other"] == "kept"
 
 
-def test_it_is_never_created() -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
-            assert api.all(CONFIG_MAPS) == []
-            assert [method for method, _ in api.requests] == ["GET"]
-
-    run(test())
+async def test_it_is_never_created() -> None:
+    async with server() as (api, client):
+        await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
+        assert api.all(CONFIG_MAPS) == []
+        assert [method for method, _ in api.requests] == ["GET"]
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_a_refused_write_is_told_once_and_hurts_nothing(
+async def test_a_refused_write_is_told_once_and_hurts_nothing(
     method: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(CONFIG_MAPS, config_map(**{"reset.json": INITIAL}))
-            configs = ResetConfigs(client, Retrier(InstantClock()))
-            for _ in range(2):
-                api.fault(f"{method} {PATH}", status=403)
-                await configs.write(EXIT)
-            assert stored(api) == {"reset.json": INITIAL}
+    async with server() as (api, client):
+        api.put(CONFIG_MAPS, config_map(**{"reset.json": INITIAL}))
+        configs = ResetConfigs(client, Retrier(InstantClock()))
+        for _ in range(2):
+            api.fault(f"{method} {PATH}", status=403)
             await configs.write(EXIT)
-            assert json.loads(stored(api)["reset.json"])["GracefulExit"] == 1, "the right was given meanwhile"
-
-    run(test())
+        assert stored(api) == {"reset.json": INITIAL}
+        await configs.write(EXIT)
+        assert json.loads(stored(api)["reset.json"])["GracefulExit"] == 1, "the right was given meanwhile"
     written = capsys.readouterr()
     assert (written.out + written.err).count("no right to change reset configurations") == 1
 
 
 @pytest.mark.parametrize("data", [{}, {"reset.json": "no json"}, {"reset.json": "[]"}])
-def test_a_configuration_that_cannot_be_read_stays(data: dict[str, str]) -> None:
-    async def test() -> None:
-        async with server() as (api, client):
-            api.put(CONFIG_MAPS, config_map(**data))
-            await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
-            assert stored(api) == data
-
-    run(test())
+async def test_a_configuration_that_cannot_be_read_stays(data: dict[str, str]) -> None:
+    async with server() as (api, client):
+        api.put(CONFIG_MAPS, config_map(**data))
+        await ResetConfigs(client, Retrier(InstantClock())).write(EXIT)
+        assert stored(api) == data

@@ -1,0 +1,27 @@
+"""Run a coroutine of a test in an event loop of its own: no task or thread may be left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+from tests.timeouts import TEST_TIMEOUT
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    """Run a test; it fails when it leaves tasks or threads running."""
+
+    async def checked() -> None:
+        async with asyncio.timeout(TEST_TIMEOUT):
+            await test
+        # Run the callbacks of closed connections.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        left = [task.get_name() for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        assert not left, f"tasks still running: {left}"
+        threads = [thread.name for thread in threading.enumerate() if thread.name == "core"]
+        assert not threads, f"threads still running: {threads}"
+
+    asyncio.run(checked())
