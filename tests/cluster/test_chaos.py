@@ -26,8 +26,10 @@ SEED = int(os.environ.get("RINGWISE_CHAOS_SEED", "1"))
 SECONDS = float(os.environ.get("RINGWISE_CHAOS_SECONDS", "60"))
 #: How often schedulers, and how often controllers, are killed.
 KILLS = int(os.environ.get("RINGWISE_CHAOS_KILLS", "3"))
-#: Seconds between two kills. The controller has no second replica: jobs must go on between its kills.
-INTERVALS = {"scheduler": (3.0, 12.0), "controller": (15.0, 30.0)}
+#: Seconds from the moment a replica leads to the next kill: jobs must make progress between kills.
+INTERVALS = {"scheduler": (1.0, 8.0), "controller": (3.0, 12.0)}
+#: Share of the kills that do not wait for a leader.
+IMPATIENT = 0.1
 #: Faults go on until enough has happened for a meaningful result, at most for this long on a slow machine.
 LIMIT = SECONDS * 5 + KILLS * 40
 #: What the proxy must have done to requests.
@@ -155,7 +157,7 @@ class Storm:
 
     def run(self) -> None:
         began = time.monotonic()
-        due = {kind: began + self._rng.uniform(2, 6) for kind in self._replicas}
+        due: dict[str, float | None] = dict.fromkeys(self._replicas)
         next_full = began + self._rng.uniform(5, 15)
         while time.monotonic() < began + SECONDS or (
             time.monotonic() < began + LIMIT and not self.is_enough(self._work.states())
@@ -164,12 +166,13 @@ class Storm:
             self._work.step()
             self._work.update()
             for kind, replicas in self._replicas.items():
-                if time.monotonic() >= due[kind] and not any(one.leads for one in replicas):
-                    # Most kills wait until a replica leads and works; a few do not.
-                    due[kind] += self._rng.choice((0.0, 3.0, 3.0, 3.0))
-                if time.monotonic() >= due[kind]:
-                    self._kill(kind)
+                if self.kills[kind] >= KILLS:
+                    continue
+                if due[kind] is None and any(one.leads for one in replicas):
                     due[kind] = time.monotonic() + self._rng.uniform(*INTERVALS[kind])
+                if (when := due[kind]) is not None and time.monotonic() >= when:
+                    self._kill(kind)
+                    due[kind] = time.monotonic() if self._rng.random() < IMPATIENT else None
             if time.monotonic() >= next_full:
                 self._fill_etcd()
                 next_full = time.monotonic() + self._rng.uniform(30, 60)
@@ -196,7 +199,7 @@ class Storm:
     def is_enough(self, states: Counter[str]) -> bool:
         """Whether enough has happened for a meaningful result."""
         return (
-            all(self.kills[kind] >= KILLS for kind in self._replicas)
+            all(self.kills[kind] == KILLS for kind in self._replicas)
             and self.full > 0
             and self._work.suspensions > 0
             and self._monitor.checks > SECONDS
