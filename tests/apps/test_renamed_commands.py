@@ -8,12 +8,13 @@ from pathlib import Path
 from ringwise.apps.journal.format import JournalWriter, open_journal
 from ringwise.framework.reasons import NO_PODS_YET
 from ringwise.messages.commands import Command, RecordJobEvent, SetPodCondition
+from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason
 from ringwise.scheduler.defaults import default_configuration
 from ringwise.scheduler.journal import Batch
 
 COMMANDS: tuple[Command, ...] = (
-    RecordJobEvent("lab/one", "Rescheduling", "the whole job is restarted"),
+    RecordJobEvent("lab/one", EventReason.RESCHEDULING, "the whole job is restarted"),
     SetPodCondition("uid", "lab", "one-0", Reason(NO_PODS_YET, {"pods": 1, "needed": 2})),
 )
 OLD_NAMES = ((b"RecordJobEvent", b"TellJob"), (b"SetPodCondition", b"TellPod"))

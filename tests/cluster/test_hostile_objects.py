@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringwise.scheduler.faults.job_events import BACKOFF
+from ringwise.messages.event_reasons import EventReason
 from ringwise.wellknown import FAULT_SCHEDULING, FAULT_TYPE, VOLCANO_SYSTEM
 from ringwise_bench.control_plane import ApiAnswer
 from ringwise_bench.hostile_objects import HOSTILE, HostileObject, spread_out
@@ -165,7 +165,11 @@ def test_pods_that_say_they_are_faulty_are_restarted_ever_less_often(cluster: Cl
     def restarts() -> int:
         """How many were told: none where new pods take longer than the pause, and wait for nothing."""
         made.update(one["metadata"]["uid"] for one in cluster.pods("faulty"))
-        told = [event["message"] for event in cluster.api.items(EVENTS) if event["reason"] == BACKOFF]
+        told = [
+            event["message"]
+            for event in cluster.api.items(EVENTS)
+            if event["reason"] == EventReason.RESTART_BACKOFF
+        ]
         return max((int(found[1]) for text in told if (found := RESTARTS.search(text))), default=0)
 
     cluster.wait(lambda: restarts() >= 3, "the third restart is told")

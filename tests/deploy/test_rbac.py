@@ -34,6 +34,7 @@ from ringwise.kubeclient.retry import Retrier
 from ringwise.manifests.accounts.ledger import SLOTS
 from ringwise.manifests.kinds import Hearer
 from ringwise.messages import commands as do
+from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason
 from ringwise.scheduler.reasons import POD_GROUP_MISSING
 from ringwise.state.model import HyperNode, Owner, PodClass, PodGroup
@@ -238,7 +239,7 @@ async def test_the_controller_has_what_it_needs_and_no_more() -> None:
                 do.Publish("default", "job-svc", {"t.host": "job-t-0.job"}),
                 do.SetJobStatus("default/job", "Running"),
                 do.UpdateQueue("default", "Closed", True, "root"),
-                do.RecordQueueEvent("default", "CloseQueue", "Close queue succeed"),
+                do.RecordQueueEvent("default", EventReason.CLOSE_QUEUE, "Close queue succeed"),
                 do.DeletePod("", "default", "job-t-0", "over"),
                 do.DeleteGroup("default/job-u"),
                 do.DeleteJob("default/job"),

@@ -13,10 +13,9 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, plain_command
 from ringwise.durations import time_text
 from ringwise.grammar import counted
+from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
-from ringwise.scheduler.cache.preemptions import PREEMPTED
 from ringwise.scheduler.core.awaited_objects import AWAITED
-from ringwise.scheduler.core.drain_events import DRAINED
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
@@ -190,7 +189,7 @@ def _is_record(command: Any) -> bool:
     if not isinstance(command, dict):
         return False
     if command["type"] == "RecordJobEvent":
-        return command["reason"] in (DRAINED, PREEMPTED)
+        return command["reason"] in (EventReason.DRAINED, EventReason.PREEMPTED)
     if command["type"] == "AnnotatePod":
         return EVICTED in (*command["annotations"], *command.get("remove", ()))
     if command["type"] == "SetQueueStatus":

@@ -23,6 +23,7 @@ from ringwise.grammar import counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, DeleteHyperNode, PutHyperNode, RecordHyperNodeEvent
 from ringwise.messages.containment import Containment
+from ringwise.messages.event_reasons import EventReason
 from ringwise.state.model import EMPTY, HyperNode, HyperNodeMember
 from ringwise.state.topology_discovery import LABEL_SOURCE, NO_DISCOVERY, TopologyDiscovery, TopologyType
 from ringwise.wellknown import TOPOLOGY_SOURCE, TOPOLOGY_TYPE
@@ -290,7 +291,9 @@ class HyperNodeController:
                     "Volcano's does not run any more, delete its HyperNodes or give them the label "
                     f"{TOPOLOGY_TYPE}={kind}"
                 )
-                commands.append(RecordHyperNodeEvent(name, "DiscoveredByOthers", message, warning=True))
+                commands.append(
+                    RecordHyperNodeEvent(name, EventReason.DISCOVERED_BY_OTHERS, message, warning=True)
+                )
         self._told = told
 
     def _follow(self, domain: LabelDomain, commands: list[Command], now: int) -> None:

@@ -63,6 +63,7 @@ from ringwise.messages.commands import (
     RecordVcJobEvent,
 )
 from ringwise.messages.containment import Containment
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.job_expansion import group_name, pod_group_of, pods_of
 from ringwise.state.failures import rejections_before
 from ringwise.state.job_plugins import ignored_arguments
@@ -320,7 +321,7 @@ class Controller:
             action = command.action
             if is_allowed(record.phase or "Pending", action) and action not in PARTIAL:
                 issued = f"Start to execute command {action}, which is deleted first so that it runs once"
-                creates.append(RecordVcJobEvent(record.job.key, COMMAND_ISSUED, issued))
+                creates.append(RecordVcJobEvent(record.job.key, EventReason.COMMAND_ISSUED, issued))
                 cause = " ".join((f"{action} was requested", *command.message.split()))[:_MAX_CAUSE]
                 self._start(record, action, now, COMMAND_ISSUED, cause, creates)
                 self._delete_group(record, deletes)
@@ -350,7 +351,7 @@ class Controller:
         start_action(record, action, now, reason, cause, requested=reason == COMMAND_ISSUED)
         record.action_started = True
         message = f"Start to execute action {action}: {cause}"
-        creates.append(RecordVcJobEvent(record.job.key, "ExecuteAction", message))
+        creates.append(RecordVcJobEvent(record.job.key, EventReason.EXECUTE_ACTION, message))
 
     def _apply_policies(
         self, record: JobRecord, now: int, creates: list[Command], deletes: list[Command]
@@ -565,7 +566,7 @@ def _tell_ineffective(job: VcJob, action: str, why: str, creates: list[Command])
     message = f"Command {action} has no effect: the job {why}"
     if action not in COMMANDS:
         message = f"Command {action} has no effect: for a job as a whole there are {', '.join(COMMANDS)}"
-    creates.append(RecordVcJobEvent(job.key, COMMAND_ISSUED, message, warning=True))
+    creates.append(RecordVcJobEvent(job.key, EventReason.COMMAND_ISSUED, message, warning=True))
 
 
 def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
@@ -574,7 +575,7 @@ def _tell_ignored_arguments(job: VcJob, creates: list[Command]) -> None:
     if ignored:
         more = len(ignored) - _MAX_TOLD
         message = "; ".join(ignored[:_MAX_TOLD]) + (f"; and {more} more" if more > 0 else "")
-        creates.append(RecordVcJobEvent(job.key, "PluginArgumentIgnored", message, warning=True))
+        creates.append(RecordVcJobEvent(job.key, EventReason.PLUGIN_ARGUMENT_IGNORED, message, warning=True))
 
 
 def _delete_part(record: JobRecord, due: DueAction, now: int, deletes: list[Command]) -> None:

@@ -19,13 +19,15 @@ from ringwise.controller.job_record import RETRY_AFTER
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RecordQueueEvent, UpdateQueue
 from ringwise.messages.containment import Containment
+from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
 from ringwise.state.model import ROOT_QUEUE, Queue
 from ringwise.state.queue_rules import ANY_NAMESPACE, QUEUE_COMMAND_NAMESPACES
 from ringwise.wellknown import CLOSED_BY_PARENT
 
 OPEN, CLOSING, CLOSED = "Open", "Closing", "Closed"
-OPEN_QUEUE, CLOSE_QUEUE = "OpenQueue", "CloseQueue"
+OPEN_QUEUE, CLOSE_QUEUE = EventReason.OPEN_QUEUE, EventReason.CLOSE_QUEUE
+_REASONS = {str(action): action for action in (OPEN_QUEUE, CLOSE_QUEUE)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,25 +172,26 @@ class QueueController:
     def _carry_out(self, command: ev.QueueCommand, commands: list[Command], now: int) -> None:
         """Something that a user asked for. It is told where it changes nothing, too."""
         name, action = command.name, command.action
+        reason = _REASONS.get(action, EventReason.QUEUE_ERROR)
         if not self._is_obeyed(command):
             message = (
                 f"Commands of namespace {command.namespace} do not open or close queues; "
                 f"those of {', '.join(self._command_namespaces)} do"
             )
-            commands.append(RecordQueueEvent(name, action, message, warning=True, refused=command))
+            commands.append(RecordQueueEvent(name, reason, message, warning=True, refused=command))
             return
         queue = self._now(name)
         problem = self._refusal(name, queue, action)
         if problem or queue is None:
             uid = queue.uid if queue is not None else ""
-            commands.append(RecordQueueEvent(name, action, problem, uid, warning=True))
+            commands.append(RecordQueueEvent(name, reason, problem, uid, warning=True))
         elif action == OPEN_QUEUE:
             self._update(queue, OPEN, False, commands, now)
-            self._tell_when_done(RecordQueueEvent(name, action, "Open queue succeed", queue.uid), commands)
+            self._tell_when_done(RecordQueueEvent(name, reason, "Open queue succeed", queue.uid), commands)
         else:
             # Closed for itself: it stays so when the queue above is opened.
             self._update(queue, self._closed_state(name), False, commands, now)
-            self._tell_when_done(RecordQueueEvent(name, action, "Close queue succeed", queue.uid), commands)
+            self._tell_when_done(RecordQueueEvent(name, reason, "Close queue succeed", queue.uid), commands)
 
     def _tell_when_done(self, told: RecordQueueEvent, commands: list[Command]) -> None:
         sent = self._requested.get(told.name)

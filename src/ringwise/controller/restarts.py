@@ -14,6 +14,7 @@ from ringwise.controller.job_record import FAILED, JobRecord
 from ringwise.durations import duration_text, seconds_text
 from ringwise.framework.job import pod_order
 from ringwise.messages.commands import RecordVcJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
 from ringwise.state.failures import (
     MAX_REJECTIONS,
@@ -34,8 +35,6 @@ AWAITS_RESTART = "AwaitsRestart"
 NOT_RESTARTED = "NotRestarted"
 #: Characters of the scheduler's reason that are believed: anyone who may change pods may write one.
 _MAX_REFUSAL = 500
-#: Reason of the event about a rejected pod.
-POD_REJECTED = "PodRejected"
 #: Rejected pods of one job that are made again at the same time: the status names each of them.
 _MAX_AT_ONCE = 100
 
@@ -99,7 +98,9 @@ def rejected_pods(record: JobRecord, now: int, told: list[RecordVcJobEvent]) -> 
         pause = pause_after(times)
         if pod.uid not in record.rejected:
             told.append(
-                RecordVcJobEvent(record.job.key, POD_REJECTED, _sentence(pod, times, pause), warning=True)
+                RecordVcJobEvent(
+                    record.job.key, EventReason.POD_REJECTED, _sentence(pod, times, pause), warning=True
+                )
             )
         seen[pod.uid] = since = record.rejected.get(pod.uid, now)
         if since + pause > now:

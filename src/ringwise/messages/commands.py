@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ringwise.framework.job import Job
 from ringwise.messages.accounting import AccountCommand
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import QueueCommand
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
@@ -144,14 +145,14 @@ class RecordJobEvent:
     #: Key of the PodGroup; of a pod without one, `namespace/name` of the pod.
     key: str
     #: One word: what happened.
-    reason: str
+    reason: EventReason
     message: str
     #: Uid of the pod of a job without a PodGroup.
     pod: str = ""
     warning: bool = False
 
     @classmethod
-    def about(cls, job: Job, reason: str, message: str, *, warning: bool = False) -> RecordJobEvent:
+    def about(cls, job: Job, reason: EventReason, message: str, *, warning: bool = False) -> RecordJobEvent:
         if job.group is not None:
             return cls(job.key, reason, message, warning=warning)
         pod = next(iter(job.pods.values()), None)
@@ -376,7 +377,7 @@ class RecordVcJobEvent:
     """An event on a vcjob."""
 
     key: str
-    reason: str
+    reason: EventReason
     message: str
     warning: bool = False
 
@@ -398,7 +399,7 @@ class RecordQueueEvent:
     """An event on a queue."""
 
     name: str
-    reason: str
+    reason: EventReason
     message: str
     uid: str = ""
     warning: bool = False
@@ -425,7 +426,7 @@ class RecordHyperNodeEvent:
     """An event on a HyperNode."""
 
     name: str
-    reason: str
+    reason: EventReason
     message: str
     warning: bool = False
 
@@ -435,7 +436,7 @@ class RecordNodeEvent:
     """An event on a node."""
 
     name: str
-    reason: str
+    reason: EventReason
     message: str
     warning: bool = False
 

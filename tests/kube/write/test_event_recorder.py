@@ -28,6 +28,7 @@ from ringwise.kube.write.status import StatusWriter
 from ringwise.kube.write.status_queue import Precedence, StatusQueue
 from ringwise.kubeclient.retry import Retrier
 from ringwise.messages.commands import Bind, SetPodCondition
+from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
@@ -164,9 +165,9 @@ async def test_events_of_different_reasons_do_not_replace_each_other() -> None:
     async with recorder_setup(ManualClock()) as one:
         one.idle.clear()
         subject = ObjectReference("v1", "Pod", "default", "p1", "u1")
-        one.writer.events.record(subject, "Evict", "first")
-        one.writer.events.record(subject, "Evict", "second")
-        one.writer.events.record(subject, "Other", "third")
+        one.writer.events.record(subject, EventReason.EVICT, "first")
+        one.writer.events.record(subject, EventReason.EVICT, "second")
+        one.writer.events.record(subject, EventReason.PREEMPTED, "third")
         one.idle.set()
         await one.writer.finish()
         messages = sorted(event["message"] for event in one.api.all(EVENTS))
@@ -237,7 +238,7 @@ async def test_the_storm_costs_no_warning_and_no_event_of_a_pod_that_waited() ->
         one.writer.events.scheduled(Bind(waited.uid, "default", "waited", "node-1"))
         one.writer.pod(unschedulable(one.api, "waits"))
         regarding = ObjectReference("v1", "Pod", "default", "gone", "u")
-        one.writer.events.record(regarding, "Evict", "because of a queue")
+        one.writer.events.record(regarding, EventReason.EVICT, "because of a queue")
         # A pod of another name that follows it is bound at its first attempt again.
         one.writer.events.scheduled(Bind(waited.uid, "default", "again", "node-1"))
         one.idle.set()
@@ -325,8 +326,8 @@ async def test_an_entry_that_cannot_be_written_does_not_stop_others() -> None:
     async with recorder_setup(ManualClock()) as one:
         odd = ObjectReference("v1", "Pod", "default", "odd", "u1")
         one.idle.clear()
-        for number in range(8):
-            one.writer.events.record(odd, f"Reason{number}", "a lone surrogate: \ud800")
+        for reason in list(EventReason)[:8]:
+            one.writer.events.record(odd, reason, "a lone surrogate: \ud800")
         one.writer.events.scheduled(bind(1))
         one.idle.set()
         await one.writer.finish()

@@ -32,6 +32,7 @@ from ringwise.messages.commands import (
     RecordVcJobEvent,
     SetJobStatus,
 )
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import EvictFailed
 from ringwise.state.model import NetworkTopology, Owner, PodGroup
 from tests.kube.harness import (
@@ -267,13 +268,13 @@ async def test_pods_that_are_created_come_before_events() -> None:
         one.api.fault("POST /api/v1/namespaces/default/pods", until=hold)
         one.executor.execute([CreatePod(worker(0), "default/train")])
         await until(lambda: one.api.count("POST /api/v1/namespaces/default/pods"))
-        one.executor.execute([RecordVcJobEvent("default/train", "Told", "something")])
+        one.executor.execute([RecordVcJobEvent("default/train", EventReason.EXECUTE_ACTION, "something")])
         for _ in range(50):
             await asyncio.sleep(0)
         assert one.api.all(EVENTS) == []
         hold.set()
         await one.executor.finish()
-        assert [event["reason"] for event in one.api.all(EVENTS)] == ["Told"]
+        assert [event["reason"] for event in one.api.all(EVENTS)] == ["ExecuteAction"]
 
 
 async def test_another_pod_of_the_same_name_is_neither_deleted_nor_evicted() -> None:
@@ -399,7 +400,9 @@ async def test_9_a_refused_command_is_told_in_its_own_namespace() -> None:
     """Its author sees it there, and fills no other namespace with events."""
     async with executing() as one:
         asked = ev.QueueCommand("blue", "CloseQueue", "team", "mine", "uid-7")
-        await one.do(RecordQueueEvent("blue", "CloseQueue", "not here", warning=True, refused=asked))
+        await one.do(
+            RecordQueueEvent("blue", EventReason.CLOSE_QUEUE, "not here", warning=True, refused=asked)
+        )
         await until(lambda: one.api.all(EVENTS))
         (event,) = one.api.all(EVENTS)
         about = event["involvedObject"]

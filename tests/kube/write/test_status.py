@@ -17,6 +17,7 @@ from ringwise.kube.write.tenant_text import reason_text
 from ringwise.manifests.text.errors import Findings
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, RecordJobEvent, SetGroupStatus, SetPodCondition
+from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason, ReasonKind, Stage
 from tests.kube.fake_api_server import FakeApiServer
 from tests.kube.harness import EVENTS, GROUPS, PODS, InstantClock, ManualClock, group, pod, server, until
@@ -274,11 +275,15 @@ async def test_19_a_condition_that_overtakes_the_binding_is_corrected() -> None:
 async def test_what_a_fault_did_is_an_event_on_the_pod_group_or_on_a_pod_without_one() -> None:
     async with writer_setup() as one:
         uid = one.api.get(PODS, "default/train")["metadata"]["uid"]
-        one.writer.job(RecordJobEvent("default/gang", "FaultFound", "node n1 is not Ready", warning=True))
-        one.writer.job(RecordJobEvent("default/train", "Recovered", "1 pod has a node again", pod=uid))
+        one.writer.job(
+            RecordJobEvent("default/gang", EventReason.FAULT_FOUND, "node n1 is not Ready", warning=True)
+        )
+        one.writer.job(
+            RecordJobEvent("default/train", EventReason.RECOVERED, "1 pod has a node again", pod=uid)
+        )
         await one.writer.finish()
-        assert ("PodGroup", "FaultFound", "node n1 is not Ready") in events(one.api)
-        assert ("Pod", "Recovered", "1 pod has a node again") in events(one.api)
+        assert ("PodGroup", EventReason.FAULT_FOUND, "node n1 is not Ready") in events(one.api)
+        assert ("Pod", EventReason.RECOVERED, "1 pod has a node again") in events(one.api)
 
 
 async def test_a_status_update_is_retried_until_the_server_is_back() -> None:

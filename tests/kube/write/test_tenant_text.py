@@ -13,6 +13,7 @@ from ringwise.kube.write.executor import job_status
 from ringwise.kube.write.tenant_text import MAX_TEXT, cut_text, reason_text
 from ringwise.kubeclient.resources import POD_GROUPS
 from ringwise.messages.commands import SetJobStatus
+from ringwise.messages.event_reasons import EventReason
 from ringwise.plugins.predicates.reasons import PORT_TAKEN
 from ringwise.reasons import Reason, ReasonKind, Stage
 from ringwise.state.reasons import UNKNOWN_HOLDER, UNREADABLE_POD
@@ -60,7 +61,7 @@ def test_11_a_message_names_some_of_a_long_list_and_counts_the_others() -> None:
 
 def test_11_everything_that_is_written_is_cut() -> None:
     long = "word " * 100_000
-    event = ObjectEvent(ObjectReference.to(POD_GROUPS, "team", "a"), "Unschedulable", long)
+    event = ObjectEvent(ObjectReference.to(POD_GROUPS, "team", "a"), EventReason.UNSCHEDULABLE, long)
     job = SetJobStatus("team/a", "Failed", "why", long)
     told = (
         reason_text(LONG(problem=long), "team"),

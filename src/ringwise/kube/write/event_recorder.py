@@ -21,6 +21,7 @@ from ringwise.manifests.kinds import KINDS
 from ringwise.manifests.text.errors import one_line
 from ringwise.manifests.text.quantities import rfc3339
 from ringwise.messages.commands import Bind, SetPodCondition
+from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 
@@ -64,7 +65,7 @@ class ObjectEvent:
     """A core/v1 Event before it is written."""
 
     regarding: ObjectReference
-    reason: str
+    reason: EventReason
     message: str
     warning: bool = False
     #: Last part of the event's name. One that does not change lets the server reject a second event of the
@@ -132,14 +133,20 @@ class EventRecorder:
             "events", self._write, retrier, EVENT_WORKERS, observer, clock, self._wait, namespaces=namespaces
         )
 
-    def record_once(self, regarding: ObjectReference, reason: str, message: str) -> None:
+    def record_once(self, regarding: ObjectReference, reason: EventReason, message: str) -> None:
         """A warning that is written once for each object and message, also by the next leader."""
         digest = _digest(f"{regarding.kind} {regarding.uid} {reason} {message}")
         key = f"{reason} {regarding.kind} {regarding.namespace}/{regarding.name} {digest}"
         self._put(key, ObjectEvent(regarding, reason, message, warning=True, name_suffix=digest))
 
     def record(
-        self, regarding: ObjectReference, reason: str, message: str, *, warning: bool = False, key: str = ""
+        self,
+        regarding: ObjectReference,
+        reason: EventReason,
+        message: str,
+        *,
+        warning: bool = False,
+        key: str = "",
     ) -> None:
         """An event on an object.
 
@@ -177,7 +184,7 @@ class EventRecorder:
         for problem in bad.problems[:MAX_PROBLEM_EVENTS]:
             digest = _digest(f"{bad.kind} {bad.uid} {problem}")
             message = one_line(f"Ringwise cannot read this object: {problem}")
-            event = ObjectEvent(regarding, "Malformed", message, warning=True, name_suffix=digest)
+            event = ObjectEvent(regarding, EventReason.MALFORMED, message, warning=True, name_suffix=digest)
             self._put(f"Malformed {bad.kind} {bad.key} {digest}", event)
 
     def _put(self, key: str, event: ObjectEvent) -> None:
@@ -191,7 +198,7 @@ class EventRecorder:
             namespace, pod, uid, node, time = entry
             event = ObjectEvent(
                 ObjectReference.to(PODS, namespace, pod, uid),
-                "Scheduled",
+                EventReason.SCHEDULED,
                 f"Successfully assigned {namespace}/{pod} to {node}",
             )
         try:
@@ -207,7 +214,9 @@ class EventRecorder:
 
 def _failed_scheduling(command: SetPodCondition) -> ObjectEvent:
     pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-    return ObjectEvent(pod, "FailedScheduling", reason_text(command.reason, command.namespace), warning=True)
+    return ObjectEvent(
+        pod, EventReason.FAILED_SCHEDULING, reason_text(command.reason, command.namespace), warning=True
+    )
 
 
 def _digest(text: str) -> str:

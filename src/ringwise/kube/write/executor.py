@@ -89,6 +89,7 @@ from ringwise.messages.commands import (
     SetResetConfig,
     UpdateQueue,
 )
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ClaimFailed, EvictFailed, JobHeldUp
 from ringwise.messages.ordinary_groups import BUILT_ANNOTATIONS, BUILT_LABELS
 from ringwise.state.model import PodGroup, ordinary_group_name
@@ -325,7 +326,9 @@ class Executor:
 
     async def _evict_one(self, command: DeletePod) -> None:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-        self._status.events.record(pod, "Rescheduled", f"Pod is evicted: {command.why}", warning=True)
+        self._status.events.record(
+            pod, EventReason.RESCHEDULED, f"Pod is evicted: {command.why}", warning=True
+        )
         try:
             await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
         except GivenUpError as error:
@@ -449,7 +452,7 @@ class Executor:
             wanted = f"The state {command.state}" if command.state else "The queue"
             message = f"{wanted} could not be written and is tried again: {error}"
             self._record_queue_event(
-                RecordQueueEvent(command.name, "QueueError", message, command.uid, warning=True)
+                RecordQueueEvent(command.name, EventReason.QUEUE_ERROR, message, command.uid, warning=True)
             )
             raise
 
@@ -502,7 +505,7 @@ class Executor:
             await self._job_resources.ensure(command.job, pod.namespace, _ATTEMPTS)
         except GivenUpError as error:
             self._on_held_up(JobHeldUp(command.job, templates.uid, str(error)))
-            self._status.events.record(job, "FailedCreate", str(error), warning=True)
+            self._status.events.record(job, EventReason.FAILED_CREATE, str(error), warning=True)
             raise
         try:
             body = _rendered(command, templates)
@@ -512,7 +515,7 @@ class Executor:
                 return  # the pod exists
             why = f"pod {pod.name}: {error}"
             self._on_held_up(JobHeldUp(command.job, templates.uid, cut_text(why)))
-            self._status.events.record(job, "FailedCreate", why, warning=True)
+            self._status.events.record(job, EventReason.FAILED_CREATE, why, warning=True)
             raise
 
     async def _delete_pod(self, command: DeletePod) -> None:
@@ -529,7 +532,9 @@ class Executor:
             return
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
         how = " by force" if command.grace == 0 else ""
-        self._status.events.record(pod, "Rescheduled", f"Pod is deleted{how}: {command.why}", warning=True)
+        self._status.events.record(
+            pod, EventReason.RESCHEDULED, f"Pod is deleted{how}: {command.why}", warning=True
+        )
         try:
             await self._delete(delete)
         except GivenUpError:
@@ -559,7 +564,7 @@ class Executor:
 
     async def _evict(self, command: Evict) -> None:
         pod = ObjectReference.to(PODS, command.namespace, command.pod, command.uid)
-        self._status.events.record(pod, "Evict", f"Pod is evicted, because of {command.why}")
+        self._status.events.record(pod, EventReason.EVICT, f"Pod is evicted, because of {command.why}")
         try:
             await self._delete(partial(self._client.evict, command.namespace, command.pod, command.uid))
         except GivenUpError as error:
@@ -595,7 +600,7 @@ class Executor:
             if templates is not None and owner is not None and owner.uid == templates.uid:
                 job = ObjectReference.to(VCJOBS, group.namespace, templates.name, templates.uid)
                 message = f"PodGroup {group.name}: {error}"
-                self._status.events.record(job, "PodGroupError", message, warning=True)
+                self._status.events.record(job, EventReason.POD_GROUP_ERROR, message, warning=True)
             raise
 
     async def _create_group(self, group: PodGroup) -> None:
@@ -651,7 +656,7 @@ class Executor:
 
     def _report_foreign(self, templates: JobTemplates, namespace: str, message: str) -> None:
         job = ObjectReference.to(VCJOBS, namespace, templates.name, templates.uid)
-        self._status.events.record_once(job, "ForeignObject", message)
+        self._status.events.record_once(job, EventReason.FOREIGN_OBJECT, message)
 
     def _tell_job(self, command: RecordVcJobEvent) -> None:
         templates = self._templates.get(command.key)

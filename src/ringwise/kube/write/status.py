@@ -34,6 +34,7 @@ from ringwise.messages.commands import (
     SetHyperNodeStatus,
     SetPodCondition,
 )
+from ringwise.messages.event_reasons import EventReason
 from ringwise.metrics.prometheus import Metrics
 from ringwise.scheduler.reasons import BIND_FAILED
 from ringwise.state.model import EMPTY
@@ -120,12 +121,12 @@ class StatusWriter:
             text = reason_text(command.reason, namespace)
             uid = observed.uid if observed is not None else ""
             group = ObjectReference.to(POD_GROUPS, namespace, name, uid)
-            self.events.record(group, "Unschedulable", text, warning=True)
+            self.events.record(group, EventReason.UNSCHEDULABLE, text, warning=True)
             owner = observed.owner if observed is not None else None
             if owner is not None and owner.kind == VCJOBS.kind:
                 job = ObjectReference.to(VCJOBS, namespace, owner.name, owner.uid)
                 message = f"PodGroup {namespace}:{owner.name} unschedulable, reason: {text}"
-                self.events.record(job, "PodGroupPending", message, warning=True)
+                self.events.record(job, EventReason.POD_GROUP_PENDING, message, warning=True)
 
     def pod(self, command: SetPodCondition) -> None:
         """A large gang is told with every pod that comes, so only what is written is put into words."""
@@ -165,7 +166,7 @@ class StatusWriter:
             self.updates.put(key, partial(self._write_hyper_node, command, self._clock.now()))
         if not command.valid:
             about = ObjectReference.to(HYPER_NODES, "", command.name, observed.uid)
-            self.events.record_once(about, "InvalidHyperNode", command.message)
+            self.events.record_once(about, EventReason.INVALID_HYPER_NODE, command.message)
 
     async def _write_hyper_node(self, command: SetHyperNodeStatus, now: int) -> None:
         observed = self._hyper_nodes.get(command.name)

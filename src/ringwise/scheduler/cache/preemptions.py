@@ -14,6 +14,7 @@ from ringwise.durations import time_text
 from ringwise.framework.evictions.lost_work import SECOND, chip_hours, lost_seconds
 from ringwise.grammar import counted
 from ringwise.messages.commands import AnnotatePod, Command, Publish, RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import Event, EvictFailed, QueueSeen, ReschedulingRead
 from ringwise.reasons import Trigger
 from ringwise.records import dataclass
@@ -32,16 +33,12 @@ from ringwise.wellknown import (
 )
 
 VERSION = 1
-#: The word of the event on the PodGroup.
-PREEMPTED = "Preempted"
 #: Jobs that are remembered, the last ones, and bytes that they are written in.
 MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
 #: Seconds until an eviction that was refused is asked for again: at first, and at most.
 REFUSED_FOR, REFUSED_FOR_AT_MOST = 30, 600
 #: Characters of what the API server says about an eviction.
 _LONGEST_WHY = 500
-#: The word of the event of the job for which nobody was evicted.
-NOT_EVICTED = "EvictionRefused"
 #: How long at least, in seconds: so long `why` tells of it.
 KEPT = 86_400
 
@@ -162,7 +159,7 @@ class Preemptions(Component):
                 message = (
                     f"{pods} {word} for {known.by}: {counted(known.chips, 'chip')}, {known.hours} are lost"
                 )
-                found.append(RecordJobEvent.about(job, PREEMPTED, message, warning=True))
+                found.append(RecordJobEvent.about(job, EventReason.PREEMPTED, message, warning=True))
         self._warnings.clear()
         return found
 
@@ -205,7 +202,9 @@ class Preemptions(Component):
             taker = self._book.jobs.get(reservation.owner)
             if taker is not None and job is not None:
                 message = f"{job.namespace}/{job.name} is not evicted for it: {why}"
-                self._taken_back.append(RecordJobEvent.about(taker, NOT_EVICTED, message, warning=True))
+                self._taken_back.append(
+                    RecordJobEvent.about(taker, EventReason.EVICTION_REFUSED, message, warning=True)
+                )
 
     def _removed(self, event: ie.PodRemoved, now: int) -> None:
         key, _, _ = self._leaving.pop(event.uid, ("", 0, 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees
 from ringwise.messages.commands import RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.component import Component, Handlers, Notify
 from ringwise.scheduler.node_states import DRAIN
@@ -16,7 +17,6 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.model import Pod
 from ringwise.topology.natural import natural_key
 
-DRAINED = "Drained"
 #: Pods that one sentence names.
 _NAMED = 3
 
@@ -50,9 +50,9 @@ class DrainEvents(Component):
             names = ", ".join(pod.name for pod in pods[:_NAMED]) + (f" and {more} more" if more > 0 else "")
             message = f"{names} {agrees(len(pods), 'has', 'have')} to go: {cause}"
             if self._jobs[key].group is not None:
-                told.append(RecordJobEvent(key, DRAINED, message))
+                told.append(RecordJobEvent(key, EventReason.DRAINED, message))
             else:
-                told.append(RecordJobEvent(pods[0].key, DRAINED, message, pod=pods[0].uid))
+                told.append(RecordJobEvent(pods[0].key, EventReason.DRAINED, message, pod=pods[0].uid))
         self._leaving.clear()
         self._jobs.clear()
         return told

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ringwise.framework.topology_cache import TopologyCache
 from ringwise.messages.commands import Command, RecordNodeEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler.component import Component
 from ringwise.state.cluster import ClusterState
 from ringwise.topology.switches import SwitchTopology
@@ -48,4 +49,4 @@ class DuplicateAddresses(Component):
                     f"the position under leaf switch {switch}"
                 )
                 for name in names[:_MAX_NODES]:
-                    yield RecordNodeEvent(name, "DuplicateInternalIP", message, warning=True)
+                    yield RecordNodeEvent(name, EventReason.DUPLICATE_INTERNAL_IP, message, warning=True)

@@ -13,6 +13,7 @@ from ringwise.framework.network_topology import (
 )
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, RecordJobEvent, SetHyperNodeStatus
+from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Trigger
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
@@ -96,11 +97,11 @@ class HyperNodeEvents(Component):
                     self._warned[key].add(reason)
                     yield RecordJobEvent.about(job, reason, text, warning=True)
 
-    def _warnings_of(self, job: Job) -> Iterator[tuple[str, str]]:
+    def _warnings_of(self, job: Job) -> Iterator[tuple[EventReason, str]]:
         if ignores_topology(job, self._configuration.current):
-            yield "NetworkTopologyIgnored", TOPOLOGY_IGNORED
+            yield EventReason.NETWORK_TOPOLOGY_IGNORED, TOPOLOGY_IGNORED
         if unread := list(unread_topologies(job)):
-            yield "NetworkTopologyUnread", "; ".join(unread)
+            yield EventReason.NETWORK_TOPOLOGY_UNREAD, "; ".join(unread)
 
     def _statuses(self) -> Iterator[Command]:
         """Only what differs from what was told last: another writer of the status is not fought."""

@@ -15,6 +15,7 @@ from ringwise.durations import seconds_text
 from ringwise.framework.job import Job
 from ringwise.framework.reasons import NAMESPACE_TOO_COSTLY, TOO_COSTLY
 from ringwise.messages.commands import RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import ConfigurationSeen
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.deadlines import Deadlines
@@ -23,8 +24,6 @@ from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.reasons import BIND_FAILED
 
 _SECOND = 1_000_000_000
-#: Reason of the event about a job that costs too much.
-SET_ASIDE = "TooCostly"
 #: This many failures of one pod in a row are retried at once; then its job waits 1, 2, 4 ... seconds.
 AT_ONCE = 2
 LONGEST = 10
@@ -83,7 +82,9 @@ class JobBackoff(Component):
             if job.key not in self._crowded:
                 # Once until it is tried: a namespace may have thousands of them.
                 self._crowded.add(job.key)
-                self._told.append(RecordJobEvent.about(job, SET_ASIDE, reason.message, warning=True))
+                self._told.append(
+                    RecordJobEvent.about(job, EventReason.TOO_COSTLY, reason.message, warning=True)
+                )
             return
         self._crowded.discard(job.key)
         if reason is None or reason.code != TOO_COSTLY.code:
@@ -95,7 +96,7 @@ class JobBackoff(Component):
         self.set_aside[reason.code] += 1
         again = seconds_text(pause)
         message = f"{reason.message}; it is tried again after {again}, or when it or the settings change"
-        self._told.append(RecordJobEvent.about(job, SET_ASIDE, message, warning=True))
+        self._told.append(RecordJobEvent.about(job, EventReason.TOO_COSTLY, message, warning=True))
 
     def events(self) -> list[RecordJobEvent]:
         """About jobs that were set aside since the last call."""

@@ -18,6 +18,7 @@ from ringwise.durations import duration_text, time_text
 from ringwise.framework.evictions.eviction import awaited_pods
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import Event, ReschedulingRead
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.assumed_pods import AssumedPods
@@ -32,8 +33,6 @@ from ringwise.state.reservations import Borrowed, Reservation, Reservations
 _SECOND = 1_000_000_000
 #: Interval of the check whether a pending job needs its chips, and of retries of rejected evictions.
 _AGAIN = 60 * _SECOND
-#: Reason of the event.
-OVERRUN = "ExpectedDurationExceeded"
 PREEMPT = frozenset({"preempt", "gangpreempt"})
 #: Pods of the document.
 MAX_WRITTEN = 300
@@ -125,7 +124,7 @@ class Overruns(Component):
         )
         if self._evicts:
             message = f"{message}; from {time_text(now + self._grace)} on it may be evicted for that job"
-        return RecordJobEvent.about(job, OVERRUN, message, warning=True)
+        return RecordJobEvent.about(job, EventReason.EXPECTED_DURATION_EXCEEDED, message, warning=True)
 
     def _holder(self, job: Job, now: int) -> str | None:
         """Return the pending job that needs only what this job uses."""

@@ -29,6 +29,7 @@ from ringwise.messages.commands import (
     EvictionCause,
     RecordJobEvent,
 )
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.events import (
     AccountsRead,
     ConfigurationSeen,
@@ -53,8 +54,6 @@ from ringwise.wellknown import RUN_TIME_ENDS
 _SECOND = 1_000_000_000
 #: A job that still runs after this time is asked for again: its controller was away, or a budget forbade it.
 _AGAIN = 60 * _SECOND
-#: Reasons of events.
-WARNED, ENDED = "RunTimeEnds", "RunTimeOver"
 #: Bytes of the document; a ConfigMap holds one MiB, and others share it.
 MAX_DOCUMENT = 128 * 1024
 VERSION = 1
@@ -274,7 +273,7 @@ class RunTimeLimits(Component):
             f"it is {self._verb(job, run)} at {time_text(end)}, in {duration_text(end - now)}: the longest "
             f"run time of queue {run.queue} is {duration_text(run.limit)}"
         )
-        self._commands.append(RecordJobEvent.about(job, WARNED, message, warning=True))
+        self._commands.append(RecordJobEvent.about(job, EventReason.RUN_TIME_ENDS, message, warning=True))
         self._annotate(run, self._placed(job))
 
     def _annotate(self, run: LimitedRun, pods: list[Pod]) -> None:
@@ -292,7 +291,9 @@ class RunTimeLimits(Component):
     def _end_job(self, job: Job, run: LimitedRun, placed: list[Pod], first: bool) -> Iterator[Command]:
         why = f"the longest run time of queue {run.queue}, {duration_text(run.limit)}, is over"
         if first:
-            yield RecordJobEvent.about(job, ENDED, f"it is {self._verb(job, run)}: {why}", warning=True)
+            yield RecordJobEvent.about(
+                job, EventReason.RUN_TIME_OVER, f"it is {self._verb(job, run)}: {why}", warning=True
+            )
         vcjob = self._book.vcjob_of(job)
         if vcjob is not None:
             requeue = self._table.of_queue(run.queue).at_end == REQUEUE

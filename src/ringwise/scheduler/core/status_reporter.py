@@ -16,6 +16,7 @@ from ringwise.messages.commands import (
     SetPodCondition,
 )
 from ringwise.messages.containment import Containment
+from ringwise.messages.event_reasons import EventReason
 from ringwise.reasons import Reason, Stage
 from ringwise.scheduler import internal_events as ie
 from ringwise.scheduler.cache.expected_starts import ExpectedStarts
@@ -25,9 +26,6 @@ from ringwise.scheduler.core.awaited_objects import AwaitedObjects
 from ringwise.scheduler.core.queue_status import QueueStatusReporter
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Reservations
-
-#: Word of the event that says why a priority class is not obeyed.
-CLASS_IGNORED = "PriorityClassIgnored"
 
 
 class StatusReporter(Component):
@@ -187,7 +185,10 @@ class StatusReporter(Component):
         if refused - before and waits:
             commands.append(
                 RecordJobEvent.about(
-                    job, CLASS_IGNORED, "; ".join(job.refused_classes.values()), warning=True
+                    job,
+                    EventReason.PRIORITY_CLASS_IGNORED,
+                    "; ".join(job.refused_classes.values()),
+                    warning=True,
                 )
             )
 

@@ -25,6 +25,7 @@ from ringwise.framework.job import Job, PlannedPlace
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Command, EvictionCause, RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.messages.move_plan import MovePlan, PlannedPod
 from ringwise.reasons import Reason, Trigger
 from ringwise.scheduler import internal_events as ie
@@ -80,8 +81,6 @@ _FOR_MOVED = 10 * 1024
 _LONGEST_WHY = 1000
 #: Plans at a time, ended plans and moved jobs that are remembered.
 MAX_PLANS, MAX_ENDED, MAX_MOVED = 4, 50, 1000
-#: Reasons of the events.
-MOVING, MOVED, MOVE_FAILED = "Moving", "Moved", "MoveFailed"
 #: Names in one sentence.
 _NAMED = 3
 
@@ -255,11 +254,11 @@ class Moves(Component):
         self._reserve_all(live)
         for moving in live.jobs:
             message = f"{_moves_text(moving)}, so that {self._name(plan.job)} can start"
-            self._told.append(RecordJobEvent.about(self._book.jobs[moving.job], MOVING, message))
+            self._told.append(RecordJobEvent.about(self._book.jobs[moving.job], EventReason.MOVING, message))
         waiting = self._book.jobs[plan.job]
         moved = _named(map(self._name, plan.moved_jobs))
         message = f"{moved} {agrees(len(live.jobs), 'moves', 'move')} so that it can start"
-        self._told.append(RecordJobEvent.about(waiting, MOVING, message))
+        self._told.append(RecordJobEvent.about(waiting, EventReason.MOVING, message))
 
     def _refuse(self, plan: MovePlan, why: str, now: int) -> None:
         self._note(plan, REFUSED, why, now)
@@ -267,7 +266,7 @@ class Moves(Component):
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None:
             message = f"no job is moved for it: {why}"
-            self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
+            self._told.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
 
     def _read(self, plan: MovePlan, now: int) -> tuple[LivePlan | None, str]:
         """The plan, if it still holds; else why it does not."""
@@ -526,17 +525,19 @@ class Moves(Component):
             if job is None:
                 continue
             if outcome == DONE:
-                self._told.append(RecordJobEvent.about(job, MOVED, _moved_text(moving)))
+                self._told.append(RecordJobEvent.about(job, EventReason.MOVED, _moved_text(moving)))
             else:
                 message = f"the move for {self._name(plan.job)} ended: {why}"
-                self._told.append(RecordJobEvent.about(job, MOVE_FAILED, message, warning=True))
+                self._told.append(RecordJobEvent.about(job, EventReason.MOVE_FAILED, message, warning=True))
         waiting = self._book.jobs.get(plan.job)
         if waiting is not None and outcome != DONE:
             message = f"the moves for it ended: {why}"
-            self._told.append(RecordJobEvent.about(waiting, MOVE_FAILED, message, warning=True))
+            self._told.append(RecordJobEvent.about(waiting, EventReason.MOVE_FAILED, message, warning=True))
         elif waiting is not None:
             names = _named(map(self._name, plan.moved_jobs))
-            self._told.append(RecordJobEvent.about(waiting, MOVED, f"it could start because {names} moved"))
+            self._told.append(
+                RecordJobEvent.about(waiting, EventReason.MOVED, f"it could start because {names} moved")
+            )
         if outcome == DONE:
             self._forget(live)
 

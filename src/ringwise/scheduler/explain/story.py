@@ -13,8 +13,8 @@ from typing import Any
 
 from ringwise.grammar import agrees, counted
 from ringwise.messages import events as ev
+from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
-from ringwise.scheduler.cache.preemptions import PREEMPTED
 from ringwise.state import vcjob as vcjob_rules
 from ringwise.state.model import ENDED, Pod, PodGroup
 from ringwise.state.node_health import STATUSES, SWITCH
@@ -46,7 +46,7 @@ _TOLD = {
     "Moving": MOVE,
     "Moved": MOVE,
     "MoveFailed": BLOCKED,
-    PREEMPTED: PREEMPT,
+    EventReason.PREEMPTED: PREEMPT,
 }
 #: Events that a story is made of; a reader of journals may leave out all others.
 EVENTS = (

@@ -8,6 +8,7 @@ from ringwise.durations import seconds_text
 from ringwise.framework.job import Job
 from ringwise.grammar import agrees, counted
 from ringwise.messages.commands import AnnotatePod, Command, RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.placement.racks.levels import Level
 from ringwise.scheduler.faults.detection import FaultType, PodFault
 from ringwise.scheduler.faults.fault_job import FaultJob, FaultyPod, part_name
@@ -57,26 +58,16 @@ def record_refusal(handled: FaultJob, job: Job) -> Iterator[AnnotatePod]:
 #: Pods that one sentence names.
 _NAMED = 3
 
-POLICY_NOTE = "FaultPolicy"
-FAULT_FOUND = "FaultFound"
-RESCHEDULING = "Rescheduling"
-ESCALATED = "ReschedulingEscalated"
-BLOCKED = "ReschedulingBlocked"
-HELD_BACK = "EvictionHeldBack"
-BACKOFF = "RestartBackoff"
-FORCED = "GraceOver"
-RECOVERED = "Recovered"
-
 
 def policy_note(job: Job, note: str) -> RecordJobEvent:
     """A value of the job that cannot be read, or that acts differently here."""
-    return RecordJobEvent.about(job, POLICY_NOTE, note, warning=True)
+    return RecordJobEvent.about(job, EventReason.FAULT_POLICY, note, warning=True)
 
 
 def fault_found(job: Job, pods: Iterable[FaultyPod]) -> RecordJobEvent:
     found = sorted(pods, key=lambda pod: pod.position.rank)
     words = [f"{pod.name}: {pod.fault.why}" for pod in found[:_NAMED]]
-    return RecordJobEvent.about(job, FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
+    return RecordJobEvent.about(job, EventReason.FAULT_FOUND, "; ".join(words) + _others(found), warning=True)
 
 
 def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = False) -> RecordJobEvent:
@@ -84,38 +75,48 @@ def rescheduling(job: Job, handled: FaultJob, level: Level, *, raised: bool = Fa
     if handled.external:
         names = _names(pod.name for pod in handled.faulty.values())
         return RecordJobEvent.about(
-            job, RESCHEDULING, f"{names} marked; another component deletes the faulty pods"
+            job, EventReason.RESCHEDULING, f"{names} marked; another component deletes the faulty pods"
         )
     why = " (rank 0 is affected)" if raised else ""
-    return RecordJobEvent.about(job, RESCHEDULING, f"{_scope(job, level, handled)} restarted{why}")
+    return RecordJobEvent.about(
+        job, EventReason.RESCHEDULING, f"{_scope(job, level, handled)} restarted{why}"
+    )
 
 
 def escalated(job: Job, handled: FaultJob, level: Level, seconds: float) -> RecordJobEvent:
     waited = f"no nodes for the lost pods within {seconds_text(seconds)}"
     return RecordJobEvent.about(
-        job, ESCALATED, f"{waited}: {_scope(job, level, handled)} restarted", warning=True
+        job,
+        EventReason.RESCHEDULING_ESCALATED,
+        f"{waited}: {_scope(job, level, handled)} restarted",
+        warning=True,
     )
 
 
 def blocked(job: Job, handled: FaultJob) -> RecordJobEvent:
-    return RecordJobEvent.about(job, BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True)
+    return RecordJobEvent.about(
+        job, EventReason.RESCHEDULING_BLOCKED, f"no pod is restarted: {handled.blocked}", warning=True
+    )
 
 
 def backoff(job: Job, held: WaitingRestart, now: int) -> RecordJobEvent:
-    return RecordJobEvent.about(job, BACKOFF, held.text(now), warning=True)
+    return RecordJobEvent.about(job, EventReason.RESTART_BACKOFF, held.text(now), warning=True)
 
 
 def grace_over(job: Job, pods: Sequence[str]) -> RecordJobEvent:
     are = agrees(len(pods), "is", "are")
     return RecordJobEvent.about(
-        job, FORCED, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True
+        job, EventReason.GRACE_OVER, f"the grace is over: {_names(pods)} {are} deleted by force", warning=True
     )
 
 
 def held_back(job: Job, why: str) -> RecordJobEvent:
     """F4: what a drain left of the job is not evicted."""
     return RecordJobEvent.about(
-        job, HELD_BACK, f"no pod is evicted to restart the drained job: {why}", warning=True
+        job,
+        EventReason.EVICTION_HELD_BACK,
+        f"no pod is evicted to restart the drained job: {why}",
+        warning=True,
     )
 
 
@@ -124,12 +125,14 @@ def recovered(job: Job, placed: int, seconds: float, *, drained: bool = False) -
     since = "the drain" if drained else "the last fault"
     after = seconds_text(seconds)
     return RecordJobEvent.about(
-        job, RECOVERED, f"{counted(placed, 'pod')} {have} again, {after} after {since}"
+        job, EventReason.RECOVERED, f"{counted(placed, 'pod')} {have} again, {after} after {since}"
     )
 
 
 def fault_gone(job: Job) -> RecordJobEvent:
-    return RecordJobEvent.about(job, RECOVERED, "the hardware is healthy again; no pod was restarted")
+    return RecordJobEvent.about(
+        job, EventReason.RECOVERED, "the hardware is healthy again; no pod was restarted"
+    )
 
 
 def _scope(job: Job, level: Level, handled: FaultJob) -> str:

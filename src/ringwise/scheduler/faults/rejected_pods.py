@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from ringwise.durations import duration_text
 from ringwise.framework.job import Job
 from ringwise.messages.commands import Command, DeletePod, EvictionCause, RecordJobEvent
+from ringwise.messages.event_reasons import EventReason
 from ringwise.scheduler.faults.successors import owner_of_pod
 from ringwise.state.failures import MAX_REJECTIONS, pause_after
 from ringwise.state.model import Owner, Pod
 from ringwise.wellknown import JOB_CONTROLLER
 
-POD_REJECTED = "PodRejected"
 #: Pods of which the number of rejections is kept; the one that was rejected first goes first.
 MAX_COUNTED = 4096
 
@@ -123,4 +123,4 @@ def _is_of_our_controller(job: Job, owner: Owner) -> bool:
 
 
 def _tell(pod: Pod, message: str) -> RecordJobEvent:
-    return RecordJobEvent(pod.key, POD_REJECTED, message, pod=pod.uid, warning=True)
+    return RecordJobEvent(pod.key, EventReason.POD_REJECTED, message, pod=pod.uid, warning=True)
