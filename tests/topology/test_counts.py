@@ -38,3 +38,10 @@ def test_nearest_word() -> None:
     assert nearest("CHIP8-NODE16", known) == "chip8-node16"
     assert nearest("zzz", known) is None
     assert did_you_mean("zzz", known) == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("node-77", "node-7"), ("node-3", "node-31"), ("node-99", None), ("nod-5", "node-5")]
+)
+def test_another_number_of_a_series_is_not_suggested(typed: str, meant: str | None) -> None:
+    assert nearest(typed, ["node-5", "node-7", "node-31"]) == meant
