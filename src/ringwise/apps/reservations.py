@@ -133,7 +133,7 @@ def unknown_reservation(name: str, known: Sequence[str]) -> NotReservableError:
     """Names those that there are, as far as they can be read at once."""
     more = len(known) - _NAMED
     listed = ", ".join(known[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    there = f"there are {listed}" if len(known) > 1 else f"there is {listed or 'none'}"
+    there = f"there {'are' if len(known) > 1 else 'is'} {listed}" if known else "none is stored"
     return NotReservableError(f"there is no reservation {name}{did_you_mean(name, known)}; {there}")
 
 

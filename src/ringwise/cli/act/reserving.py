@@ -115,7 +115,9 @@ def reserve_command(
     if plan:
 
         def draw(console: Console) -> None:
-            console.print("\n".join(_plan_lines(wanted, now)), markup=False, highlight=False, soft_wrap=True)
+            from ringwise.cli.drawing.lines import print_lines
+
+            print_lines(console, "\n".join(_plan_lines(wanted, now)))
 
         show(planned, output, draw)
         return
@@ -138,8 +140,9 @@ def reserve_command(
             "name": wanted["name"],
             "reservation": wanted,
         }
+    program = "ringwise" if access is None else "kubectl ringwise"
     show_text(
-        document, output, f"{_title(wanted)}\nto give it back sooner: ringwise unreserve {wanted['name']}"
+        document, output, f"{_title(wanted)}\nto delete it sooner: {program} unreserve {wanted['name']}"
     )
 
 
@@ -189,7 +192,7 @@ def _plan_lines(one: ReservationFields, now: int) -> list[str]:
     if running:
         lines.append(
             f"  {counted(running, 'job')} of others {agrees(len(running), 'is', 'are')} not known to end "
-            "before; nobody is evicted:"
+            "before; no pod is evicted:"
         )
     for job in running[:_NAMED]:
         ends = "it does not say when it ends"
