@@ -300,7 +300,7 @@ def test_text_of_tenants_does_not_control_the_terminal_of_an_operator(tmp_path: 
 @pytest.mark.parametrize(
     ("document", "said"),
     [
-        (job("odd", 1, 3), "not accepted: job lab/odd is refused"),
+        (job("odd", 1, 3), "warning: job lab/odd is refused"),
         (
             job("good", 1, 8).replace("kind: Job\n", "kind: Jobb\n"),
             "not accepted: Jobb: 1 object not read; did you mean Job of",

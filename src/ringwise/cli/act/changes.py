@@ -113,11 +113,12 @@ def submit_command(
         answer["jobs"] = jobs
         code = ExitCode.OK if started else ExitCode.PENDING
     refused = [f"job {job['namespace']}/{job['name']}" for job in jobs if job["outcome"] == "refused"]
-    rejected = [*bundle.misspelled, *(f"{name} is refused" for name in refused[:_NAMED])]
     if len(refused) > _NAMED:
-        rejected.append(f"{counted(len(refused) - _NAMED, 'more job')} refused")
-    if rejected:
-        complain(*(f"not accepted: {one}" for one in rejected))
+        refused[_NAMED:] = [counted(len(refused) - _NAMED, "more job")]
+    complain(*(f"not accepted: {one}" for one in bundle.misspelled))
+    # They are stored all the same, and start when they are corrected.
+    complain(*(f"warning: {one} is refused" for one in refused))
+    if bundle.misspelled or refused:
         code = ExitCode.FAILED
     if wait or exit_code:
         code = code_of_outcomes([job["outcome"] for job in jobs]) or code
@@ -127,7 +128,7 @@ def submit_command(
     def draw(console: Console) -> None:
         from ringwise.cli.drawing.cluster import draw_submitted
 
-        draw_submitted(console, answer)
+        draw_submitted(console, answer, dry_run=dry_run)
 
     show(answer, output, draw, ExitCode.BAD_INPUT if bundle.errors else code)
 

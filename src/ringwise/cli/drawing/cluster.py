@@ -315,7 +315,7 @@ def amounts_text(amounts: Mapping[str, int]) -> str:
 # -- what was submitted --------------------------------------------------------------------------
 
 
-def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
+def draw_submitted(console: Console, answer: dict[str, Any], *, dry_run: bool) -> None:
     by_kind: dict[tuple[str, str], list[str]] = {}
     for thing in answer["objects"]:
         by_kind.setdefault((thing["kind"], thing["action"]), []).append(thing["name"])
@@ -323,7 +323,7 @@ def draw_submitted(console: Console, answer: dict[str, Any]) -> None:
         if kind in ("Job", "Pod", "PodGroup") and len(names) <= _LISTED:
             continue
         words = f"{len(names)} x {kind}" if len(names) > 1 else f"{kind} {names[0]}".rstrip()
-        print_line(console, f"{escape(words)} {escape(action)}")
+        print_line(console, f"{escape(words)} {escape(action)}{' (dry run)' if dry_run else ''}")
     for job in answer["jobs"][:_LISTED] if len(answer["jobs"]) > 2 * _LISTED else answer["jobs"]:
         _draw_submitted_job(console, job)
     if len(answer["jobs"]) > 2 * _LISTED:
