@@ -194,7 +194,7 @@ async def test_N8_without_admission_policies_neither_annotations_nor_commands_ar
         api.fault("GET /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies", status=404)
         steps = await done(install(client, guarded))
         policies = [step for step in steps if step.kind == "ValidatingAdmissionPolicy"]
-        assert [step.outcome for step in policies] == ["not there"] * 5
+        assert [step.outcome for step in policies] == ["not found"] * 5
         (risk,) = [step.note for step in policies if "token" in step.note]
         assert "stolen from one node can change" in risk
         assert "queue-command" not in controller(api)
@@ -223,7 +223,7 @@ async def test_uninstall_leaves_definitions_namespaces_and_settings() -> None:
             "queues": ["default", "root"],
         }
         again = await done(uninstall(client, EVERYTHING))
-        assert outcomes(again) == {"not there"}
+        assert outcomes(again) == {"not found"}
 
 
 async def test_missing_permissions_are_reported() -> None:

@@ -73,7 +73,7 @@ def test_a_killed_lab_loses_nothing(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait() == 0
         assert process.stdout is not None
-        assert "stopped; ringwise lab continues from " in process.stdout.read()
+        assert "to continue:\n  ringwise lab --data " in process.stdout.read()
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "accounting",
         "journal.1.jsonl",

@@ -105,5 +105,5 @@ def _unread(errors: Iterable[ManifestError]) -> Iterator[Finding]:
             "unreadable-object",
             one_line(where),
             one_line(error.message),
-            "correct the field; until then the object does not count",
+            "correct it; until then it is ignored",
         )

@@ -95,7 +95,7 @@ _DEFINITION_ATTEMPTS = 20
 _DEFINITION_PAUSE = 0.5
 
 CREATED, CONFIGURED, UNCHANGED, KEPT = "created", "configured", "unchanged", "kept"
-DELETED, ABSENT = "deleted", "not there"
+DELETED, ABSENT = "deleted", "not found"
 
 
 class InstallError(Exception):
@@ -294,7 +294,7 @@ async def _define(client: Client, definition: Object) -> Step:
             f"CustomResourceDefinition {name} is there and serves {', '.join(served) or 'no version'}, "
             f"not {needed}, which Ringwise needs; update Volcano, or delete the definition if it is not used"
         )
-    return Step(DEFINITIONS.kind, name, KEPT, "it was there already and is used as it is")
+    return Step(DEFINITIONS.kind, name, KEPT, "exists already")
 
 
 async def _apply(client: Client, wanted: Object) -> Step:
@@ -311,7 +311,7 @@ async def _apply(client: Client, wanted: Object) -> Step:
     if resource is NAMESPACES:
         return Step(resource.kind, full, UNCHANGED)
     if name == SCHEDULER_CONFIG_MAP:
-        return Step(resource.kind, full, KEPT, "your settings are not touched")
+        return Step(resource.kind, full, KEPT, "your settings")
     # Lists of named things are merged by name: what the webhook wrote about itself stays.
     answer = await client.patch(resource, namespace, name, wanted, content_type=STRATEGIC_PATCH)
     after = msgspec.json.decode(answer, type=NamedObject)

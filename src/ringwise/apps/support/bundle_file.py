@@ -305,7 +305,7 @@ def readme(document: SupportBundleDocument) -> str:
         replaced = document["replaced"]
         lines.append(
             f"replaced: {counted(replaced['names'], 'name')}, "
-            f"{counted(replaced['addresses'], 'address', 'addresses')}; sentences are left out"
+            f"{counted(replaced['addresses'], 'address', 'addresses')}; messages are left out"
         )
     lines.append(f"never in it: {document['never']}")
     lines += [f"left out: {line}" for line in document["left_out"]]

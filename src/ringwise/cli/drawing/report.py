@@ -139,6 +139,6 @@ def draw_idle(console: Console, document: IdleDocument) -> None:
     if unknown:
         print_lines(
             console,
-            f"unknown: {unknown}; no driver tells how much they are used, or not for "
+            f"unknown: {unknown}; no driver reports how much they are used, or not for "
             f"{duration_text(measured)} yet",
         )

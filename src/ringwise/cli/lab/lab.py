@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -181,7 +182,8 @@ def lab_command(
         status.end()
         live.close()
         folder.leave()
-    click.echo(f"stopped; ringwise lab continues from {time_text(live.cluster.now)}")
+    there = f" --data {other}" if (other := _other_folder(live)) else ""
+    click.echo(f"stopped at {time_text(live.cluster.now)}; to continue:\n  ringwise lab{there}")
 
 
 def _check_boards(context: click.Context, text: str, nodes: int) -> None:
@@ -208,7 +210,16 @@ def _greet(live: LiveLab) -> None:
         f"{counted(live.cluster.table.count('Pod'), 'pod')}"
     )
     click.echo(f"listening on unix:{live.folder.socket}")
-    click.echo("in another terminal: ringwise submit FILE, ringwise top; Ctrl-C stops")
+    if other := _other_folder(live):
+        click.echo(f"in another terminal: export RINGWISE_LAB={other}")
+    where = "then" if other else "in another terminal"
+    click.echo(f"{where}: ringwise submit FILE, ringwise top; Ctrl-C stops")
+
+
+def _other_folder(live: LiveLab) -> str:
+    """The folder, for a shell, where it is not the one that commands look at without being told."""
+    path = live.folder.path
+    return "" if path == default_folder().expanduser().absolute() else shlex.quote(str(path))
 
 
 def _dashboard(
