@@ -36,8 +36,8 @@ BENCHES = (
 )
 
 
-@click.command()
-@click.argument("name", type=click.Choice(BENCHES))
+@click.command(epilog=f"Benchmarks: {', '.join(BENCHES)}.")
+@click.argument("name", metavar="BENCHMARK", type=click.Choice(BENCHES))
 @output_option
 @click.option("--full", is_flag=True, help="Measure longer.")
 @click.option(

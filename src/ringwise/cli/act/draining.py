@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     "--at",
     metavar="TIME",
     help="Drain at this time, like 2026-01-31T08:00:00Z, or 90m or +2h from now. From now on the nodes take "
-    "no job that would not end before. The command to run at that time is printed.",
+    "only jobs that end before. The command to run at that time is printed.",
 )
 @click.option(
     "--wait", is_flag=True, help="In a lab, with --at: wait until then and drain; virtual time is advanced."
@@ -218,14 +218,15 @@ def _announce(lab: Path | None, target: str, at: str, wait: bool, output: str) -
         when = time_text(answer["start"])
         if not wait:
             here = f"--lab {shlex.quote(str(lab_folder(lab)))}"
+            release = f"ringwise release {answer['target']} --reason TEXT {here}"
             lines = [
-                f"{answer['title']} takes no job that would not end before {when}",
-                f"then: ringwise drain {answer['target']}{f' {here}' if lab else ''}",
-                f"afterwards, or instead: ringwise release {answer['target']} --reason TEXT {here}",
+                f"{answer['title']} takes only jobs that end before {when}",
+                f"to drain it then: ringwise drain {answer['target']}{f' {here}' if lab else ''}",
+                f"to cancel that, or to undo it later: {release}",
             ]
             show_text(answer, output, "\n".join(lines))
             return False
-        complain(f"{answer['title']} takes no job that would not end before {when}; waiting until then")
+        complain(f"{answer['title']} takes only jobs that end before {when}; waiting until then")
         while not client.do("pass", until=answer["start"])["over"]:
             time.sleep(POLL_SECONDS)
     return True
@@ -304,9 +305,9 @@ def _drain_cluster(
         if not changed:
             complain(f"note: {found} is isolated already, or has a drain at that time")
         lines = [
-            f"{found} takes no job that would not end before {time_text(start)}",
-            f"then: {again}",
-            f"afterwards, or instead: {release}",
+            f"{found} takes only jobs that end before {time_text(start)}",
+            f"to drain it then: {again}",
+            f"to cancel that, or to undo it later: {release}",
         ]
         show_text(_change(found, [], at=time_text(start)), output, "\n".join(lines))
         return
