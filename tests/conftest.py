@@ -21,6 +21,9 @@ from tests import invariants
 from tests.checkout import tree_of
 from tests.event_loop import run
 
+# A golden file that differs is shown with its lines.
+pytest.register_assert_rewrite("tests.golden_files")
+
 # A shared machine may be slow at any moment: time never decides a test.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 

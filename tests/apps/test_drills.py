@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -12,11 +11,11 @@ from click.testing import CliRunner, Result
 from ringwise.apps.drill.file import read_drill
 from ringwise.apps.drill.run import run_drill
 from ringwise.cli.commands import cli
+from tests.golden_files import same_as_golden
 from tests.tools.schemas import check_document
 
 ROOT = Path(__file__).parents[2]
 DRILLS = sorted((ROOT / "examples" / "drills").glob("*.yaml"))
-GOLDEN = Path(__file__).parent / "golden" / "drill.txt"
 
 
 def invoke(*arguments: str, columns: int = 80) -> Result:
@@ -36,11 +35,7 @@ def test_a_drill_is_the_same_each_time_and_looks_as_kept(monkeypatch: pytest.Mon
     ran = invoke("examples/drills/rank-0.yaml")
     assert ran.exit_code == 0, ran.output
     assert ran.output == invoke("examples/drills/rank-0.yaml").output
-    assert max(map(len, ran.output.splitlines())) <= 80
-    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(ran.output, encoding="utf-8")
-    assert ran.output == GOLDEN.read_text(encoding="utf-8")
+    same_as_golden("80/drill", f"$ ringwise drill examples/drills/rank-0.yaml\n{ran.output}")
     page = ROOT / "docs" / "drills.md"
     assert f"```\n{ran.output}```" in page.read_text(encoding="utf-8")
 

@@ -72,7 +72,6 @@ def run(command: str, width: int = 120) -> Result:
 def test_16_the_examples_print_what_is_kept(name: str, command: str, width: int) -> None:
     ran = run(command, width)
     assert ran.exit_code == 0, ran.stderr
-    assert [line for line in ran.stdout.splitlines() if len(line) > width] == []
     same_as_golden(f"{width}/{name}", f"$ ringwise {command}\n{ran.stdout}")
 
 

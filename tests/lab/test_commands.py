@@ -76,7 +76,7 @@ def test_another_namespace_is_empty(asked: Terminal) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("describe node node-9", "ringwise: there is no node node-9 (did you mean 'node-3'?)"),
+        ("describe node nod-3", "ringwise: there is no node nod-3 (did you mean 'node-3'?)"),
         ("describe job bussy", "ringwise: there is no job bussy (did you mean 'busy'?)"),
         ("delete pod absent", "ringwise: there is no pod absent"),
         ("why bussy", "ringwise: there is no job bussy; did you mean busy or"),

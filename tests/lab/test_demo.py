@@ -5,7 +5,6 @@ After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_demo.py
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,15 @@ from click.testing import CliRunner
 
 from ringwise.cli.commands import cli
 from ringwise.cli.lab.demo import command_of_this_program
-
-GOLDEN = Path(__file__).parent / "golden" / "demo.txt"
+from tests.golden_files import same_as_golden
 
 
 def test_the_demo_tells_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    ran = CliRunner().invoke(cli, ["demo"])
+    ran = CliRunner(env={"COLUMNS": "80"}).invoke(cli, ["demo"])
     assert ran.exit_code == 0, ran.output
-    printed = "\n".join(line.rstrip() for line in ran.stdout.splitlines()) + "\n"
-    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        GOLDEN.write_text(printed, encoding="utf-8")
-    assert printed == GOLDEN.read_text(encoding="utf-8")
+    same_as_golden("80/demo", f"$ ringwise demo\n{ran.stdout}")
     assert list(tmp_path.iterdir()) == []
 
 

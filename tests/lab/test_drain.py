@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ringwise.embed.objects import ObjectChange
 from ringwise.state.model import Pod
 from ringwise.views.cluster import job_views, views_of_pods
 from ringwise.wellknown import ASCEND910
+from tests.golden_files import same_as_golden
 from tests.lab.rig import Terminal, job, nodes, pod, queue, with_copies
 
 
@@ -197,11 +197,7 @@ def test_the_table_of_a_plan_at_80_columns(tmp_path: Path, monkeypatch: pytest.M
         terminal.submit(job("large", 1, 4))
         terminal.ok("advance 1m")
         printed = terminal.ok("drain switch/172.0.0.0 --plan")
-    assert max(map(len, printed.splitlines())) <= 80
-    golden = Path(__file__).parent / "golden" / "drain-plan.txt"
-    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        golden.write_text(printed, encoding="utf-8")
-    assert printed == golden.read_text(encoding="utf-8")
+    same_as_golden("80/drain-plan", f"$ ringwise drain switch/172.0.0.0 --plan\n{printed}")
     page = Path(__file__).parents[2] / "docs" / "maintenance.md"
     assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
 

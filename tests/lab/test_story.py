@@ -5,15 +5,14 @@ After a wanted change: RINGWISE_WRITE_GOLDEN=1 pytest tests/lab/test_story.py
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from ringwise.embed.clock import SECOND
+from tests.golden_files import same_as_golden
 from tests.lab.rig import Terminal, job, nodes, with_copies
 
-GOLDEN = Path(__file__).parent / "golden" / "story.txt"
 START = 1_768_032_000 * SECOND
 
 
@@ -59,10 +58,7 @@ def test_the_life_of_a_job_with_two_faults_a_wait_and_a_restart_of_the_lab(tmp_p
     moved = [entry["pods"] for entry in story["entries"] if entry["kind"] == "placed"]
     assert [(pod["name"], pod["from"]) for pod in moved[1]] == [("train-worker-1", hit)]
     assert [pod["from"] == pod["to"] for pod in moved[2]] == [False, True, True]
-    assert max(len(line) for line in printed.splitlines()) <= 80
-    if os.environ.get("RINGWISE_WRITE_GOLDEN"):
-        GOLDEN.write_text(printed, encoding="utf-8")
-    assert printed == GOLDEN.read_text(encoding="utf-8")
+    same_as_golden("80/why-story", f"$ ringwise why train --story\n{printed}")
     page = Path(__file__).parents[2] / "docs" / "why.md"
     assert f"```\n{printed}```" in page.read_text(encoding="utf-8")
     # The files alone tell the same, without a lab.

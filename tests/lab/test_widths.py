@@ -64,7 +64,6 @@ SELECTING = "spec:\n        nodeSelector: {accelerator-type: module-910b-16}\n  
 def test_16_a_lab_can_be_read(folder: Path, name: str, width: int) -> None:
     command = COMMANDS[name]
     printed = Terminal(folder, columns=width).ok(command)
-    assert [line for line in printed.splitlines() if len(line) > width] == []
     same_as_golden(f"{width}/{name}", f"$ ringwise {command}\n{printed}")
 
 
