@@ -114,3 +114,26 @@ def test_12_a_nomination_to_an_unknown_node_counts_nowhere() -> None:
     rig.put(Pod("u1", "default", "theirs", PodClass(None, 0, cpu_milli=1), scheduler="other", nominated="n9"))
     rig.step()
     assert "n9" not in rig.machine.view.cluster.node_id
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["ours", "theirs"])
+def test_a_lost_pod_of_another_scheduler_keeps_no_quota_beyond_a_limit(elsewhere: bool) -> None:
+    """F6 keeps the quota of pods for which the limit was checked; any other pod would evade it."""
+    rig = Rig(3, deaf=True)
+    rig.queue("limited", annotations={"ringwise.io/max-chips": "8"})
+    if not elsewhere:
+        rig.submit("train", chips=8, queue="limited", preemptable=True)
+    else:
+        rig.submit("first", chips=8, queue="limited")
+        rig.change("first-0", node="n1", holds=tuple(range(8)))
+        submit_elsewhere(rig, "train", chips=8, queue="limited", preemptable=True)
+    rig.change("train-0", node="n2", holds=tuple(range(8)), phase="Running")
+    rig.step()
+    rig.node("n2", unschedulable=True)
+    rig.change("train-0", deleting=True)
+    rig.step()
+    rig.tell(ev.PodGone(rig.pods["train-0"].uid))
+    rig.replacement("train-0")
+    rig.change("train-0", scheduler="volcano")
+    placed = [command.pod for command in rig.step() if isinstance(command, Bind)]
+    assert placed == ([] if elsewhere else ["train-0"])

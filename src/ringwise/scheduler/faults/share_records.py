@@ -167,6 +167,9 @@ class ShareRecords(Component):
             return None
         placement = self._state.pods[uid]
         pod = placement.pod
+        if not self._book.is_ours(pod):
+            # Limits were never checked for it, so its share must not admit pods of ours beyond them.
+            return None
         if not is_recreated(job, pod) or not self._previous.continues(job, pod):
             return None
         if pod.group is not None and job.group is None:
