@@ -11,6 +11,8 @@ WORKERS ?= 3
 STORY_WORKERS ?= 2
 BENCHES ?= decide switches superpods cycle bounded answers faults list simulate start soak web
 BENCH_OUTPUT ?= table
+COUNT ?= 300
+SEED ?= 1
 UV_VERSION := 0.13.7
 BROWSER_STAMP := $(VENV)/.browser
 FIND_BROWSER := $(BIN)/python -c 'import sys; from ringwise_bench.page import find_browser; sys.exit(not find_browser())'
@@ -22,8 +24,8 @@ unexport PYTHONDONTWRITEBYTECODE
 IN_PARALLEL := --dist=worksteal -n
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint style types lint-page format bench docs \
-  tour pictures proto requirements page-vendor clean
+.PHONY: help setup demo test test-browser test-cluster test-node test-chaos lint style types lint-page format bench mutants \
+  docs tour pictures proto requirements page-vendor clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -121,6 +123,9 @@ bench: $(STAMP) ## all benchmarks; BENCHES="decide cycle" picks some, BENCH_OUTP
 	  $(BIN)/ringwise bench $$name -o $(BENCH_OUTPUT) || failed="$$failed $$name"; \
 	done; \
 	test -z "$$failed" || { echo "goals not met:$$failed" >&2; exit 1; }
+
+mutants: $(STAMP) ## plant COUNT=300 small bugs in PATHS by SEED=1, one at a time, and list those that no test notices
+	@$(BIN)/python -m tools.mutants $(PATHS) --count $(COUNT) --seed $(SEED)
 
 docs: $(STAMP) ## write the reference pages anew from their sources
 	@$(BIN)/python -m ringwise_bench.docs.write docs
