@@ -190,6 +190,7 @@ class Run:
         os.chdir(self.tree)
         os.environ["PYTHONPATH"] = python_path(self.tree)
         sys.path[:0] = python_path(self.tree).split(os.pathsep)
+        sys.dont_write_bytecode = False
         for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
             del sys.modules[name]
         place = {name: number for number, name in enumerate(self.tests)}

@@ -40,19 +40,22 @@ def configuration(
     return Configuration(tuple(actions), tiers or default_tiers(), settings_from(written))
 
 
-def gangs_may_end() -> tuple[Tier, ...]:
-    """The default tiers, but the gang plugin lets whole gangs be evicted (`enablePreemptable: false`)."""
+def _with_option(name: str, other: PluginOption) -> tuple[Tier, ...]:
+    """The default tiers with another option in the place of that of a plugin."""
     return tuple(
-        Tier(
-            tuple(
-                PluginOption.of("gang", {"preemptable": False, "reclaimable": False})
-                if option.name == "gang"
-                else option
-                for option in tier.plugins
-            )
-        )
+        Tier(tuple(other if option.name == name else option for option in tier.plugins))
         for tier in default_tiers()
     )
+
+
+def gangs_may_end() -> tuple[Tier, ...]:
+    """The default tiers, but the gang plugin lets whole gangs be evicted (`enablePreemptable: false`)."""
+    return _with_option("gang", PluginOption.of("gang", {"preemptable": False, "reclaimable": False}))
+
+
+def with_capacity(flags: Mapping[str, bool] | None = None) -> tuple[Tier, ...]:
+    """The default tiers with the plugin capacity in the place of proportion."""
+    return _with_option("proportion", PluginOption.of("capacity", flags))
 
 
 class Rig:

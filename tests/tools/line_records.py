@@ -57,6 +57,7 @@ class LineRecords:
             self._folders |= dict.fromkeys(digests, folder)
             older = {name: s for name, s in self.seconds.items() if _file(name) not in digests}
             self.seconds = older | json.loads((folder / "seconds.json").read_text())
+        self.seconds = {name: s for name, s in self.seconds.items() if (ROOT / _file(name)).exists()}
 
     def updated(self) -> LineRecords:
         """Run the test files that are not recorded as they are now."""

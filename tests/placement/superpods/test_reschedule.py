@@ -364,6 +364,27 @@ def test_the_block_map_of_a_soft_job_is_read_back_P7() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("known", "blocks"),
+    [
+        # The first block is full, so the lost rank was in a block of its own, or in the one behind it.
+        ({0: 0, 1: 0, 3: 2}, [0, 0, 1, 2]),
+        ({0: 0, 1: 0, 3: 1, 4: 2}, [0, 0, 1, 1, 2]),
+        # It has room.
+        ({0: 0, 2: 2}, [0, 0, 2]),
+        # It was larger than today's block size.
+        ({0: 0, 1: 0, 3: 0, 4: 1}, [0, 0, 0, 0, 1]),
+    ],
+)
+def test_a_lost_rank_joins_the_block_before_it_while_that_has_room_P7(
+    known: dict[int, int], blocks: list[int]
+) -> None:
+    pods = [BlockMember(rank, f"n{rank}", str(logical), "7") for rank, logical in known.items()]
+    found = previous_blocks(pods, nodes_per_block=2, pod_count=len(blocks))
+    assert not isinstance(found, Reason)
+    assert [block.logical for block in found for _ in block.nodes] == blocks
+
+
 def test_blocks_may_be_larger_than_the_current_block_size_P7() -> None:
     pods = [BlockMember(0, "a", "0", "7"), BlockMember(3, "d", "0", "7")]
     known = previous_blocks(pods, nodes_per_block=2, pod_count=4)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ringwise.manifests.config_maps.switches import read_topology, topology_of_config_map
 from ringwise.placement.switches.classes import SwitchClass
 from ringwise.placement.switches.planning import plan
-from ringwise.placement.switches.states import switch_states
+from ringwise.placement.switches.states import SwitchFacts, SwitchState, switch_states
 from ringwise.placement.switches.view import (
     SwitchPlan,
     SwitchRequest,
     SwitchSettings,
+    SwitchView,
+    TopologyView,
     index_nodes,
     make_indexed_view,
     make_view,
@@ -52,3 +56,14 @@ def test_a_view_holds_the_free_nodes_with_their_positions_S8() -> None:
     assert [(switch.free, switch.positions) for switch in fewer.switches] == [((0,), (2,)), ((1,), (0,))]
     named = make_view(resolved, {"C": 7, "B": 3}, switch_states(2, [], 2), SwitchSettings("1.0"))
     assert [(switch.free, switch.positions) for switch in named.switches] == [((3, 7), (1, 2)), ((), ())]
+
+
+@pytest.mark.parametrize(("positions", "placed"), [((0, 1), True), ((1, 2), False), ((2, 3), False)])
+def test_servers_beyond_the_count_of_the_topology_are_in_no_logical_switch_S8(
+    positions: tuple[int, int], placed: bool
+) -> None:
+    idle = SwitchFacts(SwitchState.IDLE)
+    leaves = tuple(SwitchView(f"s{node}", (node,), (at,), idle) for node, at in enumerate(positions))
+    view = TopologyView(leaves, 2, SwitchSettings("1.0"))
+    answer = plan(view, SwitchRequest(SwitchClass.FOUNDATION_MODEL, 2))
+    assert isinstance(answer, SwitchPlan) is placed

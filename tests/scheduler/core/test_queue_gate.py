@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from ringwise.framework.configuration import Tier
 from ringwise.messages import events as ev
 from ringwise.messages.commands import RemoveQueueGate
-from tests.scheduler.rig import Rig
+from ringwise.scheduler.defaults import default_tiers
+from tests.scheduler.rig import Rig, with_capacity
 
 PLAIN = ("enqueue", "allocate", "backfill")
 
@@ -29,8 +33,11 @@ def ungated(rig: Rig) -> list[str]:
     return found
 
 
-def test_17_the_gate_is_removed_with_the_admission_and_what_the_job_needs_is_kept() -> None:
-    rig = Rig(2, actions=PLAIN)
+@pytest.mark.parametrize("tiers", [default_tiers(), with_capacity()], ids=["proportion", "capacity"])
+def test_17_the_gate_is_removed_with_the_admission_and_what_the_job_needs_is_kept(
+    tiers: tuple[Tier, ...],
+) -> None:
+    rig = Rig(2, actions=PLAIN, tiers=tiers)
     rig.queue("small", capability={"cpu": 4000})
     gated_job(rig, "first", "small")
     gated_job(rig, "second", "small")

@@ -20,7 +20,7 @@ from ringwise.scheduler.core import reservation
 from ringwise.scheduler.core.reservation import TRIED_STEPS, RunningJob, running_jobs
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.cluster import ClusterState
-from ringwise.state.model import Pod, PodClass, PodGroup
+from ringwise.state.model import DeviceReport, Isolation, Isolations, Node, Pod, PodClass, PodGroup
 from ringwise.state.reservations import Reservation
 from ringwise.wellknown import RESERVATIONS_KEY
 from tests.examples import examples
@@ -190,7 +190,19 @@ def test_a_job_too_large_for_the_empty_cluster_gets_no_reservation_and_the_next_
     assert [kept.owner for kept in rig.machine.view.reservations] == ["default/big"]
 
 
-def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found() -> None:
+@pytest.mark.parametrize(
+    "happens",
+    [
+        ev.NodeSeen(Node("n1", ready=False, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8})),
+        ev.NodeSeen(Node("n1", unschedulable=True, chips_allocatable={CHIP: 8}, chips_capacity={CHIP: 8})),
+        ev.ReportSeen(DeviceReport("n1", CHIP, unhealthy=1)),
+        ev.ReportSeen(DeviceReport("n1", CHIP, free=0xFE, recovering=1)),
+        ev.IsolationsSeen(Isolations((Isolation("n1"),))),
+        ev.IsolationsSeen(Isolations((Isolation("n1", chip="Ascend910-0", number=0),))),
+    ],
+    ids=["not ready", "cordoned", "unhealthy", "recovering", "isolated node", "isolated chip"],
+)
+def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found(happens: ev.Event) -> None:
     rig = rig_of(2)
     rig.submit("old0", chips=8, expected="1h")
     rig.run()
@@ -200,7 +212,7 @@ def test_a_reservation_with_faulty_chips_is_lifted_and_others_are_found() -> Non
     rig.run()
     rig.step(600)
     assert nodes_kept(rig, "big") == ["n1"]
-    rig.node("n1", ready=False)
+    rig.tell(happens)
     rig.run()
     assert nodes_kept(rig, "big") == ["n2"]
 

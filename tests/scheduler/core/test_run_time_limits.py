@@ -341,6 +341,23 @@ def test_a_job_that_was_requeued_while_nobody_led_has_all_its_time() -> None:
     assert made.evictions() == []
 
 
+@pytest.mark.parametrize(("bound_again", "warnings"), [(["train-1"], 1), (["train-0", "train-1"], 2)])
+def test_a_job_of_which_a_pod_was_replaced_was_warned_and_a_requeued_job_was_not(
+    bound_again: list[str], warnings: int
+) -> None:
+    made = running(pods=2)
+    made.step(50 * MINUTE)
+    made.now += MINUTE * SECOND
+    for name in bound_again:
+        made.change(name, bound=made.now)
+    made.events.clear()
+    _next_leader(made)
+    made.step(9 * MINUTE)
+    assert sorted(made.evictions()) == (["train-0", "train-1"] if warnings == 1 else [])
+    made.step(3600)
+    assert len(told(made, "RunTimeEnds")) == warnings
+
+
 def test_what_is_written_and_cannot_be_read_is_as_if_it_were_not_there() -> None:
     for text in ("{", "[]", '{"version":1,"runs":[1,["a"],["default/train","x","y",1,2]]}', '{"version":9}'):
         made = running()

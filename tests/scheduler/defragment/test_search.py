@@ -24,7 +24,7 @@ from ringwise.state.model import (
     Queue,
 )
 from ringwise.topology.switches import LeafSwitch, Server, SwitchTopology
-from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, told
+from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, scheduler_told, told
 
 SERVICE = Owner("ReplicaSet", "service", "uid-of-service", "apps/v1")
 
@@ -381,6 +381,22 @@ def test_plans_follow_each_other_in_queue_order() -> None:
         (one.node, chip) for plan in plans for move in plan.moves for one in move.pods for chip in one.chips
     ]
     assert len(taken) == len(set(taken))
+
+
+def test_no_pod_is_in_two_plans() -> None:
+    scheduler = scheduler_told(
+        *(node(name, labels={"name": name}) for name in ("n1", "n2", "n3")),
+        runs("a", "n1", 0),
+        runs("b", "n2", *range(6), owner=None),
+        runs("c", "n3", *range(7), owner=None),
+        *gang("first", 1, 8, created=1),
+    )
+    # No cycle has run since: it is pending, and would fit if the first plan moved no pod to its node.
+    second = PodClass(CHIP, 1, node_selector=(("name", "n3"),))
+    scheduler.handle([pod("second", 1, cls=second, created=2)], NOW, ev.Decide.NOTHING)
+    plans, without = find_plans(scheduler.view, NOW)
+    assert [(plan.job, moved(plan)) for plan in plans] == [("default/first", {"a": "n3"})]
+    assert len(without) == 1
 
 
 def test_why_names_the_moves_as_a_cure() -> None:

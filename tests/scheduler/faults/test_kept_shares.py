@@ -9,26 +9,15 @@ from typing import Any
 
 import pytest
 
-from ringwise.framework.configuration import PluginOption, Tier
+from ringwise.framework.configuration import Tier
 from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Queue
 from tests.scheduler.faults.fault_rig import POD_LEVEL, successor
-from tests.scheduler.rig import CHIP, Rig, gangs_may_end
+from tests.scheduler.rig import CHIP, Rig, gangs_may_end, with_capacity
 
 CAP = 24
-
-
-def with_capacity() -> tuple[Tier, ...]:
-    """The default tiers with the plugin capacity in the place of proportion."""
-    tiers = []
-    for tier in default_tiers():
-        options = [
-            PluginOption.of("capacity") if option.name == "proportion" else option for option in tier.plugins
-        ]
-        tiers.append(Tier(tuple(options)))
-    return tuple(tiers)
 
 
 def running(nodes: int = 5, *, labels: dict[str, str] | None = None, **settings: Any) -> Rig:
@@ -145,15 +134,7 @@ def test_F6_a_pod_that_failed_and_is_restarted_keeps_its_share() -> None:
 
 
 def test_F6_it_holds_where_the_hierarchy_limits_a_queue_above() -> None:
-    tiers = tuple(
-        Tier(
-            tuple(
-                PluginOption.of("capacity", {"hierarchy": True}) if option.name == "proportion" else option
-                for option in tier.plugins
-            )
-        )
-        for tier in default_tiers()
-    )
+    tiers = with_capacity({"hierarchy": True})
     rig = Rig(5, tiers=tiers)
     rig.tell(ev.QueueSeen(Queue("root", reclaimable=False)))
     rig.queue("above", parent="root", capability={CHIP: CAP})
@@ -200,6 +181,21 @@ def test_F6_it_counts_until_the_limit_after_a_pod_was_last_gone() -> None:
     assert deadline is not None
     assert deadline <= rig.now + 1_000_000_000
     rig.step(1)
+    rig.run()
+    assert kept(rig) == 0
+    assert rig.nodes_of("next")
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed", "Succeeded"])
+def test_F6_it_ends_at_the_limit_however_the_evicted_pod_ended(phase: str) -> None:
+    rig = running()
+    lose(rig)
+    rig.change("train-1", phase=phase)
+    rig.run()
+    assert kept(rig) == (0 if phase == "Running" else 8)
+    gone(rig)
+    assert kept(rig) == 8
+    rig.step(120)
     rig.run()
     assert kept(rig) == 0
     assert rig.nodes_of("next")

@@ -47,6 +47,21 @@ def created_again(rig: Rig, old: Pod, name: str) -> None:
     )
 
 
+def test_pods_that_are_being_deleted_do_not_count_for_the_gang_of_those_that_replace_them() -> None:
+    rig = Rig(3)
+    rig.submit("train", pods=2, chips=8)
+    rig.run()
+    for number in range(2):
+        rig.change(f"train-{number}", deleting=True)
+        created_again(rig, rig.pods[f"train-{number}"], f"again-{number}")
+    rig.run()
+    # There is room for one of the two.
+    assert [name for name in rig.places("train") if name.startswith("again")] == []
+    rig.gone("train-0")
+    rig.run()
+    assert [name for name in rig.places("train") if name.startswith("again")] == ["again-0", "again-1"]
+
+
 def broken(rig: Rig, pods: int, labels: dict[str, str]) -> tuple[dict[int, str], list[Pod]]:
     """A job that loses a chip under rank 1: its nodes by rank, and the pods that go."""
     rig.submit("train", pods=pods, chips=8, labels=labels, owner=OWNER)
