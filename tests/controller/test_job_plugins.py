@@ -91,6 +91,12 @@ def test_tensorflow_describes_the_cluster_and_the_place_of_the_pod() -> None:
 def test_tensorflow_leaves_a_job_of_one_pod_alone() -> None:
     (additions,) = given(job_of(task_of("worker", 1), plugins={"tensorflow": ()})).values()
     assert additions.container_env == ()
+    # Another task may get pods later.
+    scaled = job_of(task_of("worker", 1), task_of("ps", 0), plugins={"tensorflow": ()})
+    (additions,) = given(scaled).values()
+    assert json.loads(dict(additions.container_env)["TF_CONFIG"])["cluster"] == {
+        "worker": ["train-worker-0.train:2222"]
+    }
 
 
 def test_mpi_gives_the_master_the_hosts_of_the_workers() -> None:

@@ -100,6 +100,8 @@ class LineRecords:
                 covering = [name for found in contexts.values() for name in found]
             names |= {name for name in covering if self._folders.get(_file(name)) == folder}
         tests = [name for name in self.seconds if name in names or _file(name) in names]
+        if once and not tests:
+            tests = [name for name in self.seconds if name.startswith(f"tests/{Path(path).parts[2]}/")]
         own = f"/test_{Path(path).stem}.py"
         return sorted(tests, key=lambda name: (not _file(name).endswith(own), self.seconds[name], name))
 

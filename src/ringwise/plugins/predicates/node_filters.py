@@ -88,7 +88,7 @@ class NodeFilters:
         for reservation in self._session.reservations:
             if reservation.owner != job.key:
                 for uid, node in reservation.nominated.items():
-                    if uid in state.pods and state.pods[uid].pod.cls.host_ports:
+                    if uid in state.pods:
                         found.setdefault(node, []).append(uid)
         return found
 
