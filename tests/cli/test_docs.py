@@ -35,7 +35,7 @@ def test_every_command_and_every_reason_has_its_place() -> None:
 
 def test_pages_are_written_where_one_says_and_what_is_written_by_hand_stays(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
-    folder.mkdir()
+    (folder / "develop").mkdir(parents=True)
     made = made_pages()
     for name, page in made.items():
         (folder / name).write_text(page, encoding="utf-8")
@@ -44,7 +44,7 @@ def test_pages_are_written_where_one_says_and_what_is_written_by_hand_stays(tmp_
     row = next(line for line in boards.splitlines() if line.startswith("| [910-x8]"))
     (folder / "boards.md").write_text(f"by hand\n{boards.replace(row, 'old')}", encoding="utf-8")
     write_pages(folder)
-    assert {file.name for file in folder.iterdir()} == set(made)
+    assert {str(file.relative_to(folder)) for file in folder.rglob("*.md")} == set(made)
     assert (folder / "switches.md").read_text(encoding="utf-8") == "no drawings\n"
     assert (folder / "boards.md").read_text(encoding="utf-8") == f"by hand\n{boards}"
 

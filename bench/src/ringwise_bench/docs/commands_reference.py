@@ -9,18 +9,18 @@ import click
 from ringwise.views.lists import sort_keys_of, states_of
 from ringwise_bench.docs.parts import table
 
-_LISTED = ("jobs", "pods", "nodes", "chips", "queues")
+LISTED = ("jobs", "pods", "nodes", "chips", "queues")
 #: Usage lines are folded here, however wide the writer's terminal is.
 _WIDTH = 100
 
 
 def commands_parts(root: click.Group, exit_codes: Mapping[int, str]) -> dict[str, str]:
     """Those of `docs/commands.md`."""
-    lists = ((kind, _words(states_of(kind)), _words(sort_keys_of(kind))) for kind in _LISTED)
+    lists = ((kind, _words(states_of(kind)), _words(sort_keys_of(kind))) for kind in LISTED)
     return {
         "exit codes": table(("code", "meaning"), ((str(code), text) for code, text in exit_codes.items())),
         "lists": table(("kind", "`--state`", "`--sort-by`"), lists),
-        "commands": "\n".join(_command(path, command) for path, command in _walk(root, ("ringwise",))),
+        "commands": "\n".join(_command(path, command) for path, command in walk(root, ("ringwise",))),
     }
 
 
@@ -39,7 +39,7 @@ def _command(path: tuple[str, ...], command: click.Command) -> str:
     return "\n".join(lines)
 
 
-def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     if not isinstance(command, click.Group):
         yield path, command
         return
@@ -49,7 +49,7 @@ def _walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple
     for name in sorted(command.list_commands(context)):
         below = command.get_command(context, name)
         assert below is not None
-        yield from _walk(below, (*path, name))
+        yield from walk(below, (*path, name))
 
 
 def _names(option: click.Option) -> str:

@@ -25,6 +25,7 @@ from ringwise.views.schemas import DOCUMENTS, PRINT_KUBERNETES_OBJECTS, find_kin
 from ringwise_bench.docs.boards_reference import boards_parts
 from ringwise_bench.docs.commands_reference import commands_parts
 from ringwise_bench.docs.parts import filled, table
+from ringwise_bench.docs.public_names import names_parts
 from ringwise_bench.docs.reasons_reference import reasons_parts
 from ringwise_bench.docs.settings_reference import settings_parts
 from ringwise_bench.docs.switches_page import drawn_page
@@ -35,6 +36,7 @@ def pages(folder: Path) -> dict[str, str]:
     made = {
         "boards.md": boards_parts(),
         "commands.md": commands_parts(cli, {int(code): text for code, text in MEANINGS.items()}),
+        "develop/public-names.md": names_parts(),
         "metrics.md": {"scheduler": _metrics(Metrics()), "device plugin": _metrics(DeviceMetrics())},
         "migration.md": {
             "plugins": _volcano("plugin", BUILT_IN.plugins, VOLCANO_PLUGINS),
