@@ -56,7 +56,8 @@ test-cluster: $(STAMP) ## user stories on a real control plane; its programs are
 	@$(BIN)/python tests/cluster/tools/build.py
 	@echo "== chart and plain manifests"
 	@RINGWISE_HELM=$$($(BIN)/python tests/cluster/tools/build.py helm | cut -f2) \
-	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS) tests/deploy/test_manifests.py tests/deploy/test_chart.py
+	  $(BIN)/python -m pytest -q $(IN_PARALLEL) $(WORKERS) tests/deploy/test_manifests.py tests/deploy/test_chart.py \
+	    tests/deploy/test_chart_snapshots.py
 	@echo "== user stories on a cluster"
 	@$(BIN)/python -m pytest -q $(IN_PARALLEL) $(STORY_WORKERS) -m "cluster and not alone" tests/cluster
 	@echo "== faults, pauses and large objects: one story at a time"

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from tests.deploy.comparing import Objects, by_identity
@@ -17,7 +18,12 @@ from tests.deploy.comparing import Objects, by_identity
 CHART = Path(__file__).resolve().parents[2] / "deploy/helm/ringwise"
 #: `make test-cluster` brings it.
 HELM = os.environ.get("RINGWISE_HELM") or shutil.which("helm")
+needs_helm = pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
 
+_NOTES = """kind: Notes
+metadata: {name: printed by helm install}
+text: {{ include "notes" . | trim | quote }}
+"""
 #: The board of docs/boards.md.
 BOARD = (CHART.parents[2] / "examples/boards/pair-x4.toml").read_text(encoding="utf-8")
 
@@ -182,9 +188,18 @@ def helm(*arguments: str, stdin: str | None = None, **env: str) -> subprocess.Co
     )
 
 
-def template(values: Mapping[str, Any], *more: str) -> subprocess.CompletedProcess[str]:
+def template(values: Mapping[str, Any], *more: str, chart: Path = CHART) -> subprocess.CompletedProcess[str]:
     arguments = ["--namespace", "volcano-system", "--kube-version", "1.31.0", *more]
-    return helm("template", "ringwise", str(CHART), "-f", "-", *arguments, stdin=json.dumps(values))
+    return helm("template", "ringwise", str(chart), "-f", "-", *arguments, stdin=json.dumps(values))
+
+
+def chart_with_notes(folder: Path) -> Path:
+    """The chart, which renders its notes as an object, too: helm prints them only when it installs."""
+    copied = shutil.copytree(CHART, folder / "ringwise")
+    notes = (copied / "templates" / "NOTES.txt").read_text(encoding="utf-8")
+    shown = '{{- define "notes" }}' + notes + "{{- end }}\n" + _NOTES
+    (copied / "templates" / "notes.yaml").write_text(shown, encoding="utf-8")
+    return copied
 
 
 def rendered(values: Mapping[str, Any], *more: str) -> Objects:

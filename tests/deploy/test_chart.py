@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -21,10 +19,18 @@ from ringwise.framework.configuration import Settings
 from ringwise.manifests.settings.configuration import read_configuration
 from ringwise.scheduler.defaults import BUILT_IN
 from ringwise.wellknown import SYSTEM_NAMESPACES
-from tests.deploy.charts import CHART, HELM, VARIATIONS, helm, rendered, template, usual_values
+from tests.deploy.charts import (
+    CHART,
+    VARIATIONS,
+    chart_with_notes,
+    helm,
+    needs_helm,
+    rendered,
+    template,
+    usual_values,
+)
 from tests.deploy.comparing import Objects, by_identity
 
-needs_helm = pytest.mark.skipif(HELM is None, reason="needs helm; make test-cluster brings it")
 each_variation = pytest.mark.parametrize("values", VARIATIONS.values(), ids=VARIATIONS)
 
 
@@ -365,17 +371,14 @@ def test_10_the_device_plugin_s_policy_has_a_switch_of_its_own() -> None:
         (VARIATIONS["shadow"], "1.29.0", False),
     ],
 )
-def test_the_notes_warn_of_tokens_without_a_node(values: dict[str, Any], version: str, warned: bool) -> None:
-    """The notes are rendered as a template: helm prints them only when it installs."""
-    with TemporaryDirectory() as folder:
-        copied = shutil.copytree(CHART, Path(folder) / "ringwise")
-        notes = (copied / "templates" / "NOTES.txt").read_text(encoding="utf-8")
-        shown = '{{- define "notes" }}' + notes + '{{- end }}\ntext: {{ include "notes" . | quote }}\n'
-        (copied / "templates" / "notes.yaml").write_text(shown, encoding="utf-8")
-        asked = ("--show-only", "templates/notes.yaml", "--kube-version", version)
-        done = helm("template", "ringwise", str(copied), "-f", "-", *asked, stdin=json.dumps(values))
+def test_the_notes_warn_of_tokens_without_a_node(
+    tmp_path: Path, values: dict[str, Any], version: str, warned: bool
+) -> None:
+    asked = ("--show-only", "templates/notes.yaml", "--kube-version", version)
+    done = template(values, *asked, chart=chart_with_notes(tmp_path))
     assert done.returncode == 0, done.stderr
-    assert ("do not name the node of their pod" in done.stdout) is warned
+    (notes,) = yaml.safe_load_all(done.stdout)
+    assert ("do not name the node of their pod" in " ".join(notes["text"].split())) is warned
 
 
 @needs_helm
