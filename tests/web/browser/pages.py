@@ -70,6 +70,32 @@ PAGES = {
     "accounting-by-job": Page(("accounting",), "by=job"),
 }
 
+
+def _ask_nonsense(view: View) -> None:
+    view.page.locator("textarea").fill(job("next", 1, 8).replace("replicas: 1", "replicas: many"))
+    view.page.get_by_role("button", name="Where would it go?").click()
+    view.see("must be a whole number")
+
+
+def _show_plan(view: View) -> None:
+    _ask(view)
+    view.page.get_by_role("link", name="Show on the map").click()
+    view.see("Highlighted: the chips that the what-if would take")
+
+
+#: The same pages with other contents. They have no pictures.
+STATES = {
+    **{f"map by {colour}": Page(("map",), f"colour={colour}") for colour in ("queue", "free", "health")},
+    "map of a job": Page(("map",), "job=lab/vision"),
+    "map of a plan": Page(("what-if",), prepare=_show_plan),
+    "jobs of a queue": Page(("jobs",), "queue=production&state=running"),
+    "no jobs found": Page(("jobs",), "text=nothing"),
+    "bad nodes": Page(("nodes",), "show=bad"),
+    "node not found": Page(("nodes", "nothing")),
+    "wrong manifest": Page(("what-if",), prepare=_ask_nonsense),
+    "accounting by user": Page(("accounting",), "by=user&days=366"),
+}
+
 #: A lab remembers a sample for every five seconds of the wall clock: it has none yet.
 _SERIES = {
     "interval": 10,

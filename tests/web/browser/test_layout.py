@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.checkout import PACKAGE
+from tests.lab.rig import job, queue
 from tests.web.browser.conftest import Opener
 from tests.web.browser.layout import arrangement, layout_problems
 from tests.web.browser.pages import (
@@ -14,6 +18,7 @@ from tests.web.browser.pages import (
     PAGES,
     PICTURES,
     SIZES,
+    STATES,
     fill,
     picture,
     written_arrangements,
@@ -44,6 +49,97 @@ def test_nothing_overlaps_is_cut_off_or_out_of_reach(
         if found := layout_problems(page.open(view)):
             problems[name] = found
     assert problems == {}
+
+
+@pytest.mark.parametrize(("width", "theme"), SIZES.values())
+def test_other_contents_fit_as_well(
+    full_lab: DashboardLab, open_page: Opener, width: int, theme: str
+) -> None:
+    view = open_page(full_lab.url, width, theme)
+    found = {name: layout_problems(page.open(view)) for name, page in STATES.items()}
+    assert {name: problems for name, problems in found.items() if problems} == {}
+
+
+def test_every_view_is_among_the_pages() -> None:
+    text = (PACKAGE / "web/page/main.js").read_text(encoding="utf-8")
+    views = {(view, bool(more)) for view, more in re.findall(r'view === "([a-z-]+)"( && first)?', text)}
+    assert ("jobs", True) in views
+    assert {(page.path[0], len(page.path) > 1) for page in PAGES.values()} == {*views, ("map", False)}
+
+
+# -- other clusters
+
+
+def _fill_mixed(lab: DashboardLab) -> None:
+    lab.terminal.submit(queue("research", 3), job("train", 2, 8, queue="research"))
+    lab.terminal.submit(job("infer", 1, 40).replace("Ascend910", "Ascend310P"))
+    lab.terminal.ok("cordon node-7")
+    lab.terminal.ok("drain node-8 --at 90m")
+    lab.terminal.ok("fault inject chip node-5 7")
+
+
+def _fill_superpods(lab: DashboardLab) -> None:
+    lab.terminal.submit(job("ended", 1, 16, minutes=1), job("paused", 2, 16), job("train", 2, 16))
+    lab.terminal.ok("advance 5s")
+    lab.terminal.ok("suspend paused --reason 'replace a disk'")
+    lab.terminal.ok("advance 5m")
+    lab.terminal.submit(job("train-with-a-long-name-that-does-not-end-soon", 9, 16))
+
+
+#: Options of a lab, what happens in it, and its pages beside those that every lab has.
+LABS: dict[str, tuple[tuple[str, ...], Callable[[DashboardLab], None], list[tuple[str, ...]]]] = {
+    "no nodes": (("--nodes", "0"), lambda lab: None, []),
+    "two boards": (
+        ("--board", "910-x8:6,310p:3"),
+        _fill_mixed,
+        [("jobs", "lab", "infer"), ("nodes", "node-6")],
+    ),
+    "SuperPoDs": (
+        ("--nodes", "8", "--board", "a3-x16-superpod", "--superpod-size", "4"),
+        _fill_superpods,
+        [("jobs", "lab", name) for name in ("ended", "paused", "train")] + [("nodes", "node-0")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LABS)
+def test_pages_of_other_clusters_fit_as_well(tmp_path: Path, open_page: Opener, name: str) -> None:
+    options, fill_lab, more = LABS[name]
+    paths = {page.path for page in PAGES.values() if len(page.path) == 1}
+    with dashboard_lab(tmp_path, *options) as lab:
+        fill_lab(lab)
+        lab.terminal.ok("advance 5s")
+        found = {}
+        for width, theme in SIZES.values():
+            view = open_page(lab.url, width, theme)
+            for path in sorted({*paths, *more}):
+                found[path, width] = layout_problems(view.open(*path).complete())
+    assert {where: problems for where, problems in found.items() if problems} == {}
+
+
+#: What the server answers, and how the page says so.
+ANSWERS = {
+    "token": (401, {"code": "token-invalid", "message": "the token has expired; ask for another one"}),
+    "standby": (
+        503,
+        {"code": "not-leading", "message": "", "leader": "scheduler-1", "address": "https://npu:8443/"},
+    ),
+    "waiting": (500, {"code": "internal", "message": "an error that takes a whole sentence to tell"}),
+}
+
+
+@pytest.mark.parametrize("state", ANSWERS)
+def test_a_page_without_a_server_fits(quiet_lab: DashboardLab, open_page: Opener, state: str) -> None:
+    status, error = ANSWERS[state]
+    for width, theme in SIZES.values():
+        view = open_page(quiet_lab.url, width, theme)
+        view.page.route(
+            "**/api/v1/snapshot", lambda route: route.fulfill(status=status, json={"error": error})
+        )
+        view.page.goto(view.url)
+        view.wait_state(state)
+        view.page.locator(".banner").wait_for()
+        assert layout_problems(view) == []
 
 
 @pytest.mark.parametrize(("ending", "size"), SIZES.items())
