@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.cluster import JOBS, Cluster
+from tests.cluster.cluster import JOBS, PODS, Cluster, node_of
 from tests.cluster.commands import kubectl_ringwise
 from tests.cluster.objects import NAMESPACE, nodes, pod, vcjob
 from tests.cluster.rights import reading_rights
@@ -99,6 +99,47 @@ def test_refused_bindings_are_an_error_with_the_message_of_the_api_server(cluste
         cluster.api.patch(ROLE, {"rules": rules})
     cluster.wait_running("one", 1)
     assert scheduler_errors(cluster) == {}
+
+
+def test_with_two_replicas_every_command_shows_the_pods_as_they_are(cluster: Cluster) -> None:
+    """A standby decides the same as the leader, and none of its decisions is shown."""
+    cluster.apply(nodes(2))
+    leader = cluster.run("scheduler")
+    standby = cluster.start("scheduler")
+    cluster.wait(lambda: standby.ready, "the standby has read everything")
+    cluster.apply([pod("one-0", 8), pod("two-0", 8), pod("three-0", 8)])
+    cluster.wait(lambda: len(placed_pods(cluster)) == 2, "two of the three pods have a node")
+    check_facts(cluster)
+
+    leader.process.kill()
+    cluster.wait(lambda: standby.leads, "the standby leads")
+    cluster.wait(lambda: not scheduler_errors(cluster), "doctor finds the new leader")
+    check_facts(cluster)
+    # The new leader gives the chips of a pod that ended to the one that waits, and no others.
+    first, *_ = sorted(placed_pods(cluster))
+    cluster.api.delete(f"{PODS}/{first}")
+    cluster.wait(lambda: len(placed_pods(cluster)) == 2 and first not in placed_pods(cluster), "it is placed")
+    check_facts(cluster)
+
+
+def placed_pods(cluster: Cluster) -> dict[str, str]:
+    return {one["metadata"]["name"]: node for one in cluster.pods() if (node := node_of(one))}
+
+
+def check_facts(cluster: Cluster) -> None:
+    """Every command counts the pods that have a node, and no error is reported."""
+    placed = placed_pods(cluster)
+    assert scheduler_errors(cluster) == {}
+    listed = answer(cluster, "get", "pods", "-n", NAMESPACE)["pods"]
+    assert {one["name"]: one["node"] for one in listed if one["node"]} == placed
+    jobs = answer(cluster, "get", "jobs")["jobs"]
+    assert {one["name"] for one in jobs if one["placed"]} == set(placed)
+    top = answer(cluster, "top", "--once")["status"]
+    assert (top["placed"], top["waiting"]) == (len(placed), len(listed) - len(placed))
+    assert top["resources"]["huawei.com/Ascend910"]["used"] == 8 * len(placed)
+    for pending in (one["name"] for one in listed if not one["node"]):
+        outcome, _, errors = why(cluster, pending)
+        assert (outcome, errors) == ("pending", [])
 
 
 def test_pods_that_the_api_server_refuses_are_not_created_and_not_listed(cluster: Cluster) -> None:

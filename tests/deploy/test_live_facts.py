@@ -60,6 +60,7 @@ def test_a_decision_of_the_command_is_never_shown_as_a_placement(tmp_path: Path)
     status = json.loads(top.stdout)["status"]
     assert (status["placed"], status["waiting"]) == (0, 1)
     assert "would be placed on node-0 now" in table.stdout
+    assert table.stderr == f"warning: scheduler: {NO_LEASE}\n"
     assert "default/one waits" in top_table.stdout
     assert "would be placed on node-0 now" in top_table.stdout
 
@@ -138,7 +139,9 @@ def test_doctor_and_why_say_what_keeps_the_scheduler_from_placing(case: str, tmp
                 one = lease(holder, namespace=namespace, renewed=renewed)
             api.put(path, one)
 
-    doctor, why = ask(tmp_path, prepare, "doctor -o json", "why default/one -o json")
+    doctor, why, jobs, job = ask(
+        tmp_path, prepare, "doctor -o json", "why default/one -o json", "get jobs", "describe job one"
+    )
     codes = {one["code"]: one for one in json.loads(doctor.stdout)["findings"]}
     about = {
         "no-scheduler",
@@ -151,6 +154,9 @@ def test_doctor_and_why_say_what_keeps_the_scheduler_from_placing(case: str, tmp
     assert code is None or codes[code]["severity"] == severity
     assert doctor.exit_code == (1 if severity == "error" else 0)
     found = json.loads(why.stdout).get("errors", [])
+    where = "job default/one" if code == "bindings-fail" else "scheduler"
+    for ran in (jobs, job):
+        assert ran.stderr == "".join(f"warning: {where}: {text}\n" for text in found)
     assert len(found) == len(errors)
     assert all(part in text for part, text in zip(errors, found, strict=True))
 

@@ -31,11 +31,13 @@ from ringwise.manifests.bundle import Bundle
 from ringwise.manifests.text.wire import ConfigMapWire
 from ringwise.messages.job_expansion import group_name
 from ringwise.scheduler.defragment.movable import DisruptionBudget
-from ringwise.scheduler.explain.findings import Finding
+from ringwise.scheduler.explain.findings import ERROR, Finding
 from ringwise.topology.boards import BoardCatalog
+from ringwise.views.documents.cluster import JobDocument, JobsDocument
 from ringwise.views.documents.explain import DoctorDocument, StoryDocument
 from ringwise.views.documents.place import PlaceDocument
 from ringwise.views.explain import diagnosis_document
+from ringwise.views.lists import EVERYTHING, Listing
 from ringwise.views.place import place_document
 from ringwise.views.story import story_document
 from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
@@ -98,10 +100,25 @@ class ClusterSource(ObjectAnswers):
         """Objects that cannot be read are among the findings, and not told beside them."""
         live = self._live
         tokens = token_findings(live.server_minor, live.bundle.pods)
-        health = (*self._lease_findings, *binding_findings(live.written, _pending_jobs(live.bundle)))
+        reported = (*self._health(_pending_jobs(live.bundle)), *tokens)
         return diagnosis_document(
-            examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=(*health, *tokens))
+            examine(live.bundle, self.configuration, self.catalog, now=self._now, reported=reported)
         )
+
+    def jobs(self, namespace: str | None = None, listing: Listing = EVERYTHING) -> JobsDocument:
+        self._tell_of_scheduler()
+        return super().jobs(namespace, listing)
+
+    def job(self, name: str, namespace: str | None = None) -> JobDocument:
+        self._tell_of_scheduler()
+        return super().job(name, namespace)
+
+    def _tell_of_scheduler(self) -> None:
+        """Warn that pending jobs stay pending, whatever is said of where they would be placed."""
+        if pending := _pending_jobs(self.bundle):
+            for one in self._health(pending):
+                if one.severity == ERROR:
+                    self._tell(f"warning: {one.where}: {one.what}")
 
     @property
     def _lease_findings(self) -> list[Finding]:
@@ -109,7 +126,11 @@ class ClusterSource(ObjectAnswers):
         return [] if live.leases is None else lease_findings(live.leases, live.bundle.pods, self._now)
 
     def _scheduler_findings(self, job: str, name: str) -> list[Finding]:
-        return [*self._lease_findings, *binding_findings(self._live.written, [(job, name)])]
+        return self._health([(job, name)])
+
+    def _health(self, jobs: Sequence[tuple[str, str]]) -> list[Finding]:
+        """What prevents the scheduler from placing these jobs (keys and names)."""
+        return [*self._lease_findings, *binding_findings(self._live.written, jobs)]
 
     def _disruption_budgets(self) -> tuple[Sequence[DisruptionBudget], Sequence[str]]:
         try:
@@ -145,7 +166,8 @@ def _pending_jobs(bundle: Bundle) -> list[tuple[str, str]]:
     """Keys and names of jobs with pods that have no node."""
     names = {f"{vcjob.namespace}/{group_name(vcjob)}": vcjob.key for vcjob in bundle.vcjobs}
     keys = dict.fromkeys(job_key(pod) for pod in bundle.pods if pod.node is None and pod.live)
-    return [(key, names.get(key, key)) for key in keys]
+    # A pod of its own is a job with its name.
+    return [(key, names.get(key, key.replace("/pod:", "/"))) for key in keys]
 
 
 def read_live(access: Access, progress: Progress = lambda kind, count: None) -> LiveCluster:
