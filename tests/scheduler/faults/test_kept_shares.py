@@ -14,6 +14,7 @@ from ringwise.messages import events as ev
 from ringwise.scheduler.defaults import default_tiers
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.model import Isolation, Isolations, Owner, Queue
+from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import POD_LEVEL, successor
 from tests.scheduler.rig import CHIP, Rig, gangs_may_end, with_capacity
 
@@ -216,6 +217,33 @@ def test_F6_it_ends_with_the_job_and_when_the_gang_needs_no_more(how: str) -> No
     rig.run()
     assert kept(rig) == 0
     assert rig.nodes_of("next")
+
+
+@pytest.mark.parametrize("first", ["PodGroup", "pods"])
+def test_F6_it_ends_for_a_vcjob_that_starts_over_whatever_is_deleted_first(first: str) -> None:
+    rig = Rig(4)
+    owner = Owner("Job", "train", "uid-train", "batch.volcano.sh/v1alpha1")
+    rig.tell(ev.VcJobSeen(VcJob("default", "train", owner.uid)))
+    rig.queue("capped", capability={CHIP: CAP})
+    rig.submit("train", pods=3, chips=8, queue="capped", owner=owner)
+    rig.run()
+    node = rig.pods["train-1"].node
+    assert node is not None
+    rig.node(node, ready=False)
+    names = sorted(rig.pods)
+    for name in names:
+        rig.change(name, deleting=True)
+    rig.step()
+    for what in ("PodGroup", "pods") if first == "PodGroup" else ("pods", "PodGroup"):
+        if what == "pods":
+            rig.gone(*names)
+        else:
+            rig.tell(ev.PodGroupGone("default/train"))
+        rig.step()
+    assert kept(rig) == CAP
+    limit = rig.machine.view.settings.hold_healthy_nodes
+    rig.step(limit)
+    assert kept(rig) == 0
 
 
 def test_F6_a_suspended_job_of_kubernetes_gave_its_share_back() -> None:

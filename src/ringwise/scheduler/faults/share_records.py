@@ -172,10 +172,11 @@ class ShareRecords(Component):
             return None
         if not is_recreated(job, pod) or not self._previous.continues(job, pod):
             return None
-        if pod.group is not None and job.group is None:
-            # Its PodGroup was deleted, and the job with it.
+        owner = owner_key(job, pod)
+        if pod.group is not None and job.group is None and owner == job.key:
+            # Its PodGroup was deleted, and the job with it. A vcjob that starts over gets another one.
             return None
-        share = self._shares.get(owner_key(job, pod)) if self._shares else None
+        share = self._shares.get(owner) if self._shares else None
         # A pod that kubelet rejected never ran, and is made again (F5).
         if share is None and not rejected and not self._is_lost(job, placement, failed):
             return None
