@@ -208,9 +208,8 @@ class LimitTable:
         holdings = self._usage.holdings
         for scope, limit in limits:
             chips, jobs = self.used(scope, job)
-            if limit.chips is not None and asked and chips + asked > limit.chips:
-                if job.key in self.may_burst and chips + asked <= limit.chips + limit.burst:
-                    continue
+            lent = limit.burst if job.key in self.may_burst else 0
+            if limit.chips is not None and asked and chips + asked > limit.chips + lent:
                 return self._too_many_chips(job, scope, limit, chips, asked, actions)
             if limit.running is not None and jobs >= limit.running and not holdings.runs_in(job.key, scope):
                 return RUNNING_LIMIT_REACHED(

@@ -101,6 +101,25 @@ def test_running_jobs_of_a_queue() -> None:
     assert started(made, "b", "c") == ["b", "c"]
 
 
+@pytest.mark.parametrize("of", ["queue", "user", "namespace"])
+def test_a_burst_lets_no_more_jobs_run(of: str) -> None:
+    made = rig(3, (*PLAIN, "reclaim"), user_annotation="guarded")
+    if of == "namespace":
+        limit_namespace(made, {"default": Limits(chips=8, burst=16, running=1)})
+    else:
+        more = "_per_user" if of == "user" else ""
+        limits = {f"max_chips{more}": 8, f"burst_chips{more}": 16, f"max_running_jobs{more}": 1}
+        limit_queue(made, **limits)
+    made.submit("a", chips=4, preemptable=True, annotations=user("ann"))
+    made.run()
+    made.submit("b", chips=8, preemptable=True, annotations=user("ann"))
+    made.run()
+    assert started(made, "a", "b") == ["a"]
+    made.end("a")
+    made.run()
+    assert started(made, "b") == ["b"]
+
+
 def test_chips_of_a_namespace_and_of_each_without_an_entry() -> None:
     made = rig()
     limit_namespace(made, {"*": Limits(chips=8)})
