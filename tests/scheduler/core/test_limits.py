@@ -19,7 +19,7 @@ from ringwise.messages.commands import Bind, Evict, EvictionCause, Publish, SetQ
 from ringwise.scheduler.explain.why import explain
 from ringwise.state.limits import Limits, NamespaceLimits
 from ringwise.state.model import PodClass, Queue
-from tests.scheduler.rig import CHIP, SECOND, Rig
+from tests.scheduler.rig import CHIP, SECOND, Rig, gangs_may_end
 
 PLAIN = ("enqueue", "allocate", "backfill")
 WITH_RECLAIM = ("enqueue", "allocate", "reclaim", "backfill")
@@ -292,6 +292,33 @@ def test_who_waits_for_a_limit_and_finds_no_room_either_keeps_nobody_waiting() -
     made.submit("b", chips=4)
     made.run()
     assert made.reason("b") == "chip-limit-reached"
+
+
+@pytest.mark.parametrize("how", ["another job of the queue starts", "the limit is lowered"])
+def test_what_a_job_evicts_others_for_is_not_kept_while_it_waits_for_a_limit(how: str) -> None:
+    made = rig(3, ("enqueue", "allocate", "reclaim", "backfill"), tiers=gangs_may_end())
+    made.priority("high", 100)
+    limit_queue(made, "limited", max_chips=8)
+    for name, chips in (("low-1", 8), ("low-2", 8), ("filler", 4)):
+        made.submit(name, chips=chips, preemptable=True)
+    made.run()
+    made.submit("big", chips=8, queue="limited")
+    made.run()
+    (evicted,) = made.evictions()
+    assert made.machine.view.reservation_of("default/big") is not None
+    if how == "the limit is lowered":
+        limit_queue(made, "limited", max_chips=4)
+    else:
+        made.submit("small", chips=4, queue="limited", priority="high")
+    made.run()
+    made.gone(evicted)
+    made.run()
+    assert made.reason("big") in ("chip-limit-reached", "larger-than-limit")
+    assert made.machine.view.reservation_of("default/big") is None
+    limit_queue(made, "other")
+    made.submit("next", chips=8, queue="other")
+    made.run()
+    assert started(made, "next") == ["next"]
 
 
 def test_a_limit_that_is_lowered_ends_nobody_and_a_job_that_is_rescheduled_comes_back() -> None:

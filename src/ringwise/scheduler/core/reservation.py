@@ -295,7 +295,13 @@ class StarvationGuard(Component):
         """Lift reservations on what is faulty or did not suffice, and those whose owner does not wait."""
         lifted = False
         for reservation in list(session.reservations):
-            if reservation.why != WHY or self._still_wanted(session, reservation):
+            if reservation.why == WHY:
+                wanted = self._still_wanted(session, reservation)
+            else:
+                # Nothing is reserved for a job that waits for a limit, also not what it evicts others for.
+                owner = session.jobs.get(reservation.owner)
+                wanted = not reservation.evicting or owner is None or not waits_for_limit(owner.reason)
+            if wanted:
                 continue
             lifted = True
             session.reservations.lift(reservation.owner)
