@@ -6,9 +6,10 @@ has it, with the bindings and evictions that are under way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ringwise.framework.job import Job, job_key
 from ringwise.messages import events as ev
 from ringwise.messages.commands import Bind, Command, DeletePod, Evict
 from ringwise.state.limits import NamespaceLimits
@@ -49,6 +50,12 @@ class Ledger:
     commands: Sequence[Command] = ()
     binds: list[Bind] = field(default_factory=list)
     turns: int = 0
+    #: By uid, of pods with a node: the queue in which they got it.
+    queue_of: dict[str, str] = field(default_factory=dict)
+    #: Keys of jobs that lost a pod that had a node.
+    lost: set[str] = field(default_factory=set)
+    #: When each PodGroup was seen first.
+    first_seen: dict[str, int] = field(default_factory=dict)
 
     def turn(self, events: Sequence[ev.Event], now: int, commands: Sequence[Command]) -> None:
         self.now = now
@@ -58,6 +65,12 @@ class Ledger:
             self._see(event)
         # In a long cycle bindings are announced before its end, and returned once.
         self.binds = [command for command in commands if isinstance(command, Bind)]
+
+    def note_queues(self, job_of: Callable[[str], Job | None]) -> None:
+        """Pods count for the queue in which they were bound; pods of other schedulers for none."""
+        for uid in self.placed():
+            if uid not in self.queue_of and (job := job_of(uid)) is not None:
+                self.queue_of[uid] = job.queue
 
     def apply(self) -> None:
         """Carry out the commands of the turn, after they were checked against what was there before."""
@@ -77,8 +90,8 @@ class Ledger:
             case ev.PodSeen(pod):
                 self._see_pod(pod)
             case ev.PodGone(uid):
-                self.pods.pop(uid, None)
                 self._let_go(uid)
+                self.pods.pop(uid, None)
             case ev.BindFailed(uid=uid):
                 if (held := self.held.get(uid)) is not None and held.assumed:
                     self._let_go(uid)
@@ -86,8 +99,10 @@ class Ledger:
                 self.leaving.discard(uid)
             case ev.PodGroupSeen(group):
                 self.groups[group.key] = group
+                self.first_seen.setdefault(group.key, self.now)
             case ev.PodGroupGone(key):
                 self.groups.pop(key, None)
+                self.first_seen.pop(key, None)
             case ev.QueueSeen(queue):
                 self.queues[queue.name] = queue
             case ev.QueueGone(name):
@@ -129,10 +144,20 @@ class Ledger:
             self.leaving.add(pod.uid)
 
     def _let_go(self, uid: str) -> None:
-        self.held.pop(uid, None)
+        if self.held.pop(uid, None) is not None:
+            self.lost.add(job_key(self.pods[uid]))
         self.leaving.discard(uid)
+        self.queue_of.pop(uid, None)
 
     # -- reading -----------------------------------------------------------------------------------
+
+    def placed(self) -> dict[str, None]:
+        """Uids of pods with a node after the turn."""
+        return dict.fromkeys((*self.held, *(bind.uid for bind in self.binds if bind.uid in self.pods)))
+
+    def is_bound(self, uid: str) -> bool:
+        """Whether the pod has a node after the turn."""
+        return uid in self.held or any(bind.uid == uid for bind in self.binds)
 
     def stays(self, uid: str) -> bool:
         """Whether the pod exists and is not being deleted."""

@@ -198,7 +198,8 @@ def test_M1_a_job_that_is_moved_itself_gets_no_plan() -> None:
     view, reservations = rig.machine.view, rig.machine._reservations
     (target,) = plan.moves[0].pods
     reservations.lift("default/small")
-    reservations.make(Reservation("default/filler", CHIP, {view.cluster.node_id[target.node]: 0xFF}))
+    chips, end = {view.cluster.node_id[target.node]: 0xFF}, rig.now + 60 * SECOND
+    reservations.make(Reservation("default/filler", CHIP, chips, expires=end))
     rig.node("n3")
     finish(rig)
     rig.step()
