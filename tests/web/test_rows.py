@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,10 +27,12 @@ from ringwise.state.model import (
     ReportedFault,
 )
 from ringwise.topology.switches import Server, make_topology
+from ringwise.views.cluster import shown_jobs
 from ringwise.views.dashboard import DashboardRows
 from ringwise.views.dashboard_nodes import BoardsChangedError, cluster_totals
 from ringwise.wellknown import MAX_CHIPS
 from tests.examples import examples
+from tests.lab.rig import Terminal, job, nodes, running
 from tests.scheduler.clusters import CHIP, NOW, gang, node, pod, report
 from tests.scheduler.core.test_machine_properties import Stream
 from tests.web.client import Mirror
@@ -153,6 +156,17 @@ def followed(*events: Any) -> Follower:
         [one for event in events for one in (event if isinstance(event, list) else [event])], NOW
     )
     return Follower(scheduler)
+
+
+def test_a_vcjob_that_is_over_is_shown_by_its_name(tmp_path: Path) -> None:
+    """Its PodGroup is deleted before its pods."""
+    with running(tmp_path, nodes(1)) as server:
+        terminal = Terminal(tmp_path)
+        terminal.submit(job("short", 1, 8, minutes=1))
+        terminal.ok("advance 5m")
+        (listed,) = terminal.json("get jobs")["jobs"]
+        (shown,) = shown_jobs(server.live.view)
+    assert (shown.name, shown.kind, shown.phase) == (listed["name"], "vcjob", listed["phase"])
 
 
 def test_a_turn_without_an_effect_is_no_change() -> None:

@@ -463,8 +463,8 @@ def pods_view(view: SchedulerView, kind: str, pods: list[Pod], job: Job | None) 
 
 def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     """A job that the scheduler knows, without its faults; None where nothing of it is left to show."""
-    vcjob = view.vcjob_of(job)
     pods = list(job.pods.values())
+    vcjob = view.vcjob_of(job) or _vcjob_of_pods(view, job, pods)
     if vcjob is not None:
         found = vcjob_view(view, vcjob, job, pods)
     elif job.group is not None:
@@ -478,6 +478,15 @@ def view_of_job(view: SchedulerView, job: Job) -> JobView | None:
     found.moves = tuple(moves_under_way(view, job)) if view.moves.plans else ()
     found.would_be_nodes = would_be_nodes(view, pods)
     return found
+
+
+def _vcjob_of_pods(view: SchedulerView, job: Job, pods: list[Pod]) -> VcJob | None:
+    """The vcjob of pods whose PodGroup is gone: that of a job that is over is deleted before its pods."""
+    owner = pods[0].owner if pods and job.group is None else None
+    if owner is None or not owner.is_vcjob:
+        return None
+    vcjob = view.vcjobs.get(f"{job.namespace}/{owner.name}")
+    return vcjob if vcjob is not None and f"{job.namespace}/{group_name(vcjob)}" == job.key else None
 
 
 def view_of_foreign(view: SchedulerView, pod: Pod) -> JobView | None:
