@@ -79,11 +79,16 @@ def _fill_mixed(lab: DashboardLab) -> None:
 
 
 def _fill_superpods(lab: DashboardLab) -> None:
-    lab.terminal.submit(job("ended", 1, 16, minutes=1), job("paused", 2, 16), job("train", 2, 16))
+    def blocks(name: str, pods: int, **more: int) -> str:
+        policy = "annotations: {huawei.com/schedule_policy: chip2-node16-sp, sp-block: '32'}"
+        return job(name, pods, 16, **more).replace("namespace: lab}", f"namespace: lab, {policy}}}", 1)
+
+    lab.terminal.submit(blocks("ended", 2, minutes=1), blocks("paused", 2), blocks("train", 4))
     lab.terminal.ok("advance 5s")
+    assert {one["outcome"] for one in lab.terminal.json("get jobs")["jobs"]} == {"placed"}
     lab.terminal.ok("suspend paused --reason 'replace a disk'")
     lab.terminal.ok("advance 5m")
-    lab.terminal.submit(job("train-with-a-long-name-that-does-not-end-soon", 9, 16))
+    lab.terminal.submit(blocks("train-with-a-long-name-that-does-not-end-soon", 6))
 
 
 #: Options of a lab, what happens in it, and its pages beside those that every lab has.
