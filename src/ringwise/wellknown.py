@@ -399,8 +399,6 @@ ISOLATED_CHIPS_KEY = "RingwiseIsolation"
 #: Its data key with how much chips were used while their pod had them: mean in percent, and the seconds that
 #: it is about, by name of the chip. Only where the driver tells it. The same.
 UTILIZATION_KEY = "RingwiseUtilization"
-#: The key of earlier versions for the isolation, which had these chips in `ManuallySeparateNPU` as well.
-MIRRORED_CHIPS_KEY = "RingwiseIsolatedChips"
 #: Levels of fault codes and rules about them (in kube-system). Administrator.
 FAULT_CONFIG_MAP = "mindx-dl-fault-config"
 #: Chips and nodes that an operator took out of use (in kube-system). `ringwise isolate`.

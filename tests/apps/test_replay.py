@@ -244,12 +244,6 @@ def test_a_broken_line_in_the_middle_is_named(
     assert err.count("\n") == 1
 
 
-def test_a_newer_version_is_refused(journal: bytes, tmp_path: Path) -> None:
-    code, _, err = run(journal.replace(b'"version":1', b'"version":2', 1), tmp_path)
-    assert code == 2
-    assert err.endswith("is ringwise-journal version 2; this Ringwise reads ringwise-journal version 1\n")
-
-
 def test_a_journal_of_a_plugin_that_is_not_installed_is_refused(journal: bytes, tmp_path: Path) -> None:
     code, _, err = run(journal.replace(b'"name":"drf"', b'"name":"mine"', 1), tmp_path)
     assert code == 2

@@ -20,8 +20,8 @@ from ringwise.scheduler.defragment.live_plan import (
     plain_ended,
     plain_live,
 )
-from ringwise.scheduler.defragment.moves import VERSION
 from ringwise.state.loads import NO_LOAD
+from ringwise.versions import RECORD_VERSION
 from ringwise.wellknown import MOVES_KEY, RESCHEDULING_CONFIG_MAP, VOLCANO_SYSTEM
 from tests.deploy.test_live_drain import on_cluster, owned
 from tests.kube.fake_api_server import FakeApiServer
@@ -117,7 +117,7 @@ def test_why_reads_the_record_of_moves(tmp_path: Path) -> None:
 
     def prepare(api: FakeApiServer, plans: list[Any], ended: list[Any]) -> None:
         holes(api)
-        text = json.dumps({"version": VERSION, "plans": plans, "ended": ended, "moved": []})
+        text = json.dumps({"version": RECORD_VERSION, "plans": plans, "ended": ended, "moved": []})
         meta = {"namespace": VOLCANO_SYSTEM, "name": RESCHEDULING_CONFIG_MAP}
         api.put(CONFIG_MAPS.path(), {"metadata": meta, "data": {MOVES_KEY: text}})
 

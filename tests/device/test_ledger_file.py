@@ -33,14 +33,6 @@ def test_the_last_state_is_read_again(tmp_path: Path) -> None:
     assert (found.mounts, found.claims) == (ledger.mounts, ledger.claims)
 
 
-def test_N8_a_mount_that_an_earlier_version_took_from_annotations_is_not_believed(tmp_path: Path) -> None:
-    file = LedgerFile(tmp_path / "mounts.jsonl")
-    believed = Mount(RESOURCE, ("Ascend910-5",), ("Ascend910-6",), "old", "default/old", owner="old")
-    file.save(Ledger([*book("a").mounts, believed], version=1))
-    file.close()
-    assert LedgerFile(file.path).load().mounts == book("a").mounts
-
-
 def test_nothing_new_is_not_written(tmp_path: Path) -> None:
     file = LedgerFile(tmp_path / "mounts.jsonl")
     ledger = book("a")

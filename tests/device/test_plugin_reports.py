@@ -229,27 +229,6 @@ async def test_names_that_operators_wrote_are_kept_and_removed_names_are_release
         await node.until(lambda: said() == ("", "Ascend910-1"))
 
 
-async def test_F4_what_an_earlier_version_mirrored_is_no_word_of_an_operator() -> None:
-    async with rig(started=False) as node:
-        node.api.put(
-            CONFIG_MAPS,
-            {
-                "metadata": {"namespace": "kube-system", "name": REPORT.partition("/")[2]},
-                "data": {
-                    "ManuallySeparateNPU": "Ascend910-3,Ascend910-8,Ascend910-9",
-                    "RingwiseIsolatedChips": "Ascend910-3,Ascend910-9",
-                },
-            },
-        )
-        isolate(node, "Ascend910-3")
-        await node.start()
-        await node.devices(8)
-        await node.until(lambda: node.report()["ManuallySeparateNPU"] == "Ascend910-8")
-        await node.until(lambda: node.report()["RingwiseIsolation"] == "Ascend910-3")
-        assert "RingwiseIsolatedChips" not in node.report()
-        assert node.device_list()[f"{RESOURCE}-Unhealthy"] == ""
-
-
 async def test_the_fault_configuration_of_the_cluster_counts() -> None:
     async with rig() as node:
         node.driver.change(1, [0x80E18402])

@@ -152,7 +152,7 @@ def damage_table(path: Path) -> None:
     base.close()
 
 
-def newer_format(path: Path) -> None:
+def other_version(path: Path) -> None:
     with sqlite3.connect(path) as base:
         base.execute("PRAGMA user_version = 99")
     base.close()
@@ -172,7 +172,7 @@ def other_program(path: Path) -> None:
         (damage_body, "Queue a: "),
         (damage_kind, "unknown kind Dragon"),
         (damage_table, "no such table: lab"),
-        (newer_format, "a newer Ringwise .format 99, this one reads 1."),
+        (other_version, "unsupported version 99: this Ringwise reads version 1"),
         (other_program, "is a database of another program"),
     ],
 )

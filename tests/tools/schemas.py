@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from functools import cache
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from ringwise.views.schemas import find_kind, shipped_text
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "tests" / "compatibility" / "samples"
 
 
 @cache
@@ -32,4 +39,26 @@ def check_document(document: Any) -> str:
     assert next(iter(document)) == "schema", "a reader should see first what it is"
     problem = best_match(_validator(schema).iter_errors(document))
     assert problem is None, f"{schema}: {problem.json_path}: {problem.message}"
+    keep_document(document)
     return str(schema)
+
+
+def document_file(schema: str) -> Path:
+    return SAMPLES / "documents" / (schema.partition("/")[2].replace("/", "-") + ".json")
+
+
+def keep_document(document: dict[str, Any]) -> None:
+    file = document_file(document["schema"])
+    if os.environ.get("RINGWISE_WRITE_GOLDEN") and not file.exists():
+        text = json.dumps(_short(document), indent=1, ensure_ascii=False)
+        text = re.sub(rf"({gettempdir()}|{ROOT})[^\"\s]*", "/path", text)
+        file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def _short(value: Any) -> Any:
+    """A document with the first rows of each list: a sample of the fields."""
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value[: 1 if isinstance(next(iter(value), None), dict) else 4]]
+    return value

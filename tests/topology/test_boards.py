@@ -44,9 +44,10 @@ def test_requests_by_number_of_pods_N2() -> None:
     assert board.requests(2, "vendor") == {1, 2, 4, 8}
 
 
-@pytest.mark.parametrize("field", ["multi_pod_vendor", "multi_pod_field"])
-def test_profiles_may_use_the_earlier_name_of_the_vendors_requests_N2(field: str) -> None:
-    board = parse_board(changed('one_pod = "1,2,4"', f'one_pod = "1,2,4"\n{field} = "2"'), "mine.toml")
+def test_profiles_may_have_the_requests_of_the_vendor_N2() -> None:
+    board = parse_board(
+        changed('one_pod = "1,2,4"', 'one_pod = "1,2,4"\nmulti_pod_vendor = "2"'), "mine.toml"
+    )
     assert board.requests(2, "document") == {1, 2, 4}
     assert board.requests(2, "vendor") == {2}
 
@@ -72,11 +73,6 @@ def test_profiles_may_use_the_earlier_name_of_the_vendors_requests_N2(field: str
         (changed('"1,2,4"', '""'), "requests.one_pod", "allows nothing"),
         (changed('"1,2,4"', "[1, 2]"), "requests.one_pod", "must be a text like"),
         (changed('one_pod = "1,2,4"', ""), "requests.one_pod", "is missing"),
-        (
-            changed('one_pod = "1,2,4"', 'one_pod = "1"\nmulti_pod_field = "1"\nmulti_pod_vendor = "1"'),
-            "requests.multi_pod_field",
-            "earlier name of multi_pod_vendor",
-        ),
         (changed('"two-chip-cards"', '"two-chip-card"'), "rule.name", "did you mean 'two-chip-cards'?"),
         (changed('"two-chip-cards"', '"paired-rings"\ntable = 1'), "rule.table", "no such field"),
         (changed('"two-chip-cards"', '"one-card"'), "rule.table", "is missing"),

@@ -13,14 +13,11 @@ from ringwise.apps.extensions import new_scheduler
 from ringwise.apps.journal.format import JournalError, JournalFile, Recorded, plain_command
 from ringwise.durations import time_text
 from ringwise.grammar import counted
-from ringwise.messages.event_reasons import EventReason
 from ringwise.records import dataclass
-from ringwise.scheduler.core.awaited_objects import AWAITED
 from ringwise.scheduler.core.machine import Scheduler
 from ringwise.topology.boards import BoardCatalog
 from ringwise.views.documents.reference import DifferenceFields, ReplayDocument
 from ringwise.wellknown import (
-    EVICTED,
     FAULT_NODES_CONFIG_MAP,
     RESCHEDULE_REASON_CONFIG_MAP,
     RESCHEDULING_CONFIG_MAP,
@@ -82,7 +79,6 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
     batches = events = commands = 0
     left_out = _LeftOut()
     difference: Difference | None = None
-    was, now = _Decisions(), _Decisions()
     with closing(journal.batches) as recorded_batches:
         for recorded in recorded_batches:
             if recorded.snapshot:
@@ -90,7 +86,6 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             section = recorded.section
             if not recorded.follows(before):
                 scheduler = None
-                was, now = _Decisions(), _Decisions()
                 if recorded.begins:
                     scheduler = new_scheduler(
                         section.configuration,
@@ -107,7 +102,7 @@ def replay(journal: JournalFile, catalog: BoardCatalog) -> Replay:
             events += len(recorded.events)
             commands += len(answer)
             again = [_again(plain_command(command)) for command in answer]
-            difference = _compare(recorded, was.decisions(recorded.commands), now.decisions(again))
+            difference = _compare(recorded, _decisions(recorded.commands), _decisions(again))
             if difference is not None:
                 break
     if left_out.batches and not batches:
@@ -155,74 +150,32 @@ def _compare(recorded: Recorded, before: list[Any], decided: list[Any]) -> Diffe
     return None
 
 
-class _Decisions:
-    """The commands that are compared: without records, and without a PodGroup's status that it has already.
-
-    Older versions wrote the status of a gang again while its pods were being created.
-    """
-
-    def __init__(self) -> None:
-        self._statuses: dict[str, bytes] = {}
-
-    def decisions(self, commands: Iterable[Any]) -> list[Any]:
-        return [one for one in commands if not _is_record(one) and self._is_new(one)]
-
-    def _is_new(self, command: Any) -> bool:
-        if not isinstance(command, dict) or command["type"] != "SetGroupStatus":
-            return True
-        status = _sorted_json(_decision(command))
-        known = self._statuses.get(command["key"])
-        self._statuses[command["key"]] = status
-        return known != status
-
-
-#: Records of faults and for the next leader (F1), and notes of drains. They follow from the decisions and the
-#: events; older versions wrote none.
+#: Records of faults and for the next leader (F1). They follow from the decisions and the events, and have
+#: sentences in them.
 _RECORDS = frozenset({FAULT_NODES_CONFIG_MAP, RESCHEDULE_REASON_CONFIG_MAP, RESCHEDULING_CONFIG_MAP})
 
 
-def _is_record(command: Any) -> bool:
-    """Also warnings before an eviction, and the status of queues.
+def _decisions(commands: Iterable[Any]) -> list[Any]:
+    return [one for one in commands if not _is_record(one)]
 
-    Older versions counted that without pods and the queues below.
-    """
-    if not isinstance(command, dict):
-        return False
-    if command["type"] == "RecordJobEvent":
-        return command["reason"] in (EventReason.DRAINED, EventReason.PREEMPTED)
-    if command["type"] == "AnnotatePod":
-        return EVICTED in (*command["annotations"], *command.get("remove", ()))
-    if command["type"] == "SetQueueStatus":
-        return True
-    if command["type"] == "SetPodCondition":
-        # Pods of a gang that was still being created: older versions told them at once.
-        return _awaits_objects(command)
-    return command["type"] == "Publish" and command.get("name") in _RECORDS
+
+def _is_record(command: Any) -> bool:
+    return isinstance(command, dict) and command["type"] == "Publish" and command.get("name") in _RECORDS
 
 
 #: Sentences of a command. They may be worded differently in another version.
 _SENTENCES = frozenset({"message", "cures", "why"})
-#: A pod's nomination and who loses work follow from the evictions for it, and their cause from who evicts.
-#: Older versions told none of it.
-_FOLLOWING = frozenset({"by", "cause", "losers", "nominated"})
 
 
 def _decision(command: Any) -> Any:
     """A command without its sentences: of a reason, the code and the details that are not sentences."""
     if not isinstance(command, dict):
         return command
-    kept = {key: value for key, value in command.items() if key not in _SENTENCES | _FOLLOWING}
-    if command["type"] == "SetGroupStatus" and _awaits_objects(command):
-        kept["reason"] = None
+    kept = {key: value for key, value in command.items() if key not in _SENTENCES}
     if isinstance(kept.get("reason"), dict):
         reason = {key: value for key, value in kept["reason"].items() if key not in _SENTENCES}
         kept["reason"] = {**reason, "details": _without_sentences(reason.get("details"))}
     return kept
-
-
-def _awaits_objects(command: dict[str, Any]) -> bool:
-    reason = command.get("reason")
-    return isinstance(reason, dict) and reason.get("code") in AWAITED
 
 
 #: Details that guess what was meant by how it is spelled: a part of a cure. In a support bundle names are
@@ -237,7 +190,7 @@ def _without_sentences(value: Any) -> Any:
         return {
             key: _without_sentences(item)
             for key, item in value.items()
-            if key not in _FOLLOWING and not (key in _GUESSES and isinstance(item, str))
+            if not (key in _GUESSES and isinstance(item, str))
         }
     if isinstance(value, list):
         return [_without_sentences(item) for item in value]

@@ -553,9 +553,9 @@ def _group_spec(group: PodGroup) -> tuple[object, ...]:
         dict(group.min_task_member),
         group.queue,
         group.priority_class,
-        # Groups of earlier versions do not have it.
+        # Groups that Volcano's controller created do not have it.
         JOB_CONTROLLER in group.labels,
-        # Names of quotas follow from the others, and groups of earlier versions do not have them.
+        # Names of quotas follow from the others.
         without_quota_names(group.min_resources),
         group.sub_groups,
     )

@@ -27,7 +27,7 @@ class Mount:
     time: str | None = None
     #: Uid of the pod that kubelet lists with these ids; empty until it is known.
     owner: str = ""
-    #: Unix time in nanoseconds; 0 in files of earlier versions: its chips are those of annotations.
+    #: Unix time in nanoseconds.
     at: int = 0
     #: Where the pod is gone and its container may still run: until when at most, where that cannot be seen.
     #: Kubelet has the ids back then, so there are none here.

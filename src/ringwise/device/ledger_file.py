@@ -14,17 +14,18 @@ import msgspec
 
 from ringwise.device.ledger import Claim, Ledger, Mount
 from ringwise.log import Logger
+from ringwise.versions import unsupported
 
 _LOG = Logger()
 
-#: Format of a line.
-FORMAT = 1
+#: Of a line.
+VERSION = 1
 #: Bytes after which the file is written anew.
 LONGEST = 256 << 10
 
 
 class _Kept(msgspec.Struct):
-    format: int
+    version: int
     mounts: list[Mount]
     claims: dict[str, Claim]
 
@@ -52,10 +53,9 @@ class LedgerFile:
         for line in reversed(content.splitlines()):
             with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
                 kept = msgspec.json.decode(line, type=_Kept)
-                if kept.format != FORMAT:
-                    return self._unread(f"unknown format {kept.format}, known is {FORMAT}")
-                # Without a time: an earlier version believed the annotations of a pod that it did not serve.
-                return Ledger([mount for mount in kept.mounts if mount.at], kept.claims)
+                if kept.version != VERSION:
+                    return self._unread(unsupported(kept.version, VERSION))
+                return Ledger(kept.mounts, kept.claims)
         return self._unread("no line of it is whole") if content.strip() else Ledger()
 
     def _unread(self, why: str) -> Ledger:
@@ -67,7 +67,7 @@ class LedgerFile:
         """Write where something changed; whether the file has all of it."""
         if ledger.version == self._written:
             return True
-        line = msgspec.json.encode(_Kept(FORMAT, ledger.mounts, ledger.claims)) + b"\n"
+        line = msgspec.json.encode(_Kept(VERSION, ledger.mounts, ledger.claims)) + b"\n"
         try:
             self._write(line)
         except OSError as problem:

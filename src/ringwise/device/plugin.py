@@ -74,7 +74,6 @@ from ringwise.wellknown import (
     ISOLATION_CONFIG_MAP,
     KUBE_SYSTEM,
     MANUALLY_SEPARATE_KEY,
-    MIRRORED_CHIPS_KEY,
 )
 
 _LOG = Logger()
@@ -489,13 +488,12 @@ class NodePlugin:
         """What the ConfigMap says from before the start."""
         # Also those of chips that the node does not have, or not any more: they are the operator's words.
         separated = names_in(stored, MANUALLY_SEPARATE_KEY)
-        mirrored = names_in(stored, MIRRORED_CHIPS_KEY)
         for chip, reasons in sorted(reasons_in(stored).items()):
             for reason in reasons:
                 # Without the chip's name in the list an operator has taken this level back.
                 if chip in separated or reason.level != MANUALLY_SEPARATE:
                     self.monitor.tracker.restore(chip, reason)
-        for chip in sorted(separated - mirrored):
+        for chip in sorted(separated):
             self.monitor.tracker.separated(chip, self._clock.now() // 1_000_000)
         self._published = separated
         self.allocator.doubts.restore(doubtful_in(stored))

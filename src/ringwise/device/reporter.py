@@ -45,7 +45,6 @@ from ringwise.wellknown import (
     KUBE_SYSTEM,
     KUBELET_LISTING_KEY,
     MANUALLY_SEPARATE_KEY,
-    MIRRORED_CHIPS_KEY,
     MOUNTED_CHIPS_KEY,
     NODE_REPORT_LABEL,
     SWITCH_INFO_KEY,
@@ -173,7 +172,6 @@ class Reporter:
         try:
             if self._version:
                 body["metadata"]["resourceVersion"] = self._version
-                body["data"][MIRRORED_CHIPS_KEY] = None
                 body["data"].setdefault(UTILIZATION_KEY, None)
                 answer = await self._client.patch(CONFIG_MAPS, KUBE_SYSTEM, self.name, body)
             else:

@@ -19,10 +19,11 @@ from ringwise.embed.records import ADDITIONS, CONTAINER, PUBLISHED, TIMELINE, Co
 from ringwise.manifests.kinds import STORED
 from ringwise.messages.commands import PodAdditions
 from ringwise.state.model import Pod, PodClass
+from ringwise.versions import unsupported
 
 #: Marks the file as a lab's ("RWlb"), and the number of its format.
 APPLICATION = 0x52576C62
-FORMAT = 1
+VERSION = 1
 
 _TYPES: dict[str, Any] = {
     **{kind.name: kind.value for kind in STORED.values()},
@@ -86,18 +87,14 @@ class Store:
             for statement in filter(str.strip, _SCHEMA.split(";\n")):
                 base.execute(statement)
             base.execute(f"PRAGMA application_id = {APPLICATION}")
-            base.execute(f"PRAGMA user_version = {FORMAT}")
+            base.execute(f"PRAGMA user_version = {VERSION}")
         elif application != APPLICATION:
             raise StoreError(self.path, "is a database of another program", "name another file")
         else:
             found = self._number("PRAGMA user_version")
-            if found != FORMAT:
-                older = "an older" if found < FORMAT else "a newer"
-                raise StoreError(
-                    self.path,
-                    f"was written by {older} Ringwise (format {found}, this one reads {FORMAT})",
-                    "use that Ringwise, or name another file",
-                )
+            if found != VERSION:
+                advice = "use the Ringwise that wrote it, or name another file"
+                raise StoreError(self.path, unsupported(found, VERSION), advice)
         base.execute("COMMIT")
 
     def load(self) -> tuple[ObjectTable, int]:

@@ -116,7 +116,7 @@ class Settings:
             "resource-level-config", "levels of multi-level scheduling, which is not supported yet"
         )
     )
-    #: N2. `field` is the earlier spelling of `vendor` in files and journals; no settings have it.
+    #: N2. `field` is read as `vendor`.
     multi_pod_requests: Literal["document", "vendor", "field"] = _setting(
         choice(
             "multi-pod-requests",

@@ -491,11 +491,3 @@ Command = (
     | DeleteJob
     | AccountCommand
 )
-
-#: Commands that journals and documents of earlier versions call otherwise.
-FORMER_NAMES = {
-    SetPodCondition.__name__: "TellPod",
-    RecordJobEvent.__name__: "TellJob",
-    RecordQueueEvent.__name__: "TellQueue",
-    RecordVcJobEvent.__name__: "TellVcJob",
-}

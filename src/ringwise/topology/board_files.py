@@ -44,8 +44,6 @@ _REQUEST_FIELDS = (
     "one_pod",
     "multi_pod",
     "multi_pod_vendor",
-    # The name of the same field in profiles written for version 0.1.0.
-    "multi_pod_field",
     "zero_chip_pods_need_annotation",
     "total_multiple_of",
 )
@@ -122,7 +120,7 @@ class _Profile:
             one_pod = requests.attempt(lambda: requests.counts("one_pod", most, None), one_pod)
             multi_pod = requests.attempt(lambda: requests.counts("multi_pod", most, one_pod), one_pod)
             multi_pod_vendor = requests.attempt(
-                lambda: requests.counts(_vendor_field(requests), most, multi_pod), multi_pod
+                lambda: requests.counts("multi_pod_vendor", most, multi_pod), multi_pod
             )
             needs_annotation = requests.attempt(
                 lambda: requests.switch("zero_chip_pods_need_annotation", False), False
@@ -354,15 +352,6 @@ class _Profile:
             if len(set(fitting)) != len(fitting):
                 raise self.error(where, "gives two free counts the same place in the order")
         return tuple(tuple(row) for row in rows)
-
-
-def _vendor_field(requests: _Profile) -> str:
-    old, new = "multi_pod_field", "multi_pod_vendor"
-    if old not in requests.values:
-        return new
-    if new in requests.values:
-        raise requests.error(old, f"is the earlier name of {new}: give one of them")
-    return old
 
 
 def _shape_problem(shape: RingShape, rings: tuple[tuple[int, ...], ...], chips: int) -> str | None:

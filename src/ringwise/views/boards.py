@@ -123,7 +123,7 @@ def _board(board: Board) -> BoardFields:
         "requests": {
             "one_pod": sorted(board.one_pod),
             "multi_pod": sorted(board.multi_pod),
-            "multi_pod_field": sorted(board.multi_pod_vendor),
+            "multi_pod_vendor": sorted(board.multi_pod_vendor),
         },
         "watches_network": board.watches_network,
         "superpod": board.superpod,

@@ -368,7 +368,7 @@ def _name_board(objects: ClusterObjects, view: JobView) -> None:
 
 
 def _of_vcjobs(objects: ClusterObjects, by_group: dict[str, list[Pod]]) -> Iterator[JobView]:
-    # An older controller names the PodGroup as the job.
+    # Older controllers of Volcano name the PodGroup as the job.
     owned = {
         f"{group.namespace}/{group.owner.name}": group.key
         for group in objects.pod_groups

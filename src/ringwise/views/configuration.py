@@ -10,7 +10,6 @@ def configuration_document(check: ConfigurationCheck) -> ConfigurationDocument:
     """What each line does, and the counts of warnings and errors."""
     return {
         "schema": "ringwise.io/configuration/v1",
-        "version": 1,
         "file": check.origin,
         "loads": check.loads,
         "warnings": check.count("warning"),

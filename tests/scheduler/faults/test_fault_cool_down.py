@@ -188,9 +188,6 @@ def test_F1_F3_the_next_leader_knows_how_often_a_chip_broke_the_job() -> None:
     read = CoolDowns()
     read.read(written.document(), 10, 700)
     assert read.document() == written.document()
-    old = CoolDowns()
-    old.read('{"default/train":[["n1",3,605],["n2",-1,600,"x"]]}', 10, 700)
-    assert old.add("default/train", [chip], 20, 620)[chip].times == 2
 
 
 # -- jobs that are placed as a whole -------------------------------------------------------------------

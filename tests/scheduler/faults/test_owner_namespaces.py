@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any
-
-import pytest
 
 from ringwise.messages import events as ev
-from ringwise.messages.commands import Publish
 from ringwise.state.model import Owner, Pod, PodClass, PodGroup
 from ringwise.state.vcjob import VcJob
 from tests.scheduler.faults.fault_rig import deletions, finish, published, successor
@@ -65,28 +60,12 @@ def test_a_group_of_another_namespace_uses_up_its_own_retries() -> None:
     }
 
 
-def with_bare_uids(document: Any) -> Any:
-    """As version 0.1 wrote it."""
-    for one in (*document["jobs"], *document["placements"]):
-        one["owner"] = one["owner"].partition("/")[2]
-    document["retries"] = {key.partition("/")[2]: value for key, value in document["retries"].items()}
-    return document
-
-
-@pytest.mark.parametrize("old", [False, True])
-def test_F1_a_document_with_uids_alone_is_read_with_the_namespace_of_the_job(old: bool) -> None:
+def test_F1_owners_are_read_with_the_namespace_of_the_job() -> None:
     rig = victim(4, 3)
     rig.change("train-0", phase="Failed", exit_code=1)
     assert len(deletions(rig.step(1))) == 3
     finish(rig, recreate=False)
     rig.step(1)
-    if old:
-        for index, command in enumerate(rig.commands):
-            if isinstance(command, Publish) and command.name == "ringwise-rescheduling":
-                text = with_bare_uids(json.loads(command.data["rescheduling.json"]))
-                rig.commands[index] = replace(
-                    command, data={**command.data, "rescheduling.json": json.dumps(text)}
-                )
     other = successor(rig)
     other.tell(ev.VcJobSeen(VcJob("default", "train", uid="uid-a")))
     other.step(1)

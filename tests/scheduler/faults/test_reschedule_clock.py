@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.scheduler.faults.fault_rig import (
     deletions,
     finish,
     pod_on,
-    published,
     running,
     state_of,
     successor,
@@ -434,25 +432,6 @@ def test_F1_F2_a_clock_that_counts_goes_on_from_what_was_written() -> None:
     assert deletions(other.step(6.9)) == {}
     assert len(deletions(other.step(0.1))) == 3
     assert hit in other.pods
-
-
-def test_F1_F2_the_clocks_of_an_old_document_are_read() -> None:
-    rig, _ = waiting_for_a_node()
-    document = json.loads(published(rig, "ringwise-rescheduling")["rescheduling.json"])
-    del document["clocks"]
-    for one in document["jobs"]:
-        one |= {"level": "POD", "waitingSince": 1, "waited": 7 * SECOND}
-    for one in document["placements"]:
-        one["nextLevels"] = [1, 2]
-    other = Rig()
-    other.now, other.pods, other.groups = rig.now, dict(rig.pods), dict(rig.groups)
-    other.tell(*(ev.NodeSeen(node) for node in rig.machine._state.nodes if node is not None))
-    other.sick("n4", 1)
-    other.tell(*map(ev.PodGroupSeen, rig.groups.values()), *map(ev.PodSeen, rig.pods.values()))
-    other.tell(ev.ReschedulingRead(json.dumps(document)))
-    other.step()
-    assert seconds(other) == 7
-    assert len(deletions(other.step(5))) == 3
 
 
 def test_F2_the_next_leader_starts_the_clock_of_a_rack_job_of_whose_loss_it_was_not_told() -> None:

@@ -99,8 +99,7 @@ def _signed(
         certificate.public_bytes(serialization.Encoding.PEM).decode(),
         key.private_bytes(
             serialization.Encoding.PEM,
-            # The form of earlier versions: while a Deployment is updated, both read the same Secret.
-            serialization.PrivateFormat.TraditionalOpenSSL,
+            serialization.PrivateFormat.PKCS8,
             serialization.NoEncryption(),
         ).decode(),
     )

@@ -212,7 +212,7 @@ class CertificateManager:
             except ApiError as error:
                 if error.status != 404 or resource is WEBHOOKS:
                     raise
-                # Left out by the administrator, or installed by an earlier version: nothing is filled in.
+                # Left out by the administrator: nothing is filled in.
                 continue
             for hook in found.webhooks or ():
                 self._compare_names(hook)

@@ -27,11 +27,12 @@ from ringwise.framework.configuration import Configuration, PluginOption, Settin
 from ringwise.manifests.kinds import events_of
 from ringwise.manifests.text.errors import one_line
 from ringwise.messages import events as ev
-from ringwise.messages.commands import FORMER_NAMES, Command
+from ringwise.messages.commands import Command
 from ringwise.messages.events import Decide
 from ringwise.reasons import Reason
 from ringwise.records import dataclass
 from ringwise.scheduler.journal import Batch, TurnMark
+from ringwise.versions import unsupported
 
 FORMAT, VERSION = "ringwise-journal", 1
 #: Files with a longer line are rejected.
@@ -70,7 +71,6 @@ class _Line(msgspec.Struct):
     now: int
     events: list[tuple[str, msgspec.Raw]]
     commands: list[Any]
-    #: Journals from before this field decided everything in every batch.
     decide: str = Decide.ALL.value
     snapshot: bool = False
     #: Choices that depended on processor time: choice, job or namespace, and calls of the progress hook.
@@ -185,7 +185,7 @@ HEADER_START = b'{"format":"' + FORMAT.encode() + b'",'
 
 
 def snapshot_line(first: int, now: int, events: Iterable[ev.Event]) -> bytes:
-    """Objects as they were before the batch `first`. A reader of format 1 without snapshots sees events."""
+    """Objects as they were before the batch `first`."""
     return _line(
         {
             "number": first,
@@ -229,13 +229,6 @@ class JournalWriter:
         self._file.flush()
 
 
-#: What commands are called in journals of earlier versions, and today.
-_RENAMED = {former: name for name, former in FORMER_NAMES.items()}
-
-#: Fields that came after format 1 was fixed: absent where they are empty, so that old journals stay equal.
-_ABSENT_WHEN_EMPTY = frozenset({"by", "mounted", "nominated", "remove", "start", "stray"})
-
-
 def plain_command(command: Command) -> dict[str, Any]:
     """A command as JSON has it, with its type. Equal decisions are equal documents."""
     return {"type": type(command).__name__, **_plain(command)}
@@ -259,11 +252,7 @@ def _plain(value: Any) -> Any:
         names = _FIELDS.get(kind)
         if names is None:
             names = _FIELDS[kind] = tuple(one.name for one in fields(kind))
-        return {
-            name: _plain(found)
-            for name in names
-            if (found := getattr(value, name)) or name not in _ABSENT_WHEN_EMPTY
-        }
+        return {name: _plain(getattr(value, name)) for name in names}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):
@@ -368,11 +357,10 @@ class _Reading:
             raise JournalError(
                 f"{where}: " + (f"is no journal: {_one(problem)}" if text else "is empty")
             ) from None
-        if header.format != FORMAT or header.version != VERSION:
-            raise JournalError(
-                f"{where}: is {one_line(header.format)} version {header.version}; "
-                f"this Ringwise reads {FORMAT} version {VERSION}"
-            )
+        if header.format != FORMAT:
+            raise JournalError(f"{where}: is not a journal: its format is {one_line(header.format)}")
+        if header.version != VERSION:
+            raise JournalError(f"{where}: {unsupported(header.version, VERSION)}")
         unknown = _not_installed(configuration) if self.only is None else None
         if unknown is not None:
             raise JournalError(f"{where}: {unknown}")
@@ -418,16 +406,11 @@ def _recorded(text: bytes, section: Section, number: int, only: frozenset[type] 
         line.number,
         line.now,
         tuple(events),
-        [_named_as_today(command) for command in line.commands],
+        line.commands,
         Decide(line.decide),
         line.snapshot,
         tuple(TurnMark(*mark) for mark in line.marks),
     )
-
-
-def _named_as_today(command: Any) -> Any:
-    renamed = _RENAMED.get(str(command.get("type"))) if isinstance(command, dict) else None
-    return command if renamed is None else {**command, "type": renamed}
 
 
 def _configuration(raw: msgspec.Raw) -> Configuration:

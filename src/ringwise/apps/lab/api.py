@@ -280,9 +280,6 @@ class LabServer:
         if query is None:
             raise ObjectRefusedError(f"the lab does not know the query {name}; is it of another version?")
         parameters = msgspec.json.decode(body or b"{}", type=dict[str, Any])
-        if "width" in parameters:
-            # Earlier labs drew for the terminal of their clients.
-            raise ObjectRefusedError(f"the lab is of version {__version__}: use commands of the same version")
         answers = LabAnswers(self.live)
         progress = told.progress if PROGRESS in request.headers else None
         if name in LONG_QUERIES:

@@ -15,7 +15,7 @@ from ringwise.apps.lab.submission import Submission
 
 #: The header in which a lab says what is wrong with its plugins: a JSON list of lines.
 PLUGIN_PROBLEMS = "Ringwise-Plugin-Problems"
-#: The header in which a lab says its version; an older one says none.
+#: The header in which a lab says its version.
 VERSION = "Ringwise-Version"
 #: A client with this header is told, where the answer takes long, how many placements were tried: each time
 #: a line `{"tried": N}`. The last line is `{"status": S, "document": ...}`.

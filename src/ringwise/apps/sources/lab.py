@@ -12,6 +12,7 @@ from ringwise.apps.lab.client import LabClient, RefusedByLabError
 from ringwise.apps.lab.submission import submission_of
 from ringwise.apps.reservations import ReservationWish
 from ringwise.manifests.bundle import Bundle
+from ringwise.versions import document_problem
 from ringwise.views.documents.accounting import GroupBy, IdleDocument, ReportDocument
 from ringwise.views.documents.cluster import (
     ChipsDocument,
@@ -45,8 +46,9 @@ class LabSource:
 
     def _ask(self, question: str, **parameters: Any) -> Any:
         document = self._client.ask(question, **parameters)
-        if not isinstance(document, dict) or "schema" not in document:
-            raise RefusedByLabError(_OTHER_VERSION)
+        problem = document_problem(document["schema"])
+        if problem:
+            raise RefusedByLabError(f"{_OTHER_VERSION} ({problem})")
         return document
 
     def _ask_list(self, question: str, listing: Listing, **parameters: Any) -> Any:

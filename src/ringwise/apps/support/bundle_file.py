@@ -1,6 +1,6 @@
 """The file of a support bundle: written deterministically, and read again.
 
-A gzipped tar file. `objects.jsonl` and the journals are journals of format 1: the first has one line with all
+A gzipped tar file. `objects.jsonl` and the journals are journals: the first has one line with all
 objects and no decision. `MANIFEST.json` says what is in it, `README.txt` how it is used.
 """
 

@@ -23,7 +23,6 @@ from ringwise.framework.arguments import Argument
 from ringwise.framework.configuration import Configuration, Settings
 from ringwise.messages import commands as cmd
 from ringwise.messages import events as ev
-from ringwise.messages.commands import FORMER_NAMES
 from ringwise.messages.expected_start import ExpectedStart
 from ringwise.reasons import Reason, ReasonKind
 from ringwise.records import dataclass
@@ -82,7 +81,7 @@ def rewrite_command(command: Any, texts: Texts, *, with_details: bool) -> dict[s
     """Without details where no replay compares them: they may name what is in no event."""
     given = command if isinstance(command, dict) else {}
     kind = str(given.get("type", ""))
-    known = _COMMANDS.get(_FORMER.get(kind, kind))
+    known = _COMMANDS.get(kind)
     if known is None:
         return {"type": texts.own(kind)}
     done: dict[str, Any] = {"type": kind}
@@ -101,9 +100,6 @@ def rewrite_command(command: Any, texts: Texts, *, with_details: bool) -> dict[s
         else:
             done[key] = _rewrite(hints[key], value, texts, key)
     return done
-
-
-_FORMER = {former: name for name, former in FORMER_NAMES.items()}
 
 
 def _reason(given: dict[str, Any], texts: Texts, with_details: bool) -> dict[str, Any]:
@@ -265,7 +261,7 @@ def _record(text: Any, texts: Texts) -> str:
     try:
         found = json.loads(text)
         if isinstance(found, dict) and isinstance(found.get("compressed"), str):
-            found = unpacked(found["compressed"])
+            found = json.loads(unpacked(found["compressed"]))
     except (TypeError, ValueError, RecursionError, zlib.error):
         return ""
     return json.dumps(_recorded(found, texts), separators=(",", ":"))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from ringwise import wellknown
 from ringwise.apps.support.pseudonyms import runs_of, words_of
-from ringwise.messages.commands import FORMER_NAMES
 from ringwise.messages.expected_start import StartKind
 from ringwise.reasons import kinds_in
 from ringwise.scheduler.faults.detection import FaultType
@@ -81,7 +80,7 @@ _RECORD_KEYS = """
     missing most moved movedNames moves name node nodes npu_name old outcome owner placements plan plans
     pods podsOwner position queue ranks recovery rejections resource restarts retries room roomLoads
     saving shares since state suspended toldToExit tolerated type uid unreachable until usedRetry
-    version waited why runs preempted by cause lost reservations bound lent throttled users
+    version waited why runs preempted by cause lost reservations bound lent throttled users owners
 """
 RECORD_KEYS = frozenset(_RECORD_KEYS.split())
 
@@ -108,8 +107,6 @@ def vocabulary(catalog: BoardCatalog) -> frozenset[str]:
         *SUSPENDED,
         *StartKind,
         *map(str, (one.value for one in (*State, *FaultType))),
-        *FORMER_NAMES,
-        *FORMER_NAMES.values(),
     )
     for board in catalog:
         texts += (board.name, *board.resources, *board.policies, *board.accelerator_types, board.ring_word)

@@ -39,6 +39,7 @@ from ringwise.messages.events import ReschedulingRead
 from ringwise.metrics.prometheus import Metrics
 from ringwise.records import dataclass
 from ringwise.scheduler.defaults import BUILT_IN
+from ringwise.versions import read_record
 from ringwise.views.written_reasons import WrittenReasons
 from ringwise.wellknown import (
     COOL_DOWNS_KEY,
@@ -204,6 +205,10 @@ class LeaderTerm:
             own.get(RESERVATIONS_KEY, ""),
             own.get(OVERRUNS_KEY, ""),
         )
+        for key, text in sorted(own.items()):
+            _, problem = read_record(text)
+            if problem:
+                _LOG.error("record of the previous leader ignored", record=key, why=problem)
         self.core.put([read])
 
     async def read_accounts(self) -> None:

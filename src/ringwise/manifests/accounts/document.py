@@ -11,6 +11,8 @@ from typing import Annotated
 
 import msgspec
 
+from ringwise.versions import unsupported
+
 FORMAT, VERSION = "ringwise-accounting", 1
 #: Bytes of a document. A ConfigMap may have 1 MiB with everything.
 MAX_BYTES = 750 * 1024
@@ -172,7 +174,7 @@ def read_document(text: str) -> AccountDocument:
         if kind.format != FORMAT:
             raise NotAnAccountError("it is no accounting document of Ringwise")
         if kind.version != VERSION:
-            raise NotAnAccountError(f"it has version {kind.version}; this Ringwise reads version {VERSION}")
+            raise NotAnAccountError(unsupported(kind.version, VERSION))
         return _DECODER.decode(text)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as problem:
         raise NotAnAccountError(f"it cannot be read: {problem}") from None

@@ -24,6 +24,7 @@ from ringwise.scheduler.cache.pending_queue import PendingQueue
 from ringwise.scheduler.cache.sessions import ActiveConfiguration
 from ringwise.scheduler.component import Component, Handlers
 from ringwise.state.reservations import Reservations
+from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import (
     EVICTED,
     LONGEST_COOLDOWN,
@@ -32,7 +33,6 @@ from ringwise.wellknown import (
     VOLCANO_SYSTEM,
 )
 
-VERSION = 1
 #: Jobs that are remembered, the last ones, and bytes that they are written in.
 MAX_JOBS, MAX_DOCUMENT = 512, 64 * 1024
 #: Seconds until an eviction that was refused is asked for again: at first, and at most.
@@ -254,7 +254,7 @@ class Preemptions(Component):
 
     def document(self) -> str:
         """The last ones that fit."""
-        frame = f'{{"version":{VERSION},"preempted":[]}}'
+        frame = f'{{"version":{RECORD_VERSION},"preempted":[]}}'
         room, lines = MAX_DOCUMENT - len(frame), list[str]()
         for key, one in reversed(self.jobs.items()):
             plain = [key, one.at, one.cause, one.by, one.pods, one.chips, one.lost, one.back]
@@ -267,11 +267,8 @@ class Preemptions(Component):
 
     def _read(self, event: ReschedulingRead, now: int) -> None:
         """What the leader before wrote. What cannot be read is as if it were not there."""
-        try:
-            found = json.loads(event.preemptions) if event.preemptions else {}
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict) or found.get("version") != VERSION:
+        found, _ = read_record(event.preemptions)
+        if not found:
             return
         for key, one in _each(found.get("preempted"), now):
             self.jobs.setdefault(key, one)

@@ -29,6 +29,7 @@ from ringwise.scheduler.component import Component, Handlers
 from ringwise.scheduler.core.reservation import WHY
 from ringwise.state.cluster import ClusterState
 from ringwise.state.reservations import Borrowed, Reservation, Reservations
+from ringwise.versions import RECORD_VERSION, read_record
 
 _SECOND = 1_000_000_000
 #: Interval of the check whether a pending job needs its chips, and of retries of rejected evictions.
@@ -36,7 +37,6 @@ _AGAIN = 60 * _SECOND
 PREEMPT = frozenset({"preempt", "gangpreempt"})
 #: Pods of the document.
 MAX_WRITTEN = 300
-VERSION = 1
 
 
 class Overruns(Component):
@@ -175,17 +175,11 @@ class Overruns(Component):
         """Return the document; pods with the earliest expected end come first."""
         rows = sorted((one.until, uid, one) for uid, one in self._reservations.borrowed.items())
         pods = [[uid, one.since, one.until, one.warned] for _, uid, one in rows[:MAX_WRITTEN]]
-        return json.dumps({"version": VERSION, "pods": pods}, separators=(",", ":"))
+        return json.dumps({"version": RECORD_VERSION, "pods": pods}, separators=(",", ":"))
 
     def restore(self, text: str, now: int) -> None:
         """Restore the records; those that cannot be read are ignored."""
-        try:
-            found = json.loads(text) if text else {}
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict) or found.get("version") != VERSION:
-            return
-        rows = found.get("pods")
+        rows = read_record(text)[0].get("pods")
         for row in rows if isinstance(rows, list) else ():
             try:
                 uid, since, until, warned = row

@@ -23,9 +23,9 @@ from ringwise.scheduler.faults import previous_placements
 from ringwise.state.cluster import ClusterState
 from ringwise.state.loads import NO_LOAD, Load
 from ringwise.state.reservations import Reservation, Reservations
+from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import RESCHEDULING_CONFIG_MAP, RESERVATIONS_KEY, VOLCANO_SYSTEM
 
-VERSION = 1
 #: Characters: a gang of 400 nodes. The ConfigMap has other documents, too.
 MAX_DOCUMENT = 32 * 1024
 #: The maximum number of throttled namespaces in the document, and the minimum time between two changes of
@@ -88,7 +88,7 @@ class ReservationRecords(Component):
         """Return the document, with as many reservations as fit."""
         throttled = json.dumps(self._throttled, separators=(",", ":"))
         named = f'"throttled":{throttled},' if self._throttled else ""
-        frame = f'{{"version":{VERSION},{named}"reservations":[]}}'
+        frame = f'{{"version":{RECORD_VERSION},{named}"reservations":[]}}'
         room, lines = MAX_DOCUMENT - len(frame), list[str]()
         for one in self._recorded():
             line = json.dumps(self._plain(one), separators=(",", ":"))
@@ -125,11 +125,8 @@ class ReservationRecords(Component):
                 # Written by the previous leader; replaced by the reservations of this one.
                 self._written, self._numbers = event.reservations, (0,)
             return
-        try:
-            found = json.loads(event.reservations) if event.reservations else {}
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict) or found.get("version") != VERSION:
+        found, _ = read_record(event.reservations)
+        if not found:
             return
         throttled = found.get("throttled")
         names = throttled[:MAX_THROTTLED] if isinstance(throttled, list) else []

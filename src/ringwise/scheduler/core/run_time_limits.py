@@ -49,6 +49,7 @@ from ringwise.state.cluster import ClusterState
 from ringwise.state.limits import REQUEUE
 from ringwise.state.model import Pod
 from ringwise.state.vcjob import VcJob
+from ringwise.versions import RECORD_VERSION, read_record
 from ringwise.wellknown import RUN_TIME_ENDS
 
 _SECOND = 1_000_000_000
@@ -56,7 +57,6 @@ _SECOND = 1_000_000_000
 _AGAIN = 60 * _SECOND
 #: Bytes of the document; a ConfigMap holds one MiB, and others share it.
 MAX_DOCUMENT = 128 * 1024
-VERSION = 1
 
 
 @dataclass(slots=True, eq=False)
@@ -329,7 +329,7 @@ class RunTimeLimits(Component):
         room -= sum(len(text) + 1 for text in (*bound, *lent))
         parts = {"runs": _that_fit(texts, room), "bound": bound, "lent": lent}
         lists = ",".join(f'"{name}":[{",".join(there)}]' for name, there in parts.items())
-        return f'{{"version":{VERSION},"users":{_text(self._book.users_since)},{lists}}}'
+        return f'{{"version":{RECORD_VERSION},"users":{_text(self._book.users_since)},{lists}}}'
 
     def _in_order(self, uids: Iterable[str]) -> list[str]:
         """Pods with most chips first."""
@@ -338,11 +338,8 @@ class RunTimeLimits(Component):
 
     def restore(self, text: str, now: int) -> None:
         """What cannot be read is as if it were not there: such a job is warned again."""
-        try:
-            found = json.loads(text) if text else {}
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict) or found.get("version") != VERSION:
+        found, _ = read_record(text)
+        if not found:
             return
         for one in _list(found.get("bound")):
             if isinstance(one, list) and len(one) == 2 and all(isinstance(part, str) for part in one):

@@ -13,7 +13,6 @@ the next leader reads (F1) goes on where it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -61,9 +60,9 @@ from ringwise.state.model import Pod
 from ringwise.state.reservations import Reservation, Reservations
 from ringwise.topology.chips import chips_of, mask_of
 from ringwise.topology.natural import natural_key
+from ringwise.versions import RECORD_VERSION, read_record
 
 WHY = "moved by a plan"
-VERSION = 1
 _SECOND = 1_000_000_000
 #: M1: after the last evicted pod is gone.
 LIMIT = 120 * _SECOND
@@ -643,15 +642,12 @@ class Moves(Component):
         ended = _last([compact(plain_ended(one)) for one in self.ended.values()], room - _FOR_MOVED)
         room -= sum(map(_size, ended))
         moved = _last([compact([one.owner, one.at, one.chips]) for one in self.moved], room)
-        return frame.format(VERSION, *map(",".join, (plans, ended, moved)))
+        return frame.format(RECORD_VERSION, *map(",".join, (plans, ended, moved)))
 
     def restore(self, text: str, now: int) -> None:
         """What the leader before wrote. What cannot be read is as if it were not there."""
-        try:
-            found = json.loads(text) if text else {}
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(found, dict) or found.get("version") != VERSION:
+        found, _ = read_record(text)
+        if not found:
             return
         for live in _each(found.get("plans"), read_live):
             # No clock runs so far ahead that what is reserved could last longer than its limit.

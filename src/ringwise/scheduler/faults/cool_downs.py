@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ringwise.framework.job import WHOLE_NODE, BrokenChip, CoolDown, Job
 from ringwise.scheduler.faults.bounded_texts import BoundedTexts, check_writable
+from ringwise.versions import RECORD_VERSION, read_record
 
 #: Bytes of the document; beyond it the oldest faults go first.
 MAX_DOCUMENT = 150 * 1024
@@ -57,10 +57,6 @@ class CoolDowns:
 
     def attach(self, job: Job, owner: str) -> None:
         """The job was seen, perhaps made anew: it still avoids the chips that broke it."""
-        # A document of version 0.1 has the uid of the owner alone.
-        old = self._chips.pop(owner.removeprefix(f"{job.namespace}/"), None)
-        if old is not None:
-            self._put(owner, old | self._chips.get(owner, {}))
         if not job.cooling:
             job.cooling = self._chips.get(owner, job.cooling)
 
@@ -68,15 +64,12 @@ class CoolDowns:
         return len(self._chips)
 
     def document(self) -> str:
-        return self._texts.document()
+        return f'{{"version":{RECORD_VERSION},"owners":{self._texts.document()}}}'
 
     def read(self, text: str, now: int, latest: int) -> None:
         """What the previous leader wrote. No clock runs so far ahead that it could last longer than set."""
-        try:
-            found = json.loads(text or "{}")
-        except (ValueError, RecursionError):
-            return
-        for owner, written in found.items() if isinstance(found, dict) else ():
+        owners = read_record(text)[0].get("owners")
+        for owner, written in owners.items() if isinstance(owners, dict) else ():
             try:
                 check_writable([owner, written])
             except ValueError:
@@ -96,9 +89,6 @@ def _chips(written: Any) -> dict[BrokenChip, CoolDown]:
     found: dict[BrokenChip, CoolDown] = {}
     for entry in written if isinstance(written, list) else ():
         match entry:
-            case [str(node), int(chip), int(until)]:
-                # Of version 0.1 and 0.2.
-                found[BrokenChip(node, chip)] = CoolDown(until)
             case [str(node), int(chip), int(until), int(times), bool(used)]:
                 found[BrokenChip(node, chip)] = CoolDown(until, times, used)
     return found

@@ -9,7 +9,6 @@ exist are found again.
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
@@ -25,9 +24,8 @@ from ringwise.scheduler.faults.records import RetryBudget
 from ringwise.scheduler.faults.restarts import Restarted
 from ringwise.scheduler.faults.scope import Position
 from ringwise.scheduler.faults.states import ENDED, State
-from ringwise.scheduler.faults.successors import owner_id_from
+from ringwise.versions import RECORD_VERSION, read_record
 
-VERSION = 1
 #: Bytes. A ConfigMap holds 1 MiB; this one has other data keys.
 MAX_DOCUMENT = 750 * 1024
 #: Bytes of a compressed document when it is unpacked: those of more than 100,000 pods.
@@ -109,7 +107,7 @@ def write(
         taken = _that_fit(parts, room)
         left_out = len(parts) - len(taken)
         packed = base64.b64encode(zlib.compress(_joined(taken, left_out).encode())).decode()
-        text = f'{{"version":{VERSION},"leftOut":{left_out},"compressed":"{packed}"}}'
+        text = f'{{"version":{RECORD_VERSION},"leftOut":{left_out},"compressed":"{packed}"}}'
         if len(text) <= largest or not taken:
             return WrittenDocument(text, left_out)
         # By as much as it is too large, and a little more.
@@ -145,42 +143,37 @@ def _joined(parts: Iterable[_Part], left_out: int) -> str:
     # The one that was used last comes last: the first are forgotten first.
     retries = ",".join(reversed(texts.pop("retries")))
     others = ",".join(f'"{name}":[{",".join(found)}]' for name, found in texts.items())
-    return f'{{"version":{VERSION},"leftOut":{left_out},"retries":{{{retries}}},{others}}}'
+    return f'{{"version":{RECORD_VERSION},"leftOut":{left_out},"retries":{{{retries}}},{others}}}'
 
 
-def unpacked(packed: str) -> Any:
+def unpacked(packed: str) -> str:
     """What is in a compressed document. One that grows beyond all reason is no document of ours."""
     decompressor = zlib.decompressobj()
     data = decompressor.decompress(base64.b64decode(packed, validate=True), MAX_UNPACKED)
     if not decompressor.eof:
         raise ValueError("it does not end")
-    return json.loads(data)
+    return data.decode()
 
 
 def read(text: str) -> ReadDocument:
-    try:
-        found = json.loads(text)
-        if isinstance(found, dict) and isinstance(found.get("compressed"), str):
-            found = unpacked(found["compressed"])
-    except (ValueError, RecursionError, zlib.error):
-        return ReadDocument(problem="it is no JSON")
-    if not isinstance(found, dict) or found.get("version") != VERSION:
-        return ReadDocument(problem=f"its version is not {VERSION}")
+    found, problem = read_record(text)
+    if isinstance(found.get("compressed"), str):
+        try:
+            found, problem = read_record(unpacked(found["compressed"]))
+        except (ValueError, zlib.error):
+            problem = "cannot be unpacked"
+    if problem:
+        return ReadDocument(problem=problem)
     wrong: list[str] = []
     jobs = _each(found.get("jobs"), "jobs", _read_job, wrong)
-    # Documents of version 0.2 and before have them in their jobs.
-    written = found["clocks"] if "clocks" in found else found.get("jobs")
-    clocks = _each(written, "clocks", _read_clock, wrong if "clocks" in found else [])
+    clocks = _each(found.get("clocks"), "clocks", _read_clock, wrong)
     placements = _each(found.get("placements"), "placements", _read_placement, wrong)
     budgets = found.get("retries")
     retries = _each(
         list(budgets.items()) if isinstance(budgets, dict) else budgets, "retries", _read_budget, wrong
     )
-    # Absent in documents of version 0.1, and the restarts in those of version 0.2.
     tolerated = dict(_each(found.get("tolerated"), "tolerated", _read_tolerated, wrong))
-    # Absent in documents before version 0.3.
     rejections = dict(_each(found.get("rejections"), "rejections", _read_rejection, wrong))
-    # Absent where none is kept.
     shares = _each(found.get("shares"), "shares", _read_placement, wrong)
     restarts = _each(found.get("restarts"), "restarts", _read_restarted, wrong)
     return ReadDocument(
@@ -242,7 +235,7 @@ def _read_job(given: Any) -> FaultJob:
         raise ValueError("a job in this state is not kept")
     return FaultJob(
         key=_text(given["key"]),
-        owner=owner_id_from(_text(given["owner"]), _text(given["key"])),
+        owner=_text(given["owner"]),
         since=_number(given["since"]),
         state=state,
         faulty={one.uid: one for one in map(_read_faulty, given["faulty"])},
@@ -254,21 +247,18 @@ def _read_job(given: Any) -> FaultJob:
                 bool(sent),
                 bool(forced),
                 bool(lost),
-                # Absent in documents of version 0.2 and before.
-                evict=bool(evict and evict[0]),
+                evict=bool(evict),
             )
-            for uid, (name, place, sent, forced, lost, *evict) in given["deletions"].items()
+            for uid, (name, place, sent, forced, lost, evict) in given["deletions"].items()
         },
         deleting_since=_number(given["deletingSince"]),
         external=bool(given["external"]),
         blocked=_text(given["blocked"]),
-        # Absent in documents of version 0.1.
-        told_to_exit=bool(given.get("toldToExit", False)),
-        hardware_broke=bool(given.get("hardwareBroke", False)),
-        used_retry=bool(given.get("usedRetry", False)),
-        # Absent in documents of version 0.2 and before.
-        drained=bool(given.get("drained", False)),
-        excused=bool(given.get("excused", False)),
+        told_to_exit=bool(given["toldToExit"]),
+        hardware_broke=bool(given["hardwareBroke"]),
+        used_retry=bool(given["usedRetry"]),
+        drained=bool(given["drained"]),
+        excused=bool(given["excused"]),
     )
 
 
@@ -286,11 +276,11 @@ def _clock(key: str, clock: RescheduleClock) -> dict[str, Any]:
 def _read_clock(given: Any) -> tuple[str, RescheduleClock]:
     key = _text(given["key"])
     return key, RescheduleClock(
-        owner_id_from(_text(given["owner"]), key),
+        _text(given["owner"]),
         _number(given["since"]),
         Level[given["level"]],
         max(0, _number(given["waited"])),
-        recovery=_text(given.get("recovery", "")),
+        recovery=_text(given["recovery"]),
     )
 
 
@@ -341,7 +331,7 @@ def _read_position(given: Any) -> Position:
 def _read_budget(given: Any) -> tuple[str, RetryBudget]:
     owner, (job, used, allowed) = given
     budget = RetryBudget(_text(job), _number(used), _number(allowed))
-    return owner_id_from(_text(owner), budget.job), budget
+    return _text(owner), budget
 
 
 def _read_restarted(given: Any) -> tuple[str, Restarted]:

@@ -12,7 +12,7 @@ from typing import Any
 from ringwise.framework.job import Job, PreviousNode
 from ringwise.placement.switches.classes import asks_for_switches
 from ringwise.records import dataclass
-from ringwise.scheduler.faults.successors import owner_id, owner_id_from
+from ringwise.scheduler.faults.successors import owner_id
 from ringwise.state.loads import Load
 from ringwise.state.model import Pod
 from ringwise.state.ranges import MAX_NODE_CHIPS
@@ -76,7 +76,7 @@ def plain_job(owner: str, kept: Rescheduling, leaving: Mapping[str, LeavingPod])
         "resource": kept.resource,
         "podsOwner": kept.pods_owner,
         "until": kept.until,
-        **({"suspended": True} if kept.suspended else {}),
+        "suspended": kept.suspended,
         "ranks": {
             str(rank): plain_rank(one, kept.chips[rank], kept.loads[rank]) for rank, one in kept.nodes.items()
         },
@@ -92,15 +92,12 @@ def plain_rank(node: PreviousNode, chips: int, load: Load) -> list[Any]:
 
 def read_plain(given: Mapping[str, Any]) -> tuple[str, Rescheduling, dict[str, LeavingPod]]:
     kept = Rescheduling(str(given["job"]), str(given["resource"]), until=int(given["until"]))
-    # Absent in documents of version 0.1.
-    pods_owner = str(given.get("podsOwner", ""))
-    kept.pods_owner = pods_owner and owner_id_from(pods_owner, kept.job)
-    # Absent in earlier documents.
-    suspended = kept.suspended = given.get("suspended") is True
+    kept.pods_owner = str(given["podsOwner"])
+    suspended = kept.suspended = given["suspended"] is True
     for text, written in given["ranks"].items():
         rank = int(text)
         kept.nodes[rank], kept.chips[rank], kept.loads[rank] = _read_rank(written, suspended)
-    owner = owner_id_from(str(given["owner"]), kept.job)
+    owner = str(given["owner"])
     leaving = {
         str(uid): LeavingPod(
             owner, kept.job, kept.resource, int(rank), *_read_rank(written, suspended), kept.pods_owner

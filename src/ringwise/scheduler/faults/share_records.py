@@ -33,7 +33,6 @@ from ringwise.scheduler.faults.successors import (
     is_recreated,
     lone_pod,
     owner_id,
-    owner_id_from,
     owner_of_pod,
 )
 from ringwise.state.cluster import ClusterState, PodRecord
@@ -462,16 +461,14 @@ def _read(given: Mapping[str, Any]) -> tuple[str, KeptShare]:
     share = KeptShare(job, _text(given["queue"]))
     until = given["until"]
     share.until = None if until is None else _number(until, 1 << 63)
-    pods_owner = _text(given["podsOwner"])
-    share.pods_owner = pods_owner and owner_id_from(pods_owner, job)
+    share.pods_owner = _text(given["podsOwner"])
     for written, ranks in given["ranks"]:
         amounts: Amounts = {_text(name): _number(amount, 1 << 63) for name, amount in written.items()}
         share.ranks.update((_number(rank, _MAX_RANK), amounts) for rank in ranks)
     share.leaving = {_text(uid): _number(rank, _MAX_RANK) for uid, rank in given["leaving"].items()}
-    # Records of earlier versions do not say it.
-    share.most = _number(given.get("most", _MAX_RANK), _MAX_RANK + 1)
-    share.lent = given.get("lent") is True
-    return owner_id_from(_text(given["owner"]), job), share
+    share.most = _number(given["most"], _MAX_RANK + 1)
+    share.lent = given["lent"] is True
+    return _text(given["owner"]), share
 
 
 def _text(given: Any) -> str:

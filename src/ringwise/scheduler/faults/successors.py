@@ -95,12 +95,6 @@ def owner_id(namespace: str, uid: str) -> str:
     return f"{namespace}/{uid}"
 
 
-def owner_id_from(written: str, job: str) -> str:
-    """F1: the owner of a job, by the key of that. Documents of version 0.1 have its uid alone."""
-    namespace = job.partition("/")[0]
-    return written if written.startswith(f"{namespace}/") else owner_id(namespace, written)
-
-
 def owner_of_pod(pod: Pod | None) -> str:
     """Who creates the pod again; empty where none does."""
     if pod is None or pod.owner is None or not pod.owner.uid:

@@ -14,7 +14,7 @@ class RequestFields(TypedDict):
 
     one_pod: list[int]
     multi_pod: list[int]
-    multi_pod_field: Annotated[list[int], Meta(description="As the documents of the vendor have it.")]
+    multi_pod_vendor: Annotated[list[int], Meta(description="As the documents of the vendor have it.")]
 
 
 class RuleFields(TypedDict):
@@ -84,7 +84,6 @@ class ConfigurationDocument(TypedDict):
     """What each line of a volcano-scheduler.conf does."""
 
     schema: Literal["ringwise.io/configuration/v1"]
-    version: Annotated[Literal[1], Meta(description="The version of the schema, as `schema` has it.")]
     file: str
     loads: bool
     warnings: int

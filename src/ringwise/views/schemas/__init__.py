@@ -8,6 +8,7 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
+from ringwise.versions import document_problem
 from ringwise.views.documents import (
     accounting,
     changes,
@@ -143,6 +144,8 @@ def find_kind(name: str) -> DocumentKind:
     for kind in DOCUMENTS:
         if name in (kind.name, kind.schema):
             return kind
+        if name.rpartition("/")[0] == kind.schema.rpartition("/")[0]:
+            raise LookupError(f"{name}: {document_problem(name)}")
     from ringwise.topology.nearest import did_you_mean
 
     names = [kind.name for kind in DOCUMENTS]

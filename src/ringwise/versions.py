@@ -1,0 +1,43 @@
+"""Versions of what Ringwise writes for later: files, records for the next leader and JSON documents.
+
+Each says its version. One that this Ringwise does not read is refused with the same message, whatever it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+#: Of every record in a ConfigMap of ours: those of a leader for the next one (F1), and plans of moves (M1).
+RECORD_VERSION = 1
+#: Of every JSON document.
+DOCUMENT_VERSION = "v1"
+
+
+def unsupported(found: object, supported: object) -> str:
+    """Return why something of the version `found` is refused."""
+    return f"unsupported version {found}: this Ringwise reads version {supported}"
+
+
+def read_record(text: str) -> tuple[dict[str, Any], str]:
+    """Return what the record holds, and why it cannot be read; it is empty then, as one that is not there.
+
+    A leader without the records of the one before decides from the objects of the cluster alone.
+    """
+    if not text:
+        return {}, ""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}, "is not JSON"
+    if not isinstance(found, dict):
+        return {}, "is not a JSON object"
+    if found.get("version") != RECORD_VERSION:
+        return {}, unsupported(found.get("version"), RECORD_VERSION)
+    return found, ""
+
+
+def document_problem(schema: object) -> str:
+    """Return why a document with this `schema` is not read; empty: it is read."""
+    version = str(schema).rpartition("/")[2]
+    return "" if version == DOCUMENT_VERSION else unsupported(version, DOCUMENT_VERSION)

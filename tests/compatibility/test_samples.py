@@ -1,0 +1,227 @@
+"""What an earlier version wrote is read, and what a version wrote that is not known is refused.
+
+The samples are those of `record.py`; docs/develop/testing.md says how a new format adds one.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from ringwise.apps.extensions import new_scheduler
+from ringwise.apps.journal.format import JournalError, Recorded, open_journal
+from ringwise.apps.lab.client import RefusedByLabError
+from ringwise.apps.sources.lab import LabSource
+from ringwise.cli.commands import cli
+from ringwise.device.ledger_file import LedgerFile
+from ringwise.embed.store import Store, StoreError
+from ringwise.manifests.accounts.document import NotAnAccountError, read_document
+from ringwise.manifests.config_maps.move_plan import move_plan_from_data
+from ringwise.manifests.text.errors import Findings
+from ringwise.messages import events as ev
+from ringwise.scheduler.faults import document as fault_document
+from ringwise.versions import read_record
+from ringwise.views.lists import EVERYTHING
+from ringwise.views.schemas import DOCUMENTS, DocumentKind, find_kind, shipped_text
+from ringwise.wellknown import MOVE_PLAN_KEY
+from tests.device.test_ledger_file import book
+from tests.lab.rig import Terminal, nodes, running
+from tests.tools.schemas import SAMPLES, document_file
+
+#: Fields of ReschedulingRead that are records of ours; the others have the format of Huawei's components.
+RECORDS = ("document", "cool_downs", "moves", "run_times", "preemptions", "reservations", "overruns")
+JOURNAL = "journal.jsonl"
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    with tarfile.open(SAMPLES / "lab-v1.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+# -- samples are read ------------------------------------------------------------------------------------
+
+
+def test_a_lab_folder_goes_on(lab: Path) -> None:
+    terminal = Terminal(lab)
+    with running(lab, nodes(3)):
+        states = {one["name"]: one["outcome"] for one in terminal.json("get jobs")["jobs"]}
+        assert states == {"small": "suspended", "train": "ended", "waits": "placed"}
+        report = terminal.json("report")
+        assert sum(row["held_chip_hours"] for row in report["rows"]) > 1
+        terminal.ok("resume small")
+        terminal.ok("advance 1m")
+        assert "lab/small-worker-0" in terminal.seats()
+
+
+def test_a_journal_is_decided_alike(lab: Path) -> None:
+    ran = CliRunner().invoke(cli, ["replay", str(lab / JOURNAL), "-o", "json"])
+    found = json.loads(ran.stdout)
+    assert (found["identical"], found["note"]) == (True, None)
+    assert found["batches"] > 10
+    assert found["commands"] > 30
+
+
+def recorded() -> list[Recorded]:
+    with closing(open_journal(SAMPLES / "records-v1.jsonl").batches) as batches:
+        return list(batches)
+
+
+def records_in(events: Iterable[ev.Event]) -> dict[str, Any]:
+    """The records by their field, as JSON."""
+    return {
+        name: json.loads(text)
+        for event in events
+        if isinstance(event, ev.ReschedulingRead)
+        for name in RECORDS
+        if (text := getattr(event, name))
+    }
+
+
+@pytest.mark.parametrize("batch", recorded(), ids=lambda batch: batch.section.scheduler)
+def test_the_records_of_a_leader_are_known_to_the_next_one(batch: Recorded) -> None:
+    scheduler = new_scheduler(batch.section.configuration)
+    scheduler.handle(batch.events, batch.now, ev.Decide.NOTHING)
+    assert records_in(scheduler.view.known_events()) == records_in(batch.events) != {}
+    assert not scheduler.view.incidents
+
+
+def test_there_is_a_sample_of_every_record() -> None:
+    assert {name for batch in recorded() for name in records_in(batch.events)} == set(RECORDS)
+    others = {"records", "fault_nodes", "takes_over"}
+    assert {field.name for field in fields(ev.ReschedulingRead)} == {*RECORDS, *others}
+
+
+def test_accounting_documents_are_read(lab: Path) -> None:
+    (file,) = (lab / "accounting").iterdir()
+    assert {job.name for job in read_document(file.read_text()).jobs} >= {"train", "small"}
+
+
+def test_mounts_of_the_device_plugin_are_read() -> None:
+    found = LedgerFile(SAMPLES / "mounts-v1.jsonl").load()
+    assert (found.mounts, found.claims) == (book("a", "b").mounts, book("a", "b").claims)
+
+
+def test_a_plan_of_moves_is_read() -> None:
+    plan = move_plan_from_data(
+        {MOVE_PLAN_KEY: (SAMPLES / "move-plan-v1.json").read_text()}, Findings("ConfigMap")
+    )
+    assert (plan.job, plan.moved_jobs) == ("default/big", ("default/small",))
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)
+def test_no_field_of_a_document_is_removed_and_none_has_another_type(kind: DocumentKind) -> None:
+    """Fields may be added under one version: those of the sample must still be there."""
+    schema = json.loads(shipped_text(kind))
+    for part in schema["$defs"].values():
+        part["additionalProperties"] = part.get("additionalProperties", False)
+        part.pop("required", None)
+    Draft202012Validator(schema).validate(json.loads(document_file(kind.schema).read_text()))
+
+
+# -- another version is refused ----------------------------------------------------------------------------
+
+
+def refused_journal(lab: Path) -> str:
+    file = lab / JOURNAL
+    file.write_bytes(file.read_bytes().replace(b'"version":1', b'"version":2', 1))
+    with pytest.raises(JournalError) as refused:
+        open_journal(file)
+    return str(refused.value)
+
+
+def refused_lab(lab: Path) -> str:
+    with closing(sqlite3.connect(lab / "lab.db")) as base:
+        base.execute("PRAGMA user_version = 2")
+    with pytest.raises(StoreError) as refused:
+        Store(lab / "lab.db")
+    return str(refused.value)
+
+
+def refused_accounts(lab: Path) -> str:
+    (file,) = (lab / "accounting").iterdir()
+    with pytest.raises(NotAnAccountError) as refused:
+        read_document(file.read_text().replace('"version":1', '"version":2', 1))
+    return str(refused.value)
+
+
+def refused_plan(_: Path) -> str:
+    text = (SAMPLES / "move-plan-v1.json").read_text().replace('"version":1', '"version":2', 1)
+    found = Findings("ConfigMap")
+    assert not move_plan_from_data({MOVE_PLAN_KEY: text}, found).id
+    (error,) = found.errors
+    return str(error)
+
+
+def refused_fault_record(_: Path) -> str:
+    return fault_document.read('{"version":2}').problem
+
+
+@pytest.mark.parametrize(
+    "refused", [refused_journal, refused_lab, refused_accounts, refused_plan, refused_fault_record]
+)
+def test_another_version_is_refused_with_both_versions(refused: Callable[[Path], str], lab: Path) -> None:
+    assert "unsupported version 2: this Ringwise reads version 1" in refused(lab)
+
+
+def test_mounts_of_another_version_are_refused_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (SAMPLES / "mounts-v1.jsonl").read_text().replace('"version":1', '"version":2', 1)
+    file = LedgerFile(tmp_path / "mounts.jsonl")
+    file.path.write_text(text)
+    assert (file.load().mounts, file.failures) == ([], 1)
+    assert "unsupported version 2: this Ringwise reads version 1" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS, ids=lambda kind: kind.name)
+def test_a_schema_of_another_version_is_refused(kind: DocumentKind) -> None:
+    with pytest.raises(LookupError, match="/v2: unsupported version v2: this Ringwise reads version v1"):
+        find_kind(f"ringwise.io/{kind.name}/v2")
+
+
+def test_a_document_of_a_lab_of_another_version_is_refused() -> None:
+    class OfAnotherVersion:
+        version = "0.0.0"
+
+        def ask(self, *_: Any, **__: Any) -> Any:
+            return {"schema": "ringwise.io/nodes/v2", "nodes": []}
+
+    source = LabSource(OfAnotherVersion())  # type: ignore[arg-type]
+    with pytest.raises(RefusedByLabError, match="unsupported version v2: this Ringwise reads version v1"):
+        source.nodes(EVERYTHING)
+
+
+@pytest.mark.parametrize("batch", recorded(), ids=lambda batch: batch.section.scheduler)
+def test_a_leader_ignores_records_of_another_version(batch: Recorded) -> None:
+    """It decides as one that finds no records."""
+    others = [_of_another_version(event) for event in batch.events]
+    missing = [event for event in batch.events if not isinstance(event, ev.ReschedulingRead)]
+    assert others != list(batch.events) != missing
+    decided = []
+    for events in (others, missing):
+        scheduler = new_scheduler(batch.section.configuration)
+        scheduler.handle(events, batch.now)
+        assert not scheduler.view.incidents
+        decided.append(records_in(scheduler.view.known_events()))
+    assert decided[0] == decided[1]
+
+
+def _of_another_version(event: ev.Event) -> ev.Event:
+    if not isinstance(event, ev.ReschedulingRead):
+        return event
+    texts = {name: getattr(event, name).replace('"version":1', '"version":2', 1) for name in RECORDS}
+    for text in filter(None, texts.values()):
+        assert read_record(text) == ({}, "unsupported version 2: this Ringwise reads version 1")
+    return replace(event, **texts)
