@@ -67,8 +67,14 @@ def test_a_quota_counts_only_pods_of_the_classes_in_its_scope(
     lab = cluster().node("n1", cpu=1).job("job", pods=2, min_resources={"cpu": 1}, cpu=1)
     for name in ("job-0", "job-1"):
         lab.change(name, priority_class="batch")
-    scoped = ResourceQuota("default", "q", {"pods": 0}, class_scopes=scopes)
+    # The pods of this one are not created yet: its PodGroup names the class.
+    lab.job("new", pods=0, min_available=2, min_resources={"cpu": 1})
+    lab["new"].group = PodGroup(
+        "default", "new", min_member=2, priority_class="batch", min_resources={"cpu": 1}
+    )
+    scoped = ResourceQuota("default", "q", {"requests.cpu": 0}, class_scopes=scopes)
     assert verdict(lab, scoped)[0] is admitted
+    assert verdict(lab, scoped, job="new")[0] is admitted
 
 
 def test_the_message_names_only_what_is_exceeded() -> None:

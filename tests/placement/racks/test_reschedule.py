@@ -112,6 +112,13 @@ def test_a_faulty_node_is_used_again_only_where_nothing_else_fits_F3() -> None:
     previous = blocks_of("0/0/a 0/0/b")
     assert nodes(again(previous, "0/0/b 0/0/x", running="0/0/a", faulty="0/0/b")) == {0: "0/0/a 0/0/x"}
     assert nodes(again(previous, "0/0/b", running="0/0/a", faulty="0/0/b")) == {0: "0/0/a 0/0/b"}
+    # The second block never had a place.
+    waiting = [*previous, *blocks_of("- -", "- -")[1:]]
+    free = "0/0/b 0/0/x 0/0/y"
+    assert nodes(again(waiting, free, running="0/0/a", faulty="0/0/b")) == {
+        0: "0/0/a 0/0/x",
+        1: "0/0/b 0/0/y",
+    }
 
 
 @pytest.mark.parametrize("level", list(Level))
@@ -285,6 +292,19 @@ def test_a_block_that_lost_everything_moves_by_the_rules_for_new_jobs_R3() -> No
         t=2,
     )
     assert nodes(answer) == {0: "0/0/a 0/0/b", 1: "2/0/y 2/0/z"}
+
+
+@pytest.mark.parametrize(
+    ("running", "expected"),
+    # By the rules for new jobs it goes where it leaves the fewest nodes; with a running pod it stays near it.
+    [("", {0: "1/2/c 1/2/d"}), ("0/2/a", None)],
+)
+def test_a_block_without_an_intact_logical_rack_moves_as_a_whole_unless_a_pod_runs_R3(
+    running: str, expected: dict[int, str] | None
+) -> None:
+    free = "0/1/a 0/1/b 0/2/a 1/2/c 1/2/d"
+    answer = again(blocks_of("0/2/c 0/2/a"), free, running=running, faulty="0/2/c", level=Level.BLOCK, t=2)
+    assert (None if isinstance(answer, Reason) else nodes(answer)) == expected
 
 
 def test_intact_logical_racks_of_a_broken_block_stay_R3() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ringwise.actions.allocate import allocate
 from ringwise.actions.backfill import backfill
 from ringwise.framework.configuration import PluginOption
-from ringwise.framework.gangs.gang_placement import place_gang
+from ringwise.framework.gangs.gang_placement import node_preferences, place_gang
 from ringwise.framework.statement import Allocation
 from ringwise.reasons import Trigger
 from ringwise.state.model import NetworkTopology, Pod, PodTerm, Requirement
@@ -436,3 +436,25 @@ def test_pods_of_a_job_that_needs_several_leaves_fill_one_after_the_other() -> N
     lab.hyper_node("s0", 1, "n0", "n2").hyper_node("s1", 1, "n1", "n3")
     lab.job("job", pods=3, cpu=3_000, topology=hard(2))
     assert run(lab) == ["n0", "n2", "n1"]
+
+
+def test_nodes_near_the_placed_pods_score_by_the_lowest_tier_that_holds_both() -> None:
+    lab = tree(cpu=8_000, spare=1).job("job", pods=4, cpu=1_000, topology=SOFT)
+    session = lab.session("network-topology-aware")
+    statement = session.statement()
+
+    def scores() -> list[float]:
+        preferred = node_preferences(session, lab["job"], lab.pod("job-3"))
+        return [0.0 if preferred is None else preferred.extra(node) for node in range(9)]
+
+    assert scores() == [0.0] * 9
+    statement.allocate(Allocation(lab["job"], lab.pod("job-0"), 0, ()))
+    assert scores() == [100, 100, 50, 50, 0, 0, 0, 0, 0]
+    point = statement.savepoint()
+    statement.allocate(Allocation(lab["job"], lab.pod("job-1"), 2, ()))
+    assert scores() == [100, 100, 100, 100, 0, 0, 0, 0, 0]
+    statement.allocate(Allocation(lab["job"], lab.pod("job-2"), 4, ()))
+    assert scores() == [100] * 8 + [0]
+    statement.rollback_to(point)
+    assert scores() == [100, 100, 50, 50, 0, 0, 0, 0, 0]
+    statement.discard()

@@ -1,11 +1,12 @@
-"""A job is admitted when the cluster has as many free chips as it needs at once."""
+"""Which jobs are valid, and which are admitted: those for which the cluster has enough free chips."""
 
 from __future__ import annotations
 
 import pytest
 
 from ringwise.framework.configuration import Settings
-from tests.builders import CHIP, cluster
+from ringwise.wellknown import SP_BLOCK, TOR_AFFINITY
+from tests.builders import CHIP, cluster, pod_class_of
 
 #: More cpu than the cluster has: a plugin of the next tier rejects it, if it is asked.
 CPU = {"cpu": 99_000}
@@ -33,3 +34,13 @@ def test_jobs_whose_pods_are_not_created_yet_are_admitted_by_what_their_group_sa
     session = lab.session(["topology910"], ["overcommit"], settings=Settings(force_enqueue=force))
     may, refusal = session.job_enqueueable(lab["new"])
     assert (may, refusal and refusal.code) == (reason is None, reason)
+
+
+@pytest.mark.parametrize(("where", "key"), [("labels", TOR_AFFINITY), ("annotations", SP_BLOCK)])
+def test_what_a_job_says_counts_though_an_equal_pod_of_another_job_was_valid(where: str, key: str) -> None:
+    shared = pod_class_of(chips=1)
+    lab = cluster().nodes(1, chips=8).job("plain", cls=shared).job("told", cls=shared)
+    setattr(lab["told"], where, {key: "no such value"})
+    session = lab.session("topology910")
+    assert session.job_valid(lab["plain"]) is None
+    assert session.job_valid(lab["told"]) is not None
