@@ -214,7 +214,12 @@ class Rig:
         """One turn of the scheduler; `fail` names pods whose bindings the API server refuses."""
         self.now += int(seconds * SECOND)
         batch, self.events = tuple(self.events), []
+        deadline = self.machine.next_deadline()
         commands = self.machine.handle(batch, self.now)
+        if self.history and not batch and not all(isinstance(command, Publish) for command in commands):
+            # Time alone caused it: the process that drives the scheduler sleeps until the deadline.
+            assert deadline is not None
+            assert deadline <= self.now
         self.history.append((batch, self.now, tuple(commands)))
         self.commands += commands
         assert self.machine.view.inconsistencies() == []
